@@ -1,0 +1,34 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+
+# Datasets that lie beside the checkout are used where no other place is named.
+ifndef VEDUTE_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export VEDUTE_DATA := $(abspath ../shared/data)
+endif
+endif
+
+.PHONY: demo test lint clean
+
+demo: .venv/.done
+	$(BIN)/vedute demo -o demo-out --force
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: .venv/.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf demo-out dist build .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("vedute needs Python 3.11 or newer: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@echo "setting up .venv (a few minutes the first time)"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install -c constraints.txt -e '.[dev,plots]'
+	@touch $@

@@ -1,0 +1,33 @@
+"""Learn from incomplete multi-view data: one representation per sample, clusters, missing views."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vedute.methods import load as load
+    from vedute.methods.mvp import MVP as MVP
+    from vedute.missing import drop_views as drop_views
+    from vedute.views import Views as Views
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "MVP": "vedute.methods.mvp",
+    "Views": "vedute.views",
+    "drop_views": "vedute.missing",
+    "load": "vedute.methods",
+}
+__all__ = ["MVP", "Views", "__version__", "drop_views", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load at first use: torch takes a second, `import vedute` does not."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'vedute' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,101 @@
+"""RUN folders and the data they are used on.
+
+model.safetensors, model.json   the estimator, for `vedute.load`
+config.toml                     method and settings
+data.json                       what it was fitted on, by which version and command
+history.jsonl                   per epoch: step, stage, loss terms, error on hidden views
+embedding.npz                   embedding, mask, and where known labels and ids
+hidden.npz                      per hidden view: row, view, error, error of mean-fill
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vedute import __version__, datasets, io, methods, missing
+from vedute.commands import _toml
+from vedute.estimator import Estimator
+from vedute.views import Views
+
+
+def open_data(source: str) -> io.Data:
+    """A file of views, or a dataset by its name."""
+    if not Path(source).is_file():
+        if source in datasets.available():
+            return io.of_views(datasets.load(source))
+        if not Path(source).exists() and not Path(source).suffix:
+            known = ", ".join(datasets.available())
+            raise FileNotFoundError(
+                f"{source} is neither a file nor a dataset; datasets are {known}"
+            )
+    return io.read(source)
+
+
+def open_run(run: Path, source: str | None) -> tuple[Estimator, io.Data, Views]:
+    """A fitted estimator, the data to use it on, and those as it sees them."""
+    model = methods.load(run)
+    if source is None:
+        source = fitted_on(run)
+    data = open_data(source)
+    return model, data, io.as_views(data, model.views_)
+
+
+def fitted_on(run: Path) -> str:
+    """Where the training data of a run came from."""
+    path = run / "data.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
+    source = str(json.loads(path.read_text(encoding="utf-8"))["source"])
+    if not Path(source).is_file() and source not in datasets.available():
+        raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
+    return source
+
+
+def write(folder: Path, model: Estimator, views: Views, source: str, preset: str | None) -> None:
+    """Everything that a run leaves behind."""
+    model.save(folder)
+    learned = vars(model)
+    settings = model.get_params(deep=False)
+    method = type(model).__module__.rpartition(".")[2]
+    config = {"method": method, "preset": preset, "settings": settings}
+    (folder / "config.toml").write_text(_toml.dumps(config), encoding="utf-8")
+    facts = describe(views, source) | {"seed": settings["random_state"]}
+    (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
+    (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
+    results = {"embedding": model.embedding_, "mask": views.mask.numpy()}
+    results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
+    results |= {"ids": views.ids} if views.ids is not None else {}
+    io.write_npz(folder / "embedding.npz", results)
+    io.write_npz(folder / "hidden.npz", learned.get("hidden_", {}))
+
+
+def describe(views: Views, source: str) -> dict[str, Any]:
+    """Facts on the data, and on who asks."""
+    seen = views.mask.numpy()
+    rates = missing.rates(seen)
+    holes = [0.0 if h is None else float(h.double().mean()) for h in views.holes]
+    return {
+        "source": source if source in datasets.available() else str(Path(source).resolve()),
+        "n": len(views),
+        "names": list(views.names),
+        "shapes": [list(s) for s in views.shapes],
+        "missing_rows": rates.rows,
+        "missing_slots": rates.slots,
+        "missing_by_view": dict(zip(views.names, (~seen).mean(0).tolist(), strict=True)),
+        "holes_by_view": dict(zip(views.names, holes, strict=True)),
+        "mask": missing.fingerprint(seen),
+        "versions": {
+            "vedute": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "numpy": np.__version__,
+            "torch": version("torch"),
+        },
+        "command": ["vedute", *sys.argv[1:]],
+    }

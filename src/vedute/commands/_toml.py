@@ -1,0 +1,41 @@
+"""Settings as TOML, which Python reads but does not write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def dumps(table: Mapping[str, Any]) -> str:
+    """Scalars first, then one [table] per dict. TOML knows no None: such keys are left out."""
+    scalars = {k: v for k, v in table.items() if v is not None and not isinstance(v, Mapping)}
+    tables = {k: v for k, v in table.items() if isinstance(v, Mapping)}
+    text = "".join(f"{_key(k)} = {_value(v)}\n" for k, v in scalars.items())
+    for name, inside in tables.items():
+        rows = [f"{_key(k)} = {_value(v)}\n" for k, v in inside.items() if v is not None]
+        text += f"\n[{_key(name)}]\n{''.join(rows)}"
+    return text
+
+
+def _key(key: Any) -> str:
+    text = str(key)
+    plain = text.isascii() and text.replace("_", "").replace("-", "").isalnum()
+    return text if plain else _value(text)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case float():
+            return repr(value)  # inf and nan are TOML, too
+        case list() | tuple():
+            return f"[{', '.join(_value(v) for v in value)}]"
+        case Mapping():
+            return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())}}}"
+        case _:
+            # JSON's escapes are TOML's, but for DEL and halves of characters
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,59 @@
+"""vedute demo: handwritten digits with half their rows incomplete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vedute.commands import _options
+
+EXAMPLE = "vedute demo -o demo-out"
+
+
+def run(
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write.")] = (
+        Path("vedute-demo")
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
+    force: _options.Force = False,
+) -> None:
+    """Cluster handwritten digits and infer their missing views, against three simple fills.
+
+    2000 digits in six views (bundled); half of them lack about half their views. No labels
+    are used but for the scores. Takes two minutes on two cores.
+    """
+    import json
+    from time import perf_counter
+
+    start = perf_counter()
+    from rich.console import Console
+    from rich.table import Table
+
+    from vedute import demo, io
+    from vedute.commands._progress import following
+
+    console = Console(highlight=False)
+    with io.atomic_folder(out, force) as folder:
+        console.print("Handwritten digits, six views; half of the rows lack some of them.")
+        result = demo.run(folder, seed, following)
+        scores = result.scores() | {"seconds": round(perf_counter() - start, 1)}
+        (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+    table = Table(header_style="bold")
+    for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
+        table.add_column(head, justify="left" if head == "method" else "right")
+    for row in result.rows:
+        percent = [f"{100 * x:.1f}" for x in (row.acc, row.nmi, row.ari)]
+        table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
+    console.print(table)
+    console.print(
+        "Hidden-view error: mean squared error of the views it never saw, in standard deviations; "
+        f"1 is the mean. MVP's 90 % intervals cover {result.coverage:.1%} of the hidden values."
+    )
+    console.print(f"In {out}:")
+    for name, what in {**result.files, "scores.json": "these numbers"}.items():
+        console.print(f"  {name:22} {what}")
+    if as_json:
+        print(json.dumps(scores))

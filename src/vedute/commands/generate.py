@@ -1,0 +1,25 @@
+"""vedute generate: samples that never were."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vedute.commands import _options
+
+EXAMPLE = "vedute generate run -n 100 -o new.npz"
+
+
+def run(
+    run: _options.Run,
+    out: _options.Views,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
+    force: _options.Force = False,
+) -> None:
+    """Write new samples with all their views, in the units of the training data."""
+    from vedute import io, methods
+    from vedute.commands import _outputs
+
+    with _outputs.npz(out, force) as part:
+        io.write_npz(part, methods.load(run).generate(n))

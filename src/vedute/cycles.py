@@ -1,0 +1,50 @@
+"""Permutations of the observed views: the combinatorics behind MVP."""
+
+import torch
+from torch import Tensor
+
+
+def _rings(mask: Tensor, count: int) -> Tensor:
+    """The views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
+    B, L = mask.shape
+    shuffle = torch.rand(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
+    return shuffle.argsort(-1)
+
+
+def random_cycles(mask: Tensor, count: int) -> Tensor:
+    """Draw `count` permutations per sample, each a single cycle through its observed views.
+
+    Shuffle the observed views into a ring; each view maps to its neighbour on the ring.
+    A uniform shuffle of m views gives a uniform draw from the (m-1)! cycles.
+    Missing views map to themselves.
+
+    mask (B, L) bool -> (B, count, L) long
+    """
+    ring = _rings(mask, count)
+    m = mask.sum(-1).view(-1, 1, 1)
+    slot = torch.arange(mask.shape[1], device=mask.device).expand_as(ring)
+    neighbour = torch.where(slot < m, (slot + 1) % m.clamp(min=1), slot)
+    return torch.empty_like(ring).scatter_(-1, ring, ring.gather(-1, neighbour))
+
+
+def random_permutations(mask: Tensor, count: int) -> Tensor:
+    """Uniform permutations of the observed views, fixed points allowed; as `random_cycles`."""
+    ring = _rings(mask, count)
+    inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
+    rank = inside.long().cumsum(-1) - 1  # the how-manieth observed view this is
+    return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)
+
+
+def inverse(permutation: Tensor) -> Tensor:
+    """inv[sigma(i)] = i along the last axis."""
+    slot = torch.arange(permutation.shape[-1], device=permutation.device).expand_as(permutation)
+    return torch.empty_like(permutation).scatter_(-1, permutation, slot)
+
+
+def permute_sources(z: Tensor, permutations: Tensor) -> Tensor:
+    """Exchange the sources within every column: out[b, i, j] = z[b, permutations[b, j, i], j].
+
+    z (B, L, L, D), z[:, i, j] being the latent of view j as told by view i
+    permutations (B, L, L), one per column j
+    """
+    return z.gather(1, permutations.transpose(1, 2).unsqueeze(-1).expand_as(z))

@@ -1,0 +1,30 @@
+"""CUB: ten species of birds, as GoogLeNet features of a photograph and doc2vec of a text.
+
+From the Caltech-UCSD Birds-200 features prepared by the authors of ProImp (IJCAI 2023); research
+use. Downloaded at first use.
+"""
+
+from __future__ import annotations
+
+from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
+from vedute.views import Views
+
+ADDRESS = (
+    "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/main/data/cub_googlenet_doc2vec_c10.mat"
+)
+FACTS = Facts(
+    "cub",
+    {"image": 1024, "text": 300},
+    n=600,
+    classes=10,
+    counts=(60,) * 10,
+    sha256="e346b4bb1bd25bd56ad22564cc1eaf7ef54e5381de704bc371e9e72bbfda6160",
+)
+
+
+def load() -> Views:
+    """600 samples, two views, ten species."""
+    npz = find_npz("cub")
+    if npz is not None:
+        return from_npz(npz, FACTS)
+    return from_mat(fetch(ADDRESS), "X", "gt", FACTS)

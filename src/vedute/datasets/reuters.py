@@ -1,0 +1,32 @@
+"""Reuters: news of six kinds in five languages, each reduced to ten numbers by an autoencoder.
+
+The file of the authors of MvCLN (CVPR 2021); research use. Downloaded at first use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz, read_mat
+from vedute.views import Views
+
+ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-MvCLN/raw/main/datasets/Reuters_dim10.mat"
+FACTS = Facts(
+    "reuters",
+    {"english": 10, "french": 10, "german": 10, "italian": 10, "spanish": 10},
+    n=18758,
+    classes=6,
+)
+
+
+def load() -> Views:
+    """18758 samples, five views, six kinds; the file's train and test parts in this order."""
+    npz = find_npz("reuters")
+    if npz is not None:
+        return from_npz(npz, FACTS)
+    path = fetch(ADDRESS)
+    *x, y_train, y_test = read_mat(path, ["x_train", "x_test", "y_train", "y_test"])
+    if any(part.ndim != 3 for part in x):
+        raise ValueError(f"{path} lacks x_train and x_test of rank 3; delete it and load again")
+    views = np.concatenate(x, axis=1)  # (5, 18758, 10)
+    return checked(list(views), np.concatenate([y_train.ravel(), y_test.ravel()]), FACTS, path)

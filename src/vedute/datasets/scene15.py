@@ -1,0 +1,27 @@
+"""Scene-15: photographs of fifteen kinds of places, as GIST, PHOG and LBP features.
+
+The file of the authors of Completer (CVPR 2021); research use. Downloaded at first use.
+"""
+
+from __future__ import annotations
+
+from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
+from vedute.views import Views
+
+ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/main/data/Scene-15.mat"
+FACTS = Facts(
+    "scene15",
+    {"gist": 20, "phog": 59, "lbp": 40},
+    n=4485,
+    classes=15,
+    counts=(210, 215, 216, 241, 260, 289, 292, 308, 311, 315, 328, 356, 360, 374, 410),
+    sha256="7addaa43002f907cb142f53daf48da0811e432f6ea365a05b19089ddf78c4c9e",
+)
+
+
+def load() -> Views:
+    """4485 samples, three views, fifteen kinds of places."""
+    npz = find_npz("scene15")
+    if npz is not None:
+        return from_npz(npz, FACTS)
+    return from_mat(fetch(ADDRESS), "X", "Y", FACTS)

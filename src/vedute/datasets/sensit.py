@@ -1,0 +1,46 @@
+"""SensIT Vehicle (combined): three kinds of vehicles, heard by acoustic and seismic sensors.
+
+M. Duarte and Y. H. Hu, Vehicle classification in distributed sensor networks, JPDC 2004; scaled
+features from the LIBSVM data page. Downloaded at first use.
+"""
+
+from __future__ import annotations
+
+from bz2 import BZ2File
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz
+from vedute.views import Views
+
+PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/vehicle/"
+ADDRESSES = (PAGE + "combined_scale.bz2", PAGE + "combined_scale.t.bz2")
+FACTS = Facts("sensit", {"acoustic": 50, "seismic": 50}, n=98528, classes=3)
+
+
+def load() -> Views:
+    """98528 samples, two views, three kinds; the page's train and test parts in this order."""
+    npz = find_npz("sensit")
+    if npz is not None:
+        return from_npz(npz, FACTS)
+    paths = [fetch(address) for address in ADDRESSES]
+    parts = [_read(path) for path in paths]
+    x = np.concatenate([p[0] for p in parts])  # (n, 100), acoustic features first
+    y = np.concatenate([p[1] for p in parts])
+    return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].parent)
+
+
+def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Features (n, 100) and labels (n,) of one svmlight file."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        with BZ2File(path) as file:
+            x, y = load_svmlight_file(file, n_features=100, dtype=np.float32, zero_based=False)
+    except (EOFError, OSError, ValueError) as e:
+        raise ValueError(
+            f"{path} is not a svmlight file with 100 features ({e}); delete it and load again"
+        ) from None
+    return x.toarray(), y

@@ -1,0 +1,283 @@
+"""The door: whatever people call multi-view data becomes checked numpy arrays, a mask and holes.
+
+NaN means "missing" here and nowhere further in. A row of NaN is a missing view, single NaN are
+holes, zeros are data. Everything refused is refused here, in one sentence with its mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vedute.frames import ViewSpec, from_frame, is_frame, is_number, joined_index, listed, width
+
+Columns = Mapping[str, Any]
+
+
+class Raw(NamedTuple):
+    """L arrays (n, *shape_v), zero where missing; mask (n, L); holes; ids or None; the specs."""
+
+    arrays: list[NDArray[Any]]
+    mask: NDArray[np.bool_]
+    holes: list[NDArray[np.bool_] | None]
+    ids: NDArray[Any] | None
+    specs: list[ViewSpec]
+
+
+def read(
+    X: Any, mask: Any = None, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
+) -> Raw:
+    """Check X and take it apart; `like` is what an estimator was fitted on."""
+    views = named(X, columns, like)
+    n, ids = _rows(views)
+    fitted = {s.name: s for s in like or ()}
+    arrays, specs = [], []
+    for name, view in views.items():
+        array, spec = _array(name, view, n, ids, fitted.get(name))
+        arrays.append(array)
+        specs.append(spec)
+    labels = np.arange(n) if ids is None else np.asarray(ids)
+    seen, holes = _missing(arrays, specs, mask, labels)
+    blank = ~seen.any(1)
+    if blank.any():
+        raise ValueError(f"{_some(labels[blank], 'row')} no observed view; drop such rows")
+    zeroed = [
+        np.where(
+            _like(seen[:, v], a) if h is None else _like(seen[:, v], a) & ~h, a, a.dtype.type(0)
+        )
+        if h is not None or not seen[:, v].all()
+        else a
+        for v, (a, h) in enumerate(zip(arrays, holes, strict=True))
+    ]
+    return Raw(zeroed, seen, holes, None if ids is None else labels, specs)
+
+
+def named(
+    X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
+) -> dict[str, Any]:
+    """X as a dict of views, in the order of fitting."""
+    if columns is not None or _is_table(X):
+        X = _split(X, columns)
+    names = [s.name for s in like or ()]
+    if isinstance(X, Mapping):
+        views = {str(k): v for k, v in X.items()}
+        unknown = [k for k in views if names and k not in names]
+        if unknown:
+            raise ValueError(f"unknown view {unknown[0]!r}; fitted views are {', '.join(names)}")
+        views = {k: views.get(k) for k in names} if names else views
+    elif isinstance(X, (list, tuple)):
+        if names and len(X) != len(names):
+            raise ValueError(
+                f"X has {len(X)} views, fitted on {len(names)} ({', '.join(names)}); "
+                "pass None for a view nobody has"
+            )
+        views = dict(zip(names or [f"view{v}" for v in range(len(X))], X, strict=True))
+    else:
+        raise TypeError(
+            f"cannot read views from {type(X).__name__}; pass a list or dict of arrays or "
+            "DataFrames, one 2-D table, or a Views"
+        )
+    if not views:
+        raise ValueError("X has no views; pass at least one")
+    return views
+
+
+def _is_table(X: Any) -> bool:
+    if is_frame(X) or sparse.issparse(X):
+        return True
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        if X.ndim != 2:
+            raise ValueError(
+                f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
+                "(n_samples, n_features), or pass a list with one array per view"
+            )
+        return True
+    return False
+
+
+def _split(table: Any, columns: Columns | None) -> dict[str, Any]:
+    """Cut one 2-D table into views; without `columns` it is one view."""
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    if not is_frame(table) and not sparse.issparse(table):
+        table = np.asarray(table)
+    if table.ndim != 2:
+        raise ValueError(f"columns= cuts one 2-D table into views, got rank {table.ndim}")
+    if columns is None:
+        return {"view0": table}
+    table = table.tocsc() if sparse.issparse(table) else table
+    views = {}
+    for name, which in columns.items():
+        try:
+            views[str(name)] = _part(table, which)
+        except (KeyError, IndexError) as e:
+            raise ValueError(
+                f"columns of view {name!r} are not in the table of width {table.shape[1]}: {e}"
+            ) from None
+    return views
+
+
+def _part(table: Any, which: Any) -> Any:
+    """Columns of a table by slice, names or positions."""
+    if not isinstance(table, pd.DataFrame):
+        return table[:, which]
+    return table.iloc[:, which] if isinstance(which, slice) else table.loc[:, list(which)]
+
+
+def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
+    """Number of samples, and their ids when frames are joined."""
+    present = {k: v for k, v in views.items() if v is not None}
+    if not present:
+        raise ValueError("every view is None; pass at least one view with data")
+    frames = {k: v for k, v in present.items() if is_frame(v)}
+    if frames:
+        if len(frames) < len(present):
+            other = next(k for k in present if k not in frames)
+            raise TypeError(
+                f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
+                "pass all views as frames (joined by index) or all as arrays (aligned by row)"
+            )
+        for name, frame in frames.items():
+            twice = frame.index[frame.index.duplicated()]
+            if len(twice):
+                raise ValueError(
+                    f"view {name!r} has duplicated ids {listed(twice.unique())}; "
+                    "keep one row per sample"
+                )
+        index = joined_index(frames)
+        assert index is not None
+        if not len(index):
+            raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
+        return len(index), index
+    sizes = {}
+    for name, view in present.items():
+        shape = np.shape(view) if not sparse.issparse(view) else view.shape
+        if not shape:
+            raise ValueError(
+                f"view {name!r} is a single number; a view is an array (n_samples, n_features)"
+            )
+        sizes[name] = shape[0]
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
+        raise ValueError(
+            f"views differ in length (inconsistent numbers of samples): {told}; align their rows, "
+            "or pass DataFrames to join them by index"
+        )
+    n = next(iter(sizes.values()))
+    if n == 0:
+        raise ValueError(
+            "X has no samples: Found array with 0 sample(s) while a minimum of 1 is required"
+        )
+    return n, None
+
+
+def _array(
+    name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
+) -> tuple[NDArray[Any], ViewSpec]:
+    """One view as a numeric array (n, *shape), NaN where missing, and its spec."""
+    if view is None:
+        spec = fitted or ViewSpec(name, (0,))
+        return np.full((n, *spec.shape), np.nan), spec
+    if is_frame(view):
+        assert ids is not None
+        frame = view.to_frame() if isinstance(view, pd.Series) else view
+        if not frame.shape[1]:
+            raise ValueError(f"view {name!r} has no columns; leave it out")
+        return from_frame(name, frame, ids, fitted)
+    a = view.toarray() if sparse.issparse(view) else np.asarray(view)
+    a = a[:, None] if a.ndim == 1 else a
+    if 0 in a.shape[1:]:
+        raise ValueError(
+            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
+            "is required; leave it out"
+        )
+    if not (a.dtype == np.uint8 and a.ndim > 2):  # images keep their bytes
+        a = _numbers(name, a)
+    if fitted is not None and fitted.shape != a.shape[1:]:
+        raise ValueError(
+            f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}: "
+            f"X has {width(a.shape[1:])} features, but is expecting {width(fitted.shape)} "
+            "features as input; pass the same columns"
+        )
+    return a, fitted or ViewSpec(name, a.shape[1:])
+
+
+def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
+    if np.issubdtype(a.dtype, np.complexfloating):
+        raise ValueError(
+            f"Complex data not supported: view {name!r}; pass real and imaginary parts"
+        )
+    if np.issubdtype(a.dtype, np.floating):
+        return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
+    if np.issubdtype(a.dtype, np.integer) or a.dtype == bool:
+        return a.astype(np.float64)
+    try:
+        return a.astype(np.float64)
+    except (TypeError, ValueError):
+        row, text = next(
+            ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x)),
+            (0, a.flat[0]),
+        )
+        raise ValueError(
+            f"view {name!r} holds {str(text)!r} in row {row}, which is not a number; "
+            "encode text as numbers, or pass DataFrames with categorical columns"
+        ) from None
+
+
+def _missing(
+    arrays: list[NDArray[Any]], specs: list[ViewSpec], mask: Any, labels: NDArray[Any]
+) -> tuple[NDArray[np.bool_], list[NDArray[np.bool_] | None]]:
+    """Which views of which samples are there, (n, L), and the holes inside them."""
+    nan = [np.isnan(a) if a.dtype.kind == "f" else None for a in arrays]
+    absent = np.stack(
+        [
+            np.zeros(len(a), bool) if e is None else e.reshape(len(a), -1).all(1)
+            for a, e in zip(arrays, nan, strict=True)
+        ],
+        axis=1,
+    )
+    seen = ~absent
+    if mask is not None:
+        seen = check_mask(mask, absent.shape)
+        for v, spec in enumerate(specs):
+            wrong = seen[:, v] & absent[:, v]
+            if wrong.any():
+                raise ValueError(
+                    f"the mask marks view {spec.name!r} as observed where it is all NaN: "
+                    f"{_some(labels[wrong], 'row')} no value there; correct the mask or the data"
+                )
+    holes: list[NDArray[np.bool_] | None] = []
+    for v, (a, e, spec) in enumerate(zip(arrays, nan, specs, strict=True)):
+        inside = e & _like(seen[:, v], a) if e is not None else None
+        holes.append(inside if inside is not None and inside.any() else None)
+        if a.dtype.kind == "f":
+            infinite = (np.isinf(a) & _like(seen[:, v], a)).reshape(len(a), -1).any(1)
+            if infinite.any():
+                raise ValueError(
+                    f"view {spec.name!r}: {_some(labels[infinite], 'row')} infinite values "
+                    "(infinity); replace them by NaN or drop the rows"
+                )
+    return seen, holes
+
+
+def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A user's mask as booleans (n, L)."""
+    m = np.asarray(mask)
+    if m.shape != shape:
+        raise ValueError(f"mask has shape {m.shape}; expected (n_samples, n_views) = {shape}")
+    if m.dtype != bool and not np.isin(m, (0, 1)).all():
+        raise ValueError("mask must hold True (observed) and False (missing) only")
+    return m.astype(bool)
+
+
+def _like(flag: NDArray[np.bool_], a: NDArray[Any]) -> NDArray[np.bool_]:
+    return flag.reshape(-1, *[1] * (a.ndim - 1))
+
+
+def _some(rows: NDArray[Any], noun: str) -> str:
+    return f"{noun} {listed(rows)} has" if len(rows) == 1 else f"{noun}s {listed(rows)} have"

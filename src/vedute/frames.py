@@ -1,0 +1,124 @@
+"""DataFrames as numeric views: joined by their index, categorical columns as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Levels = tuple[Any, ...] | None
+Frame = pd.DataFrame | pd.Series
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """What a view looks like: its name, the shape of one sample and, for frames, the columns.
+
+    `levels` holds the categories of each categorical column, which takes one number for two
+    levels and one indicator per level for more; None for a column of numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    columns: tuple[Hashable, ...] | None = None
+    levels: tuple[Levels, ...] | None = None
+
+
+def is_frame(view: Any) -> TypeGuard[Frame]:
+    return isinstance(view, (pd.DataFrame, pd.Series))
+
+
+def joined_index(views: Mapping[str, Any]) -> pd.Index | None:
+    """The outer join of the frames' indices, in order of first appearance; None for arrays."""
+    indices = [v.index for v in views.values() if is_frame(v)]
+    if not indices:
+        return None
+    joined = indices[0]
+    for index in indices[1:]:
+        joined = joined.append(index.difference(joined, sort=False))
+    return joined
+
+
+def from_frame(
+    name: str, frame: pd.DataFrame, ids: pd.Index, fitted: ViewSpec | None
+) -> tuple[NDArray[np.float64], ViewSpec]:
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()]
+        raise ValueError(f"view {name!r} has duplicated columns {listed(twice)}; rename them")
+    columns: tuple[Hashable, ...] = tuple(frame.columns)
+    if fitted is not None and fitted.columns is not None:
+        lost = [c for c in fitted.columns if c not in frame.columns]
+        new = [c for c in columns if c not in fitted.columns]
+        if lost or new:
+            told = [f"lacks {listed(lost)}"] * bool(lost) + [f"has unknown {listed(new)}"] * bool(
+                new
+            )
+            raise ValueError(
+                f"view {name!r} {' and '.join(told)}; pass the {len(fitted.columns)} columns "
+                "it was fitted on"
+            )
+        columns = fitted.columns
+    blocks, levels = [], []
+    for c, column in enumerate(columns):
+        known = fitted.levels[c] if fitted is not None and fitted.levels is not None else None
+        block, level = _column(name, frame[column], known)
+        blocks.append(block)
+        levels.append(level)
+    values = np.concatenate(blocks, axis=1)
+    if fitted is not None and fitted.shape != values.shape[1:]:
+        raise ValueError(
+            f"view {name!r} has {values.shape[1]} features, fitted on {width(fitted.shape)}; "
+            "pass the same columns"
+        )
+    out = np.full((len(ids), values.shape[1]), np.nan)
+    out[ids.get_indexer(frame.index)] = values
+    return out, fitted or ViewSpec(name, values.shape[1:], columns, tuple(levels))
+
+
+def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64], Levels]:
+    """One column as numbers (n, k) and its levels if it is categorical."""
+    if isinstance(s.dtype, pd.CategoricalDtype) or known is not None:
+        levels = known or tuple(s.cat.categories)
+        strange = s[~s.isin(levels) & s.notna()]
+        if len(strange):
+            raise ValueError(
+                f"view {name!r}, column {s.name!r} has the new category {strange.iloc[0]!r}; "
+                f"fitted on {listed(levels)}"
+            )
+        codes = pd.Categorical(s, categories=list(levels)).codes
+        block = codes[:, None].astype(float) if len(levels) <= 2 else np.eye(len(levels))[codes]
+        block[codes < 0] = np.nan
+        return block, levels
+    try:
+        if pd.api.types.is_datetime64_any_dtype(s.dtype):
+            raise TypeError
+        return pd.to_numeric(s).to_numpy(np.float64, na_value=np.nan)[:, None], None
+    except (TypeError, ValueError):
+        text = next((x for x in s if not is_number(x)), s.iloc[0])
+        raise ValueError(
+            f"view {name!r}, column {s.name!r} holds {text!r}, which is not a number; drop the "
+            "column, or make it numeric or categorical (astype('category'))"
+        ) from None
+
+
+def is_number(x: Any) -> bool:
+    try:
+        float(x)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def width(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape))
+
+
+def listed(items: Any, most: int = 5) -> str:
+    """'a', 'b', 'c', ... (12 in all)"""
+    items = list(items)
+    text = ", ".join(repr(getattr(x, "item", lambda x=x: x)()) for x in items[:most])
+    return text if len(items) <= most else f"{text}, ... ({len(items)} in all)"

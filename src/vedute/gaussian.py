@@ -1,0 +1,59 @@
+"""Diagonal Gaussians and the algebra every method here is written in.
+
+A Gaussian carries (mean, logvar) of shape (..., D): any leading axes, latent axis last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Gaussian(NamedTuple):
+    mean: Tensor
+    logvar: Tensor
+
+    def map(self, f: Callable[[Tensor], Tensor]) -> Gaussian:
+        """Apply an indexing or reshaping to both parameters."""
+        return Gaussian(f(self.mean), f(self.logvar))
+
+
+def standard_like(q: Gaussian) -> Gaussian:
+    """N(0, 1) in the shape of q."""
+    return q.map(torch.zeros_like)
+
+
+def sample(q: Gaussian) -> Tensor:
+    """Reparameterised draw, mean + std * eps."""
+    return q.mean + torch.exp(0.5 * q.logvar) * torch.randn_like(q.mean)
+
+
+def kl(q: Gaussian, p: Gaussian) -> Tensor:
+    """KL(q || p), summed over the latent axis: (..., D) -> (...)."""
+    gap = q.logvar - p.logvar
+    shift = (q.mean - p.mean).square() * torch.exp(-p.logvar)
+    return 0.5 * (gap.exp() - gap - 1.0 + shift).sum(-1)
+
+
+def symmetric_kl(q: Gaussian, p: Gaussian) -> Tensor:
+    """Half of KL(q || p) + KL(p || q): the log-variances cancel, (..., D) -> (...)."""
+    gap = q.logvar - p.logvar
+    shift = (q.mean - p.mean).square() * (torch.exp(-p.logvar) + torch.exp(-q.logvar))
+    return 0.25 * (gap.exp() + (-gap).exp() - 2.0 + shift).sum(-1)
+
+
+def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
+    """Product of the experts along `dim`: precisions add, means average by precision.
+
+        logvar* = -log sum_v exp(-logvar_v)        mean* = sum_v softmax_v(-logvar) mean_v
+
+    `mask` (broadcastable, True = keep) silences experts; one per product must remain.
+    """
+    log_precision = -q.logvar
+    if mask is not None:
+        log_precision = log_precision.masked_fill(~mask, -torch.inf)
+    mean = (log_precision.softmax(dim) * q.mean).sum(dim)
+    return Gaussian(mean, -log_precision.logsumexp(dim))

@@ -1,0 +1,98 @@
+"""log p(x | decoder output): normal, laplace, bernoulli, categorical.
+
+Densities have a fixed scale and carry their constants. `error` is -log p without the constant, at
+the scale where it is the bare squared error (normal, variance 1/2) or absolute error (laplace, 1).
+A categorical view is one-hot over its last axis; its output and the bernoulli one are logits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+KINDS = ("normal", "laplace", "bernoulli", "categorical")
+
+
+def log_prob(kind: str, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
+    """Element-wise log-density; `scale` is the standard deviation (normal) or b (laplace).
+
+    out (..., *shape), x broadcastable -> (..., *shape); categorical: the terms sum to log p.
+    """
+    match kind:
+        case "normal":
+            z = (x - out) / scale
+            return -0.5 * z.square() - math.log(scale) - 0.5 * math.log(2 * math.pi)
+        case "laplace":
+            return -(x - out).abs() / scale - math.log(2 * scale)
+        case _:
+            return -error(kind, out, x)
+
+
+def error(kind: str, out: Tensor, x: Tensor) -> Tensor:
+    """Element-wise -log p(x | out) up to its constant: (x - out)^2, |x - out|, or cross-entropy."""
+    match kind:
+        case "normal":
+            return (x - out).square()
+        case "laplace":
+            return (x - out).abs()
+        case "bernoulli":
+            return F.binary_cross_entropy_with_logits(out, x.expand_as(out), reduction="none")
+        case "categorical":
+            return -x * out.log_softmax(-1)
+        case _:
+            raise ValueError(f"no likelihood {kind!r}; choose from {', '.join(KINDS)}")
+
+
+def mean(kind: str, out: Tensor) -> Tensor:
+    """E[x | out]."""
+    match kind:
+        case "bernoulli":
+            return out.sigmoid()
+        case "categorical":
+            return out.softmax(-1)
+        case _:
+            return out
+
+
+def guess(x: Tensor, seen: Tensor) -> str:
+    """The likelihood of a view from its observed entries: x and seen (n, *shape)."""
+    values = x[seen] if seen.any() else x.flatten()
+    if x.is_floating_point() and bool(((values == 0) | (values == 1)).all()):
+        return "bernoulli"
+    return "normal"
+
+
+def words(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """One word per view, "auto" included, from one for all, a list, or a dict by name."""
+    if isinstance(given, Mapping):
+        strange = [k for k in given if k not in names]
+        if strange:
+            raise ValueError(f"likelihood names view {strange[0]!r}; X has {', '.join(names)}")
+        given = [given.get(k, "auto") for k in names]
+    each = [given] * len(names) if isinstance(given, str) else list(given)
+    if len(each) != len(names):
+        raise ValueError(f"likelihood names {len(each)} views, X has {len(names)}")
+    for word in each:
+        if word not in (*KINDS, "auto"):
+            raise ValueError(f"no likelihood {word!r}; choose from auto, {', '.join(KINDS)}")
+    return each
+
+
+def draw(kind: str, mean: Tensor, noise: Tensor) -> Tensor:
+    """A value given the mean; `noise` is the standard deviation for real-valued views."""
+    match kind:
+        case "bernoulli":
+            return torch.bernoulli(mean.clamp(0, 1))
+        case "categorical":
+            gumbel = -torch.empty_like(mean).exponential_().log()
+            choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
+            return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
+        case "laplace":
+            u = torch.rand_like(mean) - 0.5
+            return mean - noise / math.sqrt(2) * u.sign() * torch.log1p(-2 * u.abs())
+        case _:
+            return mean + noise * torch.randn_like(mean)

@@ -1,0 +1,247 @@
+"""Soft-impute with a bound on the rank, by alternating ridge regressions; whole views missing.
+
+    min over U (n, r), V (p, r) of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
+
+Rows that have the same views share the matrix of their regression, columns of a view theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.linalg import cho_factor, cho_solve
+
+from vedute.methods._table import Array, Part
+
+STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
+ENOUGH = 2e-3  # a smaller gain in the hidden error is none
+SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps, and most of them
+HIDDEN = 0.1  # share of entries hidden where views cannot be
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,)."""
+
+    x: Array
+    mask: Array
+    holes: Array | None
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Table:
+        mask = np.stack([p.seen.any(1) for p in parts], axis=1)
+        table = cls(
+            np.hstack([p.x for p in parts], dtype=np.float64),
+            mask,
+            None,
+            tuple(p.x.shape[1] for p in parts),
+        )
+        if not any(p.holed for p in parts):
+            return table
+        seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
+        return replace(table, holes=table.spread(mask) & ~seen)
+
+    def spread(self, flags: Array) -> Array:
+        """(n, L) of views -> (n, p) of their features."""
+        return np.repeat(flags, self.widths, axis=1)
+
+    def seen(self) -> Array:
+        there = self.spread(self.mask)
+        return there if self.holes is None else there & ~self.holes
+
+    @cached_property
+    def groups(self) -> list[tuple[Array, Array]]:
+        """Each pattern of views (L,) with the rows that have it."""
+        patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
+        return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
+
+    def views(self) -> Iterator[tuple[int, slice]]:
+        start = 0
+        for v, width in enumerate(self.widths):
+            yield v, slice(start, start + width)
+            start += width
+
+
+class Hidden(NamedTuple):
+    """Hidden values: rows (m,) of the table, their truth (m, p), and where (m, p) it is hidden."""
+
+    rows: Array
+    truth: Array
+    where: Array
+
+    def error(self, U: Array, V: Array) -> float:
+        gap = np.where(self.where, U[self.rows] @ V.T - self.truth, 0.0)
+        return float(np.vdot(gap, gap))
+
+
+class Best(NamedTuple):
+    """What told the hidden values best; the threshold relative to the largest singular value."""
+
+    error: float
+    U: Array
+    V: Array
+    threshold: float
+
+
+def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
+    """Ranks 1, 2, 4, ... until two in a row bring nothing; in each, the threshold goes down.
+
+    Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
+    """
+    top, most = largest(table, rng), min(max_rank, *table.x.shape)
+    n, p = table.x.shape
+    best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
+    rank, misses = 1, 0
+    while misses < 2:
+        found = _down(table, hidden, best, rank, top, rng)
+        gain = found.error < (1 - ENOUGH) * best.error
+        best, misses = (found, 0) if gain else (best, misses + 1)
+        if rank == most:
+            break
+        rank = min(2 * rank, most)
+    return best
+
+
+def _down(table: Table, hidden: Hidden, start: Best, rank: int, top: float, rng: Generator) -> Best:
+    """The best at this rank: smaller and smaller thresholds, until the hidden error rises."""
+    best = Best(np.inf, start.U, start.V, start.threshold)
+    U, V, threshold = start.U, start.V, start.threshold / STEP
+    while threshold >= LOWEST:
+        U, V = grow(table, U, V, threshold * top, rank, rng)
+        U, V = learn(table, U, V, threshold * top, *SEARCH)
+        error = hidden.error(U, V)
+        gain = error < (1 - ENOUGH) * best.error
+        if error < best.error:
+            best = Best(error, U, V, threshold)
+        if not gain:
+            break
+        threshold *= STEP
+    return best
+
+
+def learn(
+    table: Table, U: Array, V: Array, threshold: float, tolerance: float, most: int
+) -> tuple[Array, Array]:
+    """Alternating ridge regressions from U (n, r), V (p, r); holes are filled with U V' so far."""
+    x = table.x.astype(np.float32)
+    for _ in range(most):
+        if table.holes is not None:
+            x[table.holes] = (U @ V.T)[table.holes]
+        before = U, V
+        V = _columns(table, x, U, threshold)
+        U, V = _balanced(_rows(table, x, V, threshold), V)
+        if _distance(before, (U, V)) <= tolerance * np.linalg.norm(np.linalg.norm(V, axis=0) ** 2):
+            break
+    return U, V
+
+
+def project(table: Table, V: Array, threshold: float) -> Array:
+    """Scores (n, r) of each row by itself, from what it has."""
+    U = _rows(table, table.x, V, threshold)
+    if table.holes is None:
+        return U
+    grams, right = _grams(table, V), table.x @ V
+    for i in np.flatnonzero(table.holes.any(1)):
+        lost = V[table.holes[i]]
+        gram = grams[table.mask[i]].sum(0) - lost.T @ lost
+        U[i] = _ridge(gram, right[i], threshold)
+    return U
+
+
+def grow(
+    table: Table, U: Array, V: Array, threshold: float, rank: int, rng: Generator
+) -> tuple[Array, Array]:
+    """Up to `rank` columns: those directions of the residual whose singular value is above."""
+    room = rank - V.shape[1]
+    if room <= 0:
+        return U, V
+    residual = np.where(table.seen(), table.x - U @ V.T, 0.0)
+    left, size, right = _leading(residual, room, rng)
+    use = size > threshold
+    use[0] |= not V.shape[1]  # at least one
+    root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
+    return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
+
+
+def largest(table: Table, rng: Generator) -> float:
+    """The largest singular value of what is observed: above it every threshold gives zero."""
+    return max(float(_leading(table.x, 1, rng)[1][0]), 1e-9)
+
+
+def _leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
+    """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
+    k, wide = min(k, *x.shape), min(k + 5, *x.shape)
+    basis = rng.standard_normal((x.shape[1], wide))
+    for _ in range(3):
+        basis = np.linalg.qr(x.T @ (x @ basis))[0]
+    left, size, right = np.linalg.svd(x @ basis, full_matrices=False)
+    return left[:, :k], size[:k], (basis @ right.T)[:, :k]
+
+
+def _grams(table: Table, V: Array) -> Array:
+    """V_v' V_v of every view, (L, r, r)."""
+    return np.stack([V[at].T @ V[at] for _, at in table.views()])
+
+
+def _rows(table: Table, x: Array, V: Array, threshold: float) -> Array:
+    """Ridge regression of each row of x on V, pattern by pattern; holes count as observed."""
+    grams = _grams(table, V)
+    U: Array = (x @ V.astype(x.dtype)).astype(np.float64)
+    for pattern, rows in table.groups:
+        U[rows] = _ridge(grams[pattern].sum(0), U[rows], threshold)
+    return U
+
+
+def _columns(table: Table, x: Array, U: Array, threshold: float) -> Array:
+    """Ridge regression of each column of x on U, view by view."""
+    V: Array = (x.T @ U.astype(x.dtype)).astype(np.float64)
+    for v, at in table.views():
+        seen = U[table.mask[:, v]]
+        V[at] = _ridge(seen.T @ seen, V[at], threshold)
+    return V
+
+
+def _ridge(gram: Array, right: Array, threshold: float) -> Array:
+    """(gram + threshold I)^-1 for every row of `right` (..., r)."""
+    factor = cho_factor(gram + threshold * np.eye(len(gram)), check_finite=False)
+    solved: Array = cho_solve(factor, right.T, check_finite=False).T
+    return solved
+
+
+def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
+    """The same product, with both sides orthogonal and of length sqrt(singular value)."""
+    if not (U.any() and V.any()):
+        return U[:, :1], V[:, :1]
+    scale, turn = np.linalg.eigh(U.T @ U)
+    there = scale > 1e-12 * scale[-1]
+    root = np.sqrt(scale[there])
+    turn = turn[:, there]
+    square, axes = np.linalg.eigh(root[:, None] * (turn.T @ (V.T @ V) @ turn) * root)
+    keep = square > 1e-8 * square[-1]
+    size, axes = square[keep] ** 0.25, axes[:, keep]
+    return U @ (turn / root @ axes * size), V @ (turn * root @ axes / size)
+
+
+def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
+    """|U_a V_a' - U_b V_b'|, without making either."""
+    square = sum(
+        sign * float(np.vdot(p[0].T @ q[0], p[1].T @ q[1]))
+        for sign, p, q in ((1, a, a), (1, b, b), (-2, a, b))
+    )
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
+    """Some observed entries hidden, never all of a row: what is left of the table, and they."""
+    seen = table.seen()
+    hidden = seen & (rng.random(seen.shape) < HIDDEN)
+    hidden[(seen == hidden).all(1)] = False
+    holes = hidden if table.holes is None else table.holes | hidden
+    part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
+    return part, Hidden(np.arange(len(seen)), table.x, hidden)

@@ -1,0 +1,62 @@
+"""The views side by side, each with the same weight: the table the simple fills work on.
+
+A column is (scaled value - its mean) / sqrt(width of its view), divided as well by the view's
+typical deviation, which is 1 under standard scaling. Zero is the mean, and the squared error
+summed over a view is its mean squared error in standard deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.scaling import Scaler, entries_seen
+from vedute.views import Views
+
+Array = NDArray[Any]
+
+
+class Part(NamedTuple):
+    """One view in the table.
+
+    x     (n, width) float32, zero where not seen
+    seen  (n, 1) bool, or (n, width) where the view has holes
+    """
+
+    x: Array
+    seen: Array
+
+    @property
+    def holed(self) -> bool:
+        return self.seen.shape != (len(self.x), 1)
+
+
+def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
+    """The table of `data`, view by view."""
+    out = []
+    for v, (x, scaler) in enumerate(zip(data.floating().x, scalers, strict=True)):
+        flat = len(x), scaler.mean.size
+        there = entries_seen(data, v).numpy().reshape(flat)
+        centered = (x.numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
+        seen = data.mask[:, [v]].numpy() if data.holes[v] is None else there
+        out.append(Part(np.where(there, centered, 0.0).astype(np.float32), seen))
+    return out
+
+
+def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
+    """L arrays (n, width) of the table -> (draws or 1, n, *shape_v) in scaled units."""
+    out = []
+    for x, scaler in zip(table, scalers, strict=True):
+        flat = x / _weight(scaler) + scaler.mean.ravel()
+        told = flat.astype(np.float32).reshape(1, len(x), *scaler.mean.shape)
+        out.append(told if draws < 2 else np.broadcast_to(told, (draws, *told.shape[1:])))
+    return out
+
+
+def _weight(scaler: Scaler) -> float:
+    varying = scaler.std[scaler.std > 0]
+    typical = np.sqrt((varying**2).mean()) if varying.size else 1.0
+    return float(1.0 / (typical * np.sqrt(scaler.std.size)))

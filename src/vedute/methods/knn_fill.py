@@ -1,0 +1,141 @@
+"""kNN-fill: what is missing is the mean over the nearest samples that have it.
+
+Troyanskaya et al., "Missing value estimation methods for DNA microarrays" (2001), as in
+scikit-learn's `KNNImputer` on all views side by side, z-scored and divided by sqrt(width):
+
+    d(i, j)^2 = p / |O_ij| * sum over c in O_ij of (x_ic - x_jc)^2
+    x_ic = mean of x_jc over the n_neighbors nearest j that have c
+
+with O_ij the features that both samples have, among p; the feature's mean where no such j
+shares a feature with i. Since whole views are missing, a distance is a sum of matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from vedute.estimator import Array, Estimator
+from vedute.holdout import HoldOut
+from vedute.methods import _table
+from vedute.methods._table import Part
+from vedute.views import Views
+
+CELLS = 2**22  # of a distance matrix at a time, 32 MiB
+AHEAD = 4  # times n_neighbors: how far to look for donors past those with holes
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KNNFill(Estimator):
+    """Every missing value is the mean over the nearest samples that have it."""
+
+    n_neighbors: int = 10
+
+    relearns: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = False
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        if self.n_neighbors < 1:
+            raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors}")
+        parts = _table.parts(data, self.scalers_)
+        self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
+
+    def _embed(self, data: Views) -> Array:
+        return np.hstack(self._fill(data))
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        return _table.values(self._fill(data), self.scalers_, draws)
+
+    def _fill(self, data: Views) -> list[Array]:
+        """The table with nothing missing, L arrays (n, width)."""
+        donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
+        parts = _table.parts(data, self.scalers_)
+        filled = [p.x.copy() for p in parts]
+        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
+        holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
+        side, size = Side.of(donors, holed, asks=False), max(1, CELLS // len(donors[0].x))
+        for start in range(0, len(lacking), size):
+            rows = lacking[start : start + size]
+            askers = [Part(p.x[rows], p.seen[rows]) for p in parts]
+            distance = distances(Side.of(askers, holed, asks=True), side)
+            for x, asker, donor in zip(filled, askers, donors, strict=True):
+                needy, has = ~asker.seen.all(1), donor.seen.any(1)
+                among = distance[np.ix_(needy, has)]
+                told = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
+                x[rows[needy]] = np.where(asker.seen[needy], x[rows[needy]], told)
+        return filled
+
+
+class Side(NamedTuple):
+    """What distances need of one of their sides, in float64.
+
+    A unit is a view, or a feature of a view with holes. With x zero where not seen, x^2 summed
+    over a unit and `seen` (n, units), an asker's matrix is [-2 x, x^2, seen], a donor's
+    [x, seen, x^2]: the product of the two is the squared distance over what both have.
+    `size` (units,): the features of each.
+    """
+
+    matrix: Array
+    seen: Array
+    size: Array
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], holed: Sequence[bool], asks: bool) -> Side:
+        seen, square, size = [], [], []
+        for (x, there), fine in zip(parts, holed, strict=True):
+            power = x.astype(np.float64) ** 2
+            seen.append(np.broadcast_to(there, x.shape) if fine else there)
+            square.append(power if fine else power.sum(1, keepdims=True))
+            size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
+        values = [-2.0 * p.x if asks else p.x for p in parts]
+        matrix = [*values, *square, *seen] if asks else [*values, *seen, *square]
+        return cls(
+            np.hstack(matrix, dtype=np.float64),
+            np.hstack(seen, dtype=np.float64),
+            np.concatenate(size),
+        )
+
+
+def distances(askers: Side, donors: Side) -> Array:
+    """Squared distances (m, n) over jointly seen features, times all / joint; inf where none is.
+
+    Rounded, with a preference for the first of equals, so that ties do not hang on rounding.
+    """
+    distance = askers.matrix @ donors.matrix.T
+    joint = (askers.seen * askers.size) @ donors.seen.T
+    strangers = joint == 0
+    joint[strangers] = 1.0
+    distance *= donors.size.sum()
+    distance /= joint
+    np.round(distance, 9, out=distance)
+    distance += np.linspace(0.0, 5e-10, distance.shape[1])
+    distance[strangers] = np.inf
+    return distance
+
+
+def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
+    """Means over the k nearest that have an entry; zero where nobody near has it.
+
+    distance (m, n), x (n, width), seen (n, 1) or (n, width) -> (m, width)
+    """
+    (m, n), holed = distance.shape, seen.shape[1] > 1
+    total, count = np.zeros((m, x.shape[1])), np.zeros((m, seen.shape[1]), int)
+    if n == 0:
+        return total
+    reach = min(n, AHEAD * k if holed else k)
+    near = np.argpartition(distance, reach - 1, axis=1)[:, :reach]
+    near = np.take_along_axis(near, np.take_along_axis(distance, near, 1).argsort(1), 1)
+    for j in near.T:
+        take = seen[j] & (count < k) & np.isfinite(distance[np.arange(m), j])[:, None]
+        total += np.where(take, x[j], 0.0)
+        count += take
+    mean = total / np.maximum(count, 1)
+    if holed and reach < n:
+        for c in np.flatnonzero((count < k).any(0)):  # few have this entry: look further
+            rows, has = count[:, c] < k, seen[:, c]
+            among = distance[np.ix_(rows, has)]
+            mean[rows, c] = averages(among, x[has, c, None], seen[has, c, None], k)[:, 0]
+    return mean

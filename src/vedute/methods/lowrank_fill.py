@@ -1,0 +1,95 @@
+"""Low-rank fill: the table of all views is a matrix of low rank, seen in part.
+
+Soft-impute (Mazumder, Hastie & Tibshirani, JMLR 2010) with a bound on the rank, on all views side
+by side, z-scored and divided by sqrt(width), by alternating ridge regressions (Hastie, Mazumder,
+Lee & Zadeh, JMLR 2015): with O the observed entries and |Z|_* the sum of singular values
+
+    min over Z of 1/2 |X - Z|_O^2 + threshold |Z|_*
+      = min over U, V of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
+
+so a sample's scores given V, in training or new, are u = (V_o' V_o + threshold I)^-1 V_o' x_o.
+Rank and threshold are those that tell hidden views best; then everything is learned from.
+The representation, u times the roots of the singular values, has the distances of U V'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from threadpoolctl import threadpool_limits
+
+from vedute.estimator import Array, Estimator
+from vedute.holdout import HoldOut, choose
+from vedute.methods import _softimpute, _table
+from vedute.methods._softimpute import Hidden, Table
+from vedute.views import Views
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LowRankFill(Estimator):
+    """Missing values are those of a matrix of low rank that agrees with what is observed."""
+
+    max_rank: int = 128
+
+    relearns: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = False
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from X; `y` is ignored: no label ever reaches training."""
+        self.choice_: dict[str, float] = {}  # rank and relative threshold, once per fit
+        return super().fit(X, y)
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        if self.max_rank < 1:
+            raise ValueError(f"max_rank must be at least 1, got {self.max_rank}")
+        rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
+        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+            if not self.choice_:
+                self._choose(*self._split(data, held, rng), rng)
+            if held is None:
+                self._refit(self._table(data), rng)
+
+    def _embed(self, data: Views) -> Array:
+        roots = np.linalg.norm(self.components_, axis=0)
+        embedding: Array = (self._scores(data) * roots).astype(np.float32)
+        return embedding
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        told = self._scores(data) @ self.components_.T
+        edges = np.cumsum([s.mean.size for s in self.scalers_])[:-1]
+        return _table.values(np.split(told, edges, axis=1), self.scalers_, draws)
+
+    def _choose(self, table: Table, hidden: Hidden, rng: Generator) -> None:
+        best = _softimpute.search(table, hidden, self.max_rank, rng)
+        self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
+        self.threshold_ = best.threshold * _softimpute.largest(table, rng)
+        self.components_ = best.V
+
+    def _refit(self, table: Table, rng: Generator) -> None:
+        self.threshold_ = self.choice_["threshold"] * _softimpute.largest(table, rng)
+        U = _softimpute.project(table, self.components_, self.threshold_)
+        _, self.components_ = _softimpute.learn(
+            table, U, self.components_, self.threshold_, *_softimpute.FINAL
+        )
+
+    def _scores(self, data: Views) -> Array:
+        with threadpool_limits(1, "blas"):
+            return _softimpute.project(self._table(data), self.components_, self.threshold_)
+
+    def _table(self, data: Views) -> Table:
+        return Table.of(_table.parts(data, self.scalers_))
+
+    def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
+        """What to learn from and what to tell: hidden views, or entries where no view can go."""
+        if held is None:
+            hidden = choose(data.mask, fewest=1)
+            if hidden is None:
+                return _softimpute.hide_entries(self._table(data), rng)
+            held, data = HoldOut.of(data, hidden, self.scalers_), data.hide(hidden)
+        truth = self._table(held.truth)
+        where = truth.spread(held.hidden.numpy()) & truth.seen()
+        return self._table(data), Hidden(held.truth.index.numpy(), truth.x, where)

@@ -1,0 +1,37 @@
+"""Mean-fill: what is missing is the mean of its feature.
+
+    x_iv = mean over the samples j that have view v of x_jv
+
+The floor under every imputation. The representation is the table of all views side by side,
+each divided by sqrt(width), with missing views at the mean: k-means on it is what people do who
+do nothing about missing views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from vedute.estimator import Array, Estimator
+from vedute.holdout import HoldOut
+from vedute.methods import _table
+from vedute.views import Views
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanFill(Estimator):
+    """Every missing value is the mean of its feature."""
+
+    shrinks: ClassVar[bool] = False
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        """The means are the scalers'."""
+
+    def _embed(self, data: Views) -> Array:
+        return np.hstack([part.x for part in _table.parts(data, self.scalers_)])
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        means = [np.zeros((len(data), s.mean.size)) for s in self.scalers_]
+        return _table.values(means, self.scalers_, draws)

@@ -1,0 +1,287 @@
+"""MVP: multi-view permutation of variational auto-encoders (Gao & Pu, ICLR 2025).
+
+Latents form an L x L table. Row i is what view i knows: z_ii = encoder_i(x_i) and
+z_ij = f_ij(z_ii), its opinion of view j. The product of row i is a consensus w_i.
+Columns hold opinions of the same thing, so shuffling a column cyclically among the observed
+views must change nothing. With Z0 the table, Z1 the shuffled one, sums over observed v:
+
+    R_a  = sum_v -log p(x_v | w^a_v, z^a_vv)          D_ab = sum_v sum_l KL(Z^a_vl || Z^b_vl)
+    W_ab = sum_v KL(w^a_v || w^b_v)
+
+    warm-up   R_0 + D_01 + W_01                                        (eq2)
+    then      half of (R_0 + D_01 + W_01) + (R_1 + D_10 + W_10)        (eq3)
+
+weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
+Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
+With `view_dropout`, views hidden in a step are told by the others exactly so, and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from sklearn.mixture import GaussianMixture
+from torch import Tensor, nn
+
+from vedute import gaussian
+from vedute.cycles import permute_sources, random_cycles, random_permutations
+from vedute.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
+from vedute.losses import view_errors
+from vedute.model import Generative, Stage, Terms
+from vedute.networks import Correspondences, Decoder, Encoder
+from vedute.trained import Trained
+from vedute.views import Views
+
+CHOICES = {
+    "permutation": ("cyclic", "random", "none"),
+    "prior": ("cyclic", "random", "diagonal", "fusion", "standard"),
+    "maps": ("mlp", "linear", "identity"),
+    "output": ("linear", "tanh"),
+}
+PRIOR_ROWS = 2000  # training posteriors kept for `generate`
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MVP(Trained):
+    """Multi-view permutation of VAEs: representation, clusters, missing views with uncertainty.
+
+    The defaults are light and free of scale: errors are averaged over a view's features, so that
+    their balance with the divergences does not depend on its width, and hidden views end the
+    training. The paper's settings are presets.
+    """
+
+    latent_dim: int = 32
+    shared_dim: int | None = None
+    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = (256, 256)
+    map_hidden: tuple[int, ...] = (64, 64)
+    beta_views: float = 0.2
+    beta_consensus: float = 0.1
+    rec_weight: float = 100.0
+    kl_weight: float = 1.0
+    average: bool = True
+    output: str = "linear"
+    linear_paths: bool = True
+    dropout: float = 0.2
+    view_dropout: float = 0.3
+    warmup: int = 50
+    lr_halving: int | None = None
+    permutation: str = "cyclic"
+    prior: str = "cyclic"
+    maps: str = "mlp"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVPModel:
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                told = f"{name} must be one of {', '.join(words)}"
+                raise ValueError(f"{told}, got {getattr(self, name)!r}")
+        if self.latent_dim < 1:
+            raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
+        for name in ("dropout", "view_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
+            raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
+        return MVPModel(shapes, kinds, self)
+
+    def hidden_of(self) -> list[tuple[int, ...]]:
+        """The hidden sizes of each view's encoder and decoder."""
+        names = [s.name for s in self.views_]
+        if not isinstance(self.hidden, dict):
+            return [tuple(self.hidden)] * len(names)
+        if set(self.hidden) != set(names):
+            raise ValueError(f"hidden names {', '.join(self.hidden)}; views are {', '.join(names)}")
+        return [tuple(self.hidden[k]) for k in names]
+
+
+class MVPModel(Generative):
+    posteriors: Tensor
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVP) -> None:
+        super().__init__()
+        self.hp, self.kinds = hp, kinds
+        L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
+        self.shared = k
+        self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
+        for shape, kind, hidden in zip(shapes, kinds, hp.hidden_of(), strict=True):
+            output = hp.output if kind in ("normal", "laplace") else "linear"
+            self.encoders.append(Encoder(shape, hidden, D, hp.dropout))
+            self.decoders.append(Decoder(k + D, hidden, shape, output, hp.linear_paths))
+        self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
+        self.register_buffer("posteriors", torch.zeros(0, k + L * D))
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp = self.hp
+        total = hp.steps if hp.epochs is None else hp.epochs
+        turn = total if hp.lr_halving is None else min(hp.lr_halving, total)
+        if hp.warmup > 0:
+            yield hp.stage(self.warmup_loss, min(hp.warmup, total))
+        if turn > hp.warmup:
+            yield hp.stage(self.loss, turn - hp.warmup, watch=True)
+        if total > max(turn, hp.warmup):
+            yield hp.stage(self.loss, total - max(turn, hp.warmup), watch=True, lr=hp.lr / 2)
+        rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
+        consensus, told = self.fuse(self.table(data[rows].floating()), data.mask[rows])
+        self.posteriors = torch.cat([consensus.mean, told.mean.flatten(1)], dim=1)
+
+    # The objective.
+
+    def table(self, batch: Views) -> Gaussian:
+        """Z0, (B, L, L, D): row i, column j is view i's opinion of view j."""
+        q = [encoder(x) for encoder, x in zip(self.encoders, batch.x, strict=True)]
+        z: Gaussian = self.maps(Gaussian(*(torch.stack(p, dim=1) for p in zip(*q, strict=True))))
+        return z
+
+    def rows(self, z: Gaussian) -> Gaussian:
+        """w_i: the product of each row's first k dimensions, (B, L, L, D) -> (B, L, k)."""
+        return product(z.map(lambda t: t[..., : self.shared]), dim=2)
+
+    def warmup_loss(self, batch: Views) -> Terms:
+        return self._terms(batch, warm=True)
+
+    def loss(self, batch: Views) -> Terms:
+        return self._terms(batch, warm=False)
+
+    def _terms(self, batch: Views, warm: bool) -> Terms:
+        hp, everything = self.hp, batch
+        if hp.view_dropout > 0:
+            batch = batch.hide(_dropout(batch.mask, hp.view_dropout))
+        z0 = self.table(batch)
+        z1 = _permuted(z0, batch.mask, hp.permutation)
+        w0, w1 = self.rows(z0), self.rows(z1)
+        own, swapped = (w0, z0), (w1, z1)
+        cyclic = [own] if warm else [own, swapped]
+        tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
+        views, consensus = self._divergences(batch.mask, own, swapped, warm)
+        L, seen = batch.mask.shape[1], batch.mask.float()
+        errors = self._errors(everything, tables, self.fuse(z0, batch.mask), batch.mask)
+        terms = {
+            "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
+            "kl_views": hp.kl_weight * hp.beta_views * (seen * views / L).sum(1).mean(),
+            "kl_consensus": hp.kl_weight * hp.beta_consensus * (seen * consensus).sum(1).mean(),
+        }
+        if hp.view_dropout > 0:
+            unseen = everything.mask & ~batch.mask
+            terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
+        return terms
+
+    def _errors(
+        self,
+        batch: Views,
+        tables: list[tuple[Gaussian, Gaussian]],
+        fused: tuple[Gaussian, Gaussian],
+        seen: Tensor,
+    ) -> Tensor:
+        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); of views
+        not `seen`, from the fused posterior."""
+        codes = []
+        for w, z in tables:
+            code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(_diagonal))], dim=-1)
+            if self.hp.view_dropout > 0:
+                consensus, told = gaussian.sample(fused[0]), gaussian.sample(fused[1])
+                agreed = consensus.unsqueeze(1).expand(-1, told.shape[1], -1)
+                code = torch.where(seen.unsqueeze(-1), code, torch.cat([agreed, told], dim=-1))
+            codes.append(code)
+        code = torch.stack(codes)  # (1 or 2, B, L, k + D)
+        outs = [decoder(code[:, :, v]) for v, decoder in enumerate(self.decoders)]
+        return view_errors(self.kinds, outs, batch, self.hp.average).mean(0)
+
+    def _divergences(
+        self,
+        mask: Tensor,
+        own: tuple[Gaussian, Gaussian],
+        swapped: tuple[Gaussian, Gaussian],
+        warm: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """How far the opinions and the consensus of each row are from their prior, (B, L) each."""
+        (w0, z0), (w1, z1) = own, swapped
+        if self.hp.prior in ("cyclic", "random"):
+            if self.hp.prior != self.hp.permutation:
+                z1 = _permuted(z0, mask, self.hp.prior)
+                w1 = self.rows(z1)
+            divergence = kl if warm else symmetric_kl
+            return divergence(z0, z1).sum(2), divergence(w0, w1)
+        views, consensus = self._fixed_prior(mask, z0, w0, z0)
+        if warm:
+            return views, consensus
+        views1, consensus1 = self._fixed_prior(mask, z1, w1, z0)
+        return 0.5 * (views + views1), 0.5 * (consensus + consensus1)
+
+    def _fixed_prior(
+        self, mask: Tensor, z: Gaussian, w: Gaussian, z0: Gaussian
+    ) -> tuple[Tensor, Tensor]:
+        """The same for priors without a permutation."""
+        seen = mask.unsqueeze(-1)
+        match self.hp.prior:
+            case "standard":
+                return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
+            case "fusion":
+                column = product(z0, dim=1, mask=seen.unsqueeze(-1))
+                return kl(z, column.map(_row)).sum(2), kl(w, product(w, 1, seen).map(_row))
+            case _:  # diagonal: columns of missing views have no encoder to follow
+                own = z0.map(_diagonal)
+                agreed = product(own.map(lambda t: t[..., : self.shared]), dim=1, mask=seen)
+                views = (kl(z, own.map(_row)) * mask.unsqueeze(1)).sum(2)
+                return views, kl(w, agreed.map(_row))
+
+    # Inference.
+
+    def fuse(self, z: Gaussian, mask: Tensor) -> tuple[Gaussian, Gaussian]:
+        """The consensus (B, k), and every view as told by those seen (B, L, D)."""
+        seen = mask.unsqueeze(-1)
+        return product(self.rows(z), 1, seen), product(z, 1, seen.unsqueeze(-1))
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.fuse(self.table(batch), batch.mask)[0].mean
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        posterior = self.fuse(self.table(batch), batch.mask)
+        if draws == 0:
+            return self._tell(*(q.mean.unsqueeze(0) for q in posterior))
+        many = (q.map(lambda t: t.expand(draws, *t.shape)) for q in posterior)
+        return self._tell(*(gaussian.sample(q) for q in many))
+
+    def prior(self, n: int) -> list[Tensor]:
+        """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
+        rows = self.posteriors.cpu().double().numpy()
+        seed = int(torch.randint(2**31 - 1, ()))
+        kind = "full" if len(rows) > 4 * rows.shape[1] else "diag"
+        sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
+        fits = (GaussianMixture(k, covariance_type=kind, random_state=seed) for k in sizes)
+        best = min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))
+        code = torch.from_numpy(best.sample(n)[0]).to(self.posteriors)
+        consensus, told = code[:, : self.shared], code[:, self.shared :]
+        return self._tell(consensus[None], told.reshape(1, n, len(self.decoders), -1))
+
+    def _tell(self, consensus: Tensor, told: Tensor) -> list[Tensor]:
+        """Decode (S, n, k) and (S, n, L, D)."""
+        return [
+            decoder(torch.cat([consensus, told[:, :, v]], dim=-1))
+            for v, decoder in enumerate(self.decoders)
+        ]
+
+
+def _permuted(z: Gaussian, mask: Tensor, kind: str) -> Gaussian:
+    """The table with the sources of every column exchanged among the observed views."""
+    draw = {"cyclic": random_cycles, "random": random_permutations}.get(kind)
+    if draw is None:
+        return z
+    sigma = draw(mask, mask.shape[1])
+    return z.map(lambda t: permute_sources(t, sigma))
+
+
+def _dropout(mask: Tensor, share: float) -> Tensor:
+    """Views to hide in this step, (B, L): each with this probability, never a row's last."""
+    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
+    return (score < share) & (score < score.amax(1, keepdim=True))
+
+
+def _diagonal(t: Tensor) -> Tensor:
+    """(B, L, L, D) -> (B, L, D)."""
+    return t.diagonal(dim1=1, dim2=2).transpose(1, 2)
+
+
+def _row(t: Tensor) -> Tensor:
+    """(B, ...) -> (B, 1, ...): the same for every source."""
+    return t.unsqueeze(1)

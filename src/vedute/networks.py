@@ -1,0 +1,126 @@
+"""Networks. Architecture follows the shape of a view, never the name of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from vedute.gaussian import Gaussian
+
+
+def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
+    """Linear layers, Xavier-normal, with ReLU (and dropout) after all but the last."""
+    layers: list[nn.Module] = []
+    for a, b in pairwise(sizes):
+        linear = nn.Linear(a, b)
+        nn.init.xavier_normal_(linear.weight)
+        layers += [linear, nn.ReLU(), nn.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
+    return nn.Sequential(*layers[: -2 if dropout else -1])
+
+
+class Encoder(nn.Module):
+    """q(z | x): (B, *shape) -> Gaussian of shape (B, D). Statistics bounded by tanh."""
+
+    def __init__(
+        self, shape: Sequence[int], hidden: Sequence[int], latent_dim: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.net = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
+
+    def forward(self, x: Tensor) -> Gaussian:
+        return Gaussian(*self.net(x.flatten(1)).tanh().chunk(2, dim=-1))
+
+
+class Decoder(nn.Module):
+    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if asked."""
+
+    def __init__(
+        self, latent_dim: int, hidden: Sequence[int], shape: Sequence[int], output: str, skip: bool
+    ) -> None:
+        super().__init__()
+        self.shape, self.tanh = tuple(shape), output == "tanh"
+        self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
+        self.linear = nn.Linear(latent_dim, prod(shape), bias=False) if skip else None
+        if self.linear is not None:  # start at the linear map: the curve is learned on top of it
+            _silence(self.net[-1])
+
+    def forward(self, z: Tensor) -> Tensor:
+        out: Tensor = self.net(z)
+        if self.linear is not None:
+            out = out + self.linear(z)
+        out = out.tanh() if self.tanh else out
+        return out.reshape(*out.shape[:-1], *self.shape)
+
+
+class StackedLinear(nn.Module):
+    """G independent linear maps in one multiplication: (G, B, in) -> (G, B, out)."""
+
+    def __init__(self, groups: int, d_in: int, d_out: int) -> None:
+        super().__init__()
+        std = (2.0 / (d_in + d_out)) ** 0.5  # Xavier, as for the other layers
+        self.weight = nn.Parameter(torch.empty(groups, d_in, d_out).normal_(0.0, std))
+        bound = d_in**-0.5
+        self.bias = nn.Parameter(torch.empty(groups, 1, d_out).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias, x, self.weight)
+
+
+class Correspondences(nn.Module):
+    """All L(L-1) maps f_ij between view latents, for mean and log-variance, as one stacked MLP.
+
+    f_ii is the identity. `kind`: mlp, linear or identity; `skip` adds a linear path to the mlp
+    that starts as the identity, so that untrained views already agree.
+    """
+
+    source: Tensor
+    target: Tensor
+
+    def __init__(
+        self, n_views: int, dim: int, hidden: Sequence[int], kind: str = "mlp", skip: bool = False
+    ) -> None:
+        super().__init__()
+        source, target = torch.where(~torch.eye(n_views, dtype=torch.bool))
+        self.register_buffer("source", source)
+        self.register_buffer("target", target)
+        self.n_views = n_views
+        groups = 2 * len(source)
+        self.curve = self.linear = None
+        if kind == "mlp" and groups:
+            layers: list[nn.Module] = []
+            for a, b in pairwise((dim, *hidden, dim)):
+                layers += [StackedLinear(groups, a, b), nn.LeakyReLU()]
+            self.curve = nn.Sequential(*layers[:-1])
+        if (kind == "linear" or skip) and kind != "identity" and groups:
+            self.linear = StackedLinear(groups, dim, dim)
+            with torch.no_grad():
+                self.linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))
+                self.linear.bias.zero_()
+            if self.curve is not None:
+                _silence(self.curve[-1])
+
+    def forward(self, q: Gaussian) -> Gaussian:
+        """(B, L, D) -> (B, L, L, D): row i, column j holds f_ij(z_i)."""
+        B, L, D = q.mean.shape
+        table = torch.stack(q).unsqueeze(3).expand(2, B, L, L, D)
+        if self.curve is None and self.linear is None:
+            return Gaussian(*table)
+        z = torch.stack(q)[:, :, self.source].transpose(1, 2).flatten(0, 1)  # (2 L(L-1), B, D)
+        paths = [path(z) for path in (self.curve, self.linear) if path is not None]
+        told = sum(paths[1:], start=paths[0]).unflatten(0, (2, -1)).transpose(1, 2)
+        own = torch.stack(q)  # (2, B, L, D): the diagonal
+        out = own.new_empty(2, B, L, L, D)
+        out[:, :, self.source, self.target] = told
+        index = torch.arange(L, device=own.device)
+        out[:, :, index, index] = own
+        return Gaussian(*out)
+
+
+def _silence(layer: nn.Module) -> None:
+    """A last layer that starts at zero: only the linear path speaks at first."""
+    for parameter in layer.parameters():
+        nn.init.zeros_(parameter)

@@ -1,0 +1,44 @@
+"""Settings from papers, one <method>.toml per method: data, not code.
+
+Keys at the top of a file hold for all its tables; a table is named for its dataset.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+Settings = dict[str, Any]
+FOLDER = Path(__file__).parent
+
+
+def available() -> list[str]:
+    """The methods that have presets."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(method: str) -> dict[str, Settings]:
+    """The presets of a method: name -> settings. Empty where it has none."""
+    if method not in available():
+        return {}
+    text = (FOLDER / f"{method}.toml").read_text(encoding="utf-8")
+    content = {k: _plain(v) for k, v in tomllib.loads(text).items()}
+    common = {k: v for k, v in content.items() if not isinstance(v, dict)}
+    return {k: common | v for k, v in content.items() if isinstance(v, dict)}
+
+
+def find(method: str, name: str) -> Settings:
+    """One preset, e.g. `MVP(**presets.find("mvp", "handwritten"))`."""
+    presets = load(method)
+    if name not in presets:
+        told = f"choose from {', '.join(presets)}" if presets else "the method has none"
+        raise KeyError(f"no preset {name!r} for {method}; {told}")
+    return presets[name]
+
+
+def _plain(value: Any) -> Any:
+    """Lists become tuples, as the fields of estimators are."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return tuple(_plain(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,262 @@
+"""Figures, from arrays and records. Nothing here trains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[Any]
+P = ParamSpec("P")
+INK, GREY, PALE, BLUE, RED = "#2b2d33", "#7b7f89", "#d5d8de", "#3f6fb5", "#c8452e"
+# M. Petroff, Accessible color sequences for data visualization (2021): safe for color-blind eyes
+COLORS = [
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+]
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9a9ea8",
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 3.0,
+}
+OFFSET: dict[str, Any] = {"textcoords": "offset points"}
+SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
+MOST_PATTERNS = 24
+MOST_POINTS = 5000  # t-SNE of more takes too long
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Our look, for this figure only."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **options: P.kwargs) -> Figure:
+        from matplotlib import rc_context
+
+        with rc_context(STYLE):
+            return draw(*args, **options)
+
+    return drawn
+
+
+@styled
+def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
+    """Which views are observed together: patterns by frequency, and the share missing per view.
+
+    mask (n, L), True = observed.
+    """
+    seen = np.asarray(mask, bool)
+    n, L = seen.shape
+    counts = Counter(map(tuple, seen.tolist())).most_common()
+    shown, rest = counts[:MOST_PATTERNS], counts[MOST_PATTERNS:]
+    figure, axes = _figure(
+        (max(6.5, 2.8 + 0.27 * len(shown)), 2.4 + 0.27 * L),
+        [["count", "text"], ["dots", "share"]],
+        width_ratios=[max(3.0, 0.22 * len(shown)), 1.5],
+        height_ratios=[1.6, 0.27 * L],
+    )
+    _pattern_bars(axes["count"], [c for _, c in shown], all(shown[0][0]))
+    more = f"{len(rest)} rarer patterns: {sum(c for _, c in rest)} samples" if rest else ""
+    axes["count"].set_title(f"{len(counts)} patterns of observed views")
+    axes["count"].annotate(more, (1, 0.9), xycoords="axes fraction", ha="right", color=GREY)
+    rows, slots = (~seen.all(1)).mean(), (~seen).mean()
+    told = f"{n} samples\n{rows:.0%} lack a view\n{slots:.0%} of all views\nare missing"
+    axes["text"].text(0, 0.95, told, va="top", linespacing=1.5)
+    axes["text"].set_axis_off()
+    _dots(axes["dots"], np.array([pattern for pattern, _ in shown]).T, names)
+    lost = 100 * (~seen).mean(0)
+    axes["share"].barh(range(L), lost, height=0.6, color=RED)
+    for v, part in enumerate(lost):
+        axes["share"].annotate(f"{part:.0f} %", (part, v), (4, 0), **OFFSET, va="center")
+    axes["share"].set(ylim=(L - 0.5, -0.5), xlim=(0, max(1.35 * lost.max(), 1.0)))
+    axes["share"].set(yticks=[], xticks=[], xlabel="missing")
+    axes["share"].spines[:].set_visible(False)
+    return figure
+
+
+@styled
+def training_curves(history: Sequence[dict[str, Any]]) -> Figure:
+    """Loss terms, and the error on hidden views over steps, with the weights that were kept."""
+    figure, axes = _figure((8.8, 3.4), [["terms", "error"]])
+    terms, error = axes["terms"], axes["error"]
+    terms.set(xlabel="step", title="Loss terms")
+    error.set(xlabel="step", title="Error on views hidden from training")
+    steps = [r["step"] for r in history]
+    names = list(dict.fromkeys(k for r in history for k in r["terms"]))
+    for name, color in zip(names, _cycle(len(names)), strict=True):
+        values = [r["terms"].get(name, np.nan) for r in history]
+        terms.plot(steps, values, color=color, linewidth=1.8)
+        at = (steps[-1], values[-1])
+        terms.annotate(name.replace("_", " "), at, (9, 0), **OFFSET, va="center", color=color)
+    if all(v > 0 for r in history for v in r["terms"].values()):
+        terms.set_yscale("log")
+    warm = max((r["step"] for r in history if r["stage"] < history[-1]["stage"]), default=0)
+    for ax in (terms, error):
+        ax.set_xlim(0, 1.02 * max(steps))
+        if warm:
+            ax.axvspan(0, warm, color="#f1f2f5", linewidth=0, zorder=0)
+    if warm:
+        corner = (warm, terms.get_ylim()[1])
+        terms.annotate("← warm-up", corner, (3, -3), **OFFSET, ha="left", va="top", **SMALL)
+    checked = [r for r in history if r["hidden_error"] is not None]
+    if not checked:
+        error.text(0.5, 0.5, "no view was hidden", transform=error.transAxes, ha="center")
+        return figure
+    error.plot([r["step"] for r in checked], [r["hidden_error"] for r in checked], color=BLUE)
+    last = [r for r in checked if r["stage"] == checked[-1]["stage"]]
+    best = min(last, key=lambda r: float(r["hidden_error"]))
+    error.axvline(best["step"], color=RED, linewidth=1, linestyle=(0, (4, 3)))
+    error.plot(best["step"], best["hidden_error"], "o", color=RED, markersize=6)
+    told = f"stopped at step {steps[-1]}\nkept step {best['step']}: {best['hidden_error']:.3f}"
+    side, shift = ("right", -6) if best["step"] > max(steps) / 2 else ("left", 6)
+    corner = (best["step"], error.get_ylim()[1])
+    error.annotate(told, corner, (shift, -8), **OFFSET, ha=side, va="top", color=RED)
+    return figure
+
+
+@styled
+def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
+    """The representation (n, D) and the mean-filled data (n, d) in the plane, colored by y (n,)."""
+    figure, axes = _figure((9.4, 4.9), [["left", "right"]])
+    panels = {"Mean-filled data": mean_filled, "Learned representation": embedding}
+    for ax, (title, points) in zip(axes.values(), panels.items(), strict=True):
+        _scatter(ax, _plane(np.asarray(points, np.float64)), np.asarray(y))
+        ax.set_title(title)
+    return figure
+
+
+@styled
+def inferred_images(
+    truth: Array,
+    mean: Array,
+    std: Array,
+    shape: tuple[int, int],
+    rows: Sequence[int],
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Images that were hidden, as inferred, with their uncertainty: one column per row of data.
+
+    truth, mean, std (n, height * width); notes: a text below each column.
+    """
+    some = list(rows)
+    white, black = float(truth[some].min()), float(truth[some].max())
+    kinds = {
+        "truth,\nnever shown": (truth, "gray_r", white, black),
+        "inferred": (mean, "gray_r", white, black),
+        "uncertainty\n(std)": (std, "viridis", float(std[some].min()), float(std[some].max())),
+    }
+    keys = [[f"{k}/{i}" for i in range(len(some))] for k in range(3)]
+    figure, axes = _figure((0.86 * len(some) + 1.2, 3.6), keys)
+    for k, (name, (images, colors, low, high)) in enumerate(kinds.items()):
+        drawn = [axes[f"{k}/{i}"] for i in range(len(some))]
+        for ax, row in zip(drawn, some, strict=True):
+            picture = ax.imshow(images[row].reshape(shape), cmap=colors, vmin=low, vmax=high)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set(visible=k < 2, color=PALE)
+        drawn[0].set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
+        if k == 2:
+            figure.colorbar(picture, ax=drawn, shrink=0.9, pad=0.01, aspect=9).outline.set_visible(
+                False
+            )
+            for ax, note in zip(drawn, notes, strict=bool(notes)):
+                ax.set_xlabel(note, **SMALL)
+    return figure
+
+
+def _figure(
+    size: tuple[float, float], mosaic: list[list[str]], **grid: Any
+) -> tuple[Figure, dict[str, Axes]]:
+    """A figure without pyplot: no window, no state."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    return figure, figure.subplot_mosaic(mosaic, **grid)  # type: ignore[arg-type]
+
+
+def _pattern_bars(ax: Axes, heights: list[int], first_complete: bool) -> None:
+    colors = [BLUE if i == 0 and first_complete else "#8fa9cf" for i in range(len(heights))]
+    ax.bar(range(len(heights)), heights, width=0.72, color=colors)
+    for x, h in enumerate(heights):
+        ax.annotate(str(h), (x, h), (0, 2), **OFFSET, ha="center", fontsize=7.5)
+    ax.set(yscale="log", ylabel="samples", xticks=[], xlim=(-0.6, len(heights) - 0.4))
+    ax.set_ylim(0.5 * min(heights), 2.0 * max(heights))
+
+
+def _dots(ax: Axes, seen: NDArray[np.bool_], names: Sequence[str]) -> None:
+    """seen (L, patterns)."""
+    L, patterns = seen.shape
+    for v, row in enumerate(seen):
+        ax.axhline(v, color="#f3f4f7", linewidth=12, zorder=0)
+        ax.scatter(range(patterns), [v] * patterns, s=44, color=[INK if s else PALE for s in row])
+    ax.set(xticks=[], xlim=(-0.6, patterns - 0.4), ylim=(L - 0.5, -0.5))
+    ax.set_xlabel("one column per pattern: dark observed, pale missing", color=GREY)
+    ax.set_yticks(range(L), list(names))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _plane(points: Array) -> Array:
+    """(n, d) -> (n, 2): t-SNE that starts from the principal axes; these alone for many points."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    flat = PCA(min(50, *points.shape), random_state=0).fit_transform(points)
+    if len(flat) > MOST_POINTS or len(flat) < 10 or flat.shape[1] < 2:
+        return np.pad(flat, ((0, 0), (0, 2)))[:, :2]
+    perplexity = min(30.0, (len(flat) - 1) / 3)
+    tsne = TSNE(2, init="pca", perplexity=perplexity, max_iter=500, random_state=0)
+    return np.asarray(tsne.fit_transform(flat))
+
+
+def _scatter(ax: Axes, points: Array, y: Array) -> None:
+    classes = np.unique(y)
+    for label, color in zip(classes, _cycle(len(classes)), strict=True):
+        mine = points[y == label]
+        ax.scatter(mine[:, 0], mine[:, 1], s=7, color=color, alpha=0.75, linewidths=0)
+        if len(classes) <= 20:
+            x, top = np.median(mine, axis=0)
+            ax.text(
+                x,
+                top,
+                str(label),
+                fontsize=11,
+                fontweight="bold",
+                ha="center",
+                va="center",
+                bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": color, "alpha": 0.85},
+            )
+    ax.set(xticks=[], yticks=[])
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.spines[:].set_visible(False)
+
+
+def _cycle(n: int) -> list[str]:
+    return [COLORS[i % len(COLORS)] for i in range(n)]

@@ -1,0 +1,113 @@
+"""Saved estimators: safetensors and JSON with a format version. Loading never executes code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from torch import nn
+
+from vedute.calibration import Calibration
+from vedute.frames import ViewSpec
+from vedute.scaling import Scaler
+
+FORMAT = 1
+TENSORS, FACTS = "model.safetensors", "model.json"
+_TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, Scaler, ViewSpec)}
+
+
+class Saved(NamedTuple):
+    """The name of a method, its settings, and what it learned."""
+
+    method: str
+    params: dict[str, Any]
+    learned: dict[str, Any]
+
+
+def write(folder: Path, saved: Saved) -> None:
+    """Values may be arrays, the dataclasses above, plain Python, and nested."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {}
+    packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    save_file(arrays, folder / TENSORS)
+    (folder / TENSORS).chmod(0o644)
+    text = json.dumps({"format": FORMAT, **packed}, indent=1)
+    (folder / FACTS).write_text(text, encoding="utf-8")
+
+
+def read(folder: str | Path) -> Saved:
+    """What `write` wrote."""
+    folder = Path(folder)
+    if not (folder / FACTS).exists() or not (folder / TENSORS).exists():
+        raise FileNotFoundError(
+            f"{folder} holds no saved model ({FACTS} and {TENSORS}); give the folder that "
+            "`save` or `vedute fit` wrote"
+        )
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        arrays = load_file(folder / TENSORS)
+    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as e:
+        raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
+    if facts.get("format") != FORMAT:
+        raise ValueError(
+            f"{folder} has format {facts.get('format')!r}, this vedute reads {FORMAT}; "
+            "use the version that saved it"
+        )
+    return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Fill a module; buffers whose size depended on the training data are sized anew."""
+    state = {k: torch.from_numpy(np.array(v)) for k, v in weights.items()}
+    for key, buffer in module.named_buffers():
+        if buffer.shape != state[key].shape:
+            owner, _, leaf = key.rpartition(".")
+            setattr(module.get_submodule(owner), leaf, torch.empty_like(state[key]))
+    module.load_state_dict(state)
+
+
+def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[key] = np.ascontiguousarray(value)
+        return {"$array": key}
+    if is_dataclass(value) and type(value).__name__ in _TYPES:
+        inside = {f.name: getattr(value, f.name) for f in fields(value)}
+        packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
+        return {"$type": type(value).__name__, "fields": packed}
+    if isinstance(value, Mapping):
+        return {"$dict": [[k, _pack(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+    if isinstance(value, slice):
+        return {"$slice": [value.start, value.stop, value.step]}
+    if isinstance(value, tuple):
+        return {"$tuple": [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, (list, np.ndarray)):
+        return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return arrays[value["$array"]]
+    if "$type" in value:
+        inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
+        return _TYPES[value["$type"]](**inside)
+    if "$slice" in value:
+        return slice(*value["$slice"])
+    if "$tuple" in value:
+        return tuple(_unpack(v, arrays) for v in value["$tuple"])
+    return {k: _unpack(v, arrays) for k, v in value["$dict"]}

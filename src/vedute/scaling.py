@@ -1,0 +1,93 @@
+"""Per-view scaling, fitted on observed entries only, inverted on everything that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vedute.views import Views
+
+KINDS = ("standard", "minmax", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """scaled = (x - shift) / scale, feature by feature; both (*shape,) float64.
+
+    `mean` and `std` (*shape,) are those of the scaled observed entries: what a network sees at a
+    hole, and the unit in which errors are measured (0 marks a constant feature).
+    """
+
+    shift: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+    def restore(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
+        """(..., *shape) back in the user's units."""
+        return scaled * self.scale + self.shift
+
+    def transform(self, x: Tensor, seen: Tensor) -> Tensor:
+        """(n, *shape) in any float -> float32, in float64 until then; the mean where not `seen`."""
+        shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
+        scaled = ((x.double() - shift) / scale).float()
+        return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
+
+
+def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
+    """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
+    if kind not in KINDS:
+        raise ValueError(f"no scaling {kind!r}; choose from {', '.join(KINDS)}")
+    if x.dtype == torch.uint8:
+        x, kind = x / 127.5 - 1, "bytes"
+    low, high, mean, std = _moments(x.double(), seen)
+    one, zero = np.ones_like(mean), np.zeros_like(mean)
+    match kind:
+        case "standard":
+            shift, scale = mean, np.where(std > 0, std, one)
+        case "minmax":
+            shift, scale = low, np.where(high > low, high - low, one)
+        case "bytes":
+            return Scaler(one * 127.5, one * 127.5, mean, std)
+        case _:
+            shift, scale = zero, one
+    return Scaler(shift, scale, (mean - shift) / scale, std / scale)
+
+
+def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
+    """Minimum, maximum, mean and standard deviation per feature over what is seen."""
+    count = seen.sum(0).clamp(min=1)
+    centre = x.masked_fill(~seen, 0).sum(0) / count
+    gap = (x - centre).masked_fill(~seen, 0)
+    low, high = gap.amin(0) + centre, gap.amax(0) + centre
+    mean = centre + gap.sum(0) / count  # a second pass: exact at large offsets
+    std = (gap.square().sum(0) / count).sqrt()
+    rounding = 1e-12 * torch.maximum(low.abs(), high.abs())
+    std = torch.where(high - low > rounding, std, torch.zeros(()).double())
+    return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
+
+
+def transform(scalers: Sequence[Scaler], views: Views) -> Views:
+    """Every float view scaled to float32; zero where a view is missing."""
+    x = []
+    for v, (a, scaler) in enumerate(zip(views.x, scalers, strict=True)):
+        if a.dtype == torch.uint8:
+            x.append(a)
+            continue
+        there = entries_seen(views, v)
+        row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
+        x.append(torch.where(row, scaler.transform(a, there), torch.zeros(())))
+    return replace(views, x=tuple(x))
+
+
+def entries_seen(views: Views, v: int) -> Tensor:
+    """(n, *shape_v) bool: which entries of view v are there."""
+    row = views.mask[:, v].view(-1, *[1] * (views.x[v].ndim - 1)).expand_as(views.x[v])
+    holes = views.holes[v]
+    return row if holes is None else row & ~holes

@@ -1,0 +1,134 @@
+"""One optimisation step: gather the rows, loss, gradients, update. Captured on a GPU."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vedute.model import Model, Stage
+from vedute.views import Views
+
+
+class Step:
+    """One optimisation step. On a GPU it is captured once per batch size and replayed."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Views,
+        stage: Stage,
+        optimizer: torch.optim.Optimizer,
+        clip: float | None = None,
+        bf16: bool = False,
+    ) -> None:
+        self.model, self.data, self.stage = model, data, stage
+        self.optimizer, self.clip, self.bf16 = optimizer, clip, bf16
+        self.capture = stage.capture and data.mask.is_cuda
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.totals: dict[str, Tensor] = {}
+        self.seen = 0
+
+    def __call__(self, rows: Tensor) -> None:
+        self.seen += len(rows)
+        if not self.capture:
+            self._run(rows)
+            return
+        if len(rows) not in self.graphs:
+            self.graphs[len(rows)] = self._record(rows)
+        graph, buffer = self.graphs[len(rows)]
+        buffer.copy_(rows)
+        graph.replay()
+
+    def read_terms(self, step: int) -> dict[str, float]:
+        """The average of every term since the last reading; ends training if one is not finite."""
+        terms = {name: float(total) / self.seen for name, total in self.totals.items()}
+        for total in self.totals.values():
+            total.zero_()
+        self.seen = 0
+        bad = [name for name, value in terms.items() if not abs(value) < float("inf")]
+        if bad:
+            raise FloatingPointError(_diverged(bad[0], terms[bad[0]], step, self.data))
+        return terms
+
+    def _run(self, rows: Tensor) -> None:
+        device = self.data.mask.device.type
+        bf16 = torch.autocast(device, torch.bfloat16) if self.bf16 else nullcontext()
+        self.optimizer.zero_grad(set_to_none=True)
+        with bf16:
+            terms = self.stage.loss(self.data[rows].floating())
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
+        self.optimizer.step()
+        for name, value in terms.items():
+            if name not in self.totals:
+                self.totals[name] = torch.zeros((), device=self.data.mask.device)
+            self.totals[name] += value.detach() * len(rows)
+
+    def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """Capture the whole step. Warm-ups run on the real state, which is put back after."""
+        buffer, graph = rows.clone(), torch.cuda.CUDAGraph()
+        weights = {k: v.clone() for k, v in self.model.state_dict().items()}
+        moments = copy.deepcopy(self.optimizer.state_dict()["state"])
+        random, totals = torch.cuda.get_rng_state(), {k: v.clone() for k, v in self.totals.items()}
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._run(buffer)
+        torch.cuda.current_stream().wait_stream(side)
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            self._run(buffer)
+        with torch.no_grad():
+            for k, v in self.model.state_dict().items():
+                v.copy_(weights[k])
+            parameters = [p for g in self.optimizer.param_groups for p in g["params"]]
+            for i, p in enumerate(parameters):
+                for key, value in self.optimizer.state.get(p, {}).items():
+                    old = moments.get(i, {}).get(key)
+                    value.zero_() if old is None else value.copy_(old)
+            for k, total in self.totals.items():
+                total.copy_(totals.get(k, torch.zeros_like(total)))
+        torch.cuda.set_rng_state(random)
+        return graph, buffer
+
+
+def make_optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    parameters = list(model.parameters())
+    cuda = bool(parameters) and parameters[0].is_cuda
+    rate = torch.tensor(lr, device="cuda") if cuda else lr
+    return torch.optim.AdamW(
+        parameters, rate, weight_decay=weight_decay, fused=True, capturable=cuda
+    )
+
+
+def set_rates(optimizer: torch.optim.Optimizer, model: nn.Module, stage: Stage) -> None:
+    """Regroup the parameters by learning rate; the moments stay with their parameters."""
+    base = optimizer.param_groups[0]
+    rest, groups = dict(model.named_parameters()), []
+    for prefix, lr in stage.rates:
+        chosen = [rest.pop(k) for k in list(rest) if k.startswith(prefix)]
+        groups.append({**base, "params": chosen, "lr": base["lr"] * 0 + lr})
+    main = {**base, "params": list(rest.values())}
+    optimizer.param_groups[:] = [main, *groups]
+    if stage.lr is not None:
+        set_lr(main, stage.lr)
+
+
+def set_lr(group: dict[str, Any], lr: float) -> None:
+    group["lr"] = group["lr"] * 0 + lr
+
+
+def _diverged(term: str, value: float, step: int, data: Views) -> str:
+    size = [float(a.abs().max()) if a.is_floating_point() and a.numel() else 0.0 for a in data.x]
+    v = max(range(len(size)), key=size.__getitem__)
+    return (
+        f"the loss term {term!r} became {value} by step {step}; view {data.names[v]!r} has the "
+        f"largest scaled value ({size[v]:.3g}); try a smaller lr, clip=1.0, scaling='standard', "
+        "or remove outliers from that view"
+    )

@@ -1,0 +1,120 @@
+"""From decoder outputs to values: calibrated on hidden views, in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vedute import likelihoods, scaling
+from vedute.calibration import Calibration, calibrate, evidence
+from vedute.holdout import HoldOut
+from vedute.scaling import Scaler
+from vedute.views import Views
+
+Array = NDArray[Any]
+Decode = Callable[[Views, int], list[Array]]
+CHUNK = 8192  # rows at a time, fewer where samples are wide
+NUMBERS = 2**24  # that draws of a chunk may hold
+DRAWS = 16  # of the posterior, for intervals
+
+
+def calibrate_views(
+    decode: Decode, held: HoldOut, scalers: Sequence[Scaler], shrink: bool
+) -> list[Calibration]:
+    """Shrinkage, spread and noise of every view, from views hidden in `held`."""
+    decoded, draws = decode(held.inputs, 0), decode(held.inputs, DRAWS)
+    found = []
+    for v, scaler in enumerate(scalers):
+        rows = held.hidden[:, v].numpy()
+        truth, there = held.truth.x[v].numpy(), scaling.entries_seen(held.truth, v).numpy()
+        found.append(
+            evidence(
+                truth[rows],
+                decoded[v][0][rows],
+                draws[v][:, rows],
+                there[rows],
+                scaler.mean,
+                scaler.std,
+            )
+        )
+    return calibrate(found, shrink)
+
+
+@dataclass(frozen=True, eq=False)
+class Teller:
+    """Turns what `decode` says of all views into values."""
+
+    decode: Decode
+    kinds: Sequence[str]
+    scalers: Sequence[Scaler]
+    calibration: Sequence[Calibration]
+
+    def told(self, data: Views, draws: int = 0) -> list[Array]:
+        """Expected values (draws or 1, n, *shape_v), shrunk towards the mean; scaled units."""
+        parts = zip(self.decode(data, draws), self.calibration, self.scalers, strict=True)
+        return [(s.mean + c.shrink * (d - s.mean)).astype(np.float32) for d, c, s in parts]
+
+    def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
+        """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
+        means: list[list[Array]] = [[] for _ in data.x]
+        stds: list[list[Array]] = [[] for _ in data.x]
+        width = sum(s.mean.size for s in self.scalers)
+        rows = min(CHUNK, max(1, NUMBERS // (width * DRAWS))) if spread else CHUNK
+        for batch in data.batches(rows):
+            told = self.told(batch)
+            draws = self.told(batch, DRAWS) if spread else None
+            for v, (c, s) in enumerate(zip(self.calibration, self.scalers, strict=True)):
+                means[v].append(s.restore(told[v][0]))
+                if draws is not None:
+                    variance = c.variance(self.kinds[v], told[v][0], draws[v])
+                    stds[v].append(np.sqrt(variance) * s.scale)
+        return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
+
+    def draw(self, data: Views) -> list[Array]:
+        """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
+        drawn: list[list[Array]] = [[] for _ in data.x]
+        for batch in data.batches(CHUNK):
+            told, draw = self.told(batch), self.told(batch, 1)
+            for v in range(len(data.x)):
+                spread = self.calibration[v].spread
+                drawn[v].append(self.noisy(told[v][0] + spread * (draw[v][0] - told[v][0]), v))
+        return [np.concatenate(d) for d in drawn]
+
+    def noisy(self, mean: Array, v: int) -> Array:
+        """A draw of view v given its mean (n, *shape), in user units."""
+        noise = torch.from_numpy(self.calibration[v].noise).float()
+        value = likelihoods.draw(self.kinds[v], torch.from_numpy(mean), noise)
+        return self.scalers[v].restore(value.numpy())
+
+    def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
+        """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
+        values = self.told(held.inputs)
+        rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
+        told, base, r2 = np.zeros(len(rows)), np.zeros(len(rows)), {}
+        for v, name in enumerate(held.truth.names):
+            at = views == v
+            told[at] = held.errors(torch.from_numpy(values[v][0]), v).numpy()[rows[at]]
+            base[at] = held.errors(held.means[v], v).numpy()[rows[at]]
+            r2[name] = float(1 - told[at].sum() / base[at].sum()) if base[at].sum() else np.nan
+        where = held.truth.index.numpy()[rows]
+        return {"row": where, "view": views, "error": told, "mean_error": base}, r2
+
+    def left_out_errors(self, data: Views) -> tuple[float, float]:
+        """Every observed view of rows with two or more left out in turn: summed error, and that
+        of mean-fill."""
+        told = base = 0.0
+        for v in range(data.shape[1]):
+            rows = data.mask[:, v] & (data.mask.sum(1) > 1)
+            for batch in data[rows].bare().batches(CHUNK) if rows.any() else ():
+                out = torch.zeros_like(batch.mask)
+                out[:, v] = True
+                held = HoldOut.of(batch, out, self.scalers)
+                value = torch.from_numpy(self.told(held.inputs)[v][0])
+                told += float(held.errors(value, v).sum())
+                base += float(held.errors(held.means[v], v).sum())
+        return told, base

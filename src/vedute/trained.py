@@ -1,0 +1,191 @@
+"""Estimators that train a `Model` with the one loop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vedute import likelihoods
+from vedute.estimator import Array, Estimator
+from vedute.holdout import HoldOut
+from vedute.model import Clusterer, Generative, Model, Stage, Terms
+from vedute.telling import CHUNK
+from vedute.training import Record, Settings, train
+from vedute.views import Views
+
+UNWATCHED_STEPS = 300  # where nothing can be hidden: most sets are past their best after more
+DECODED = 2**22  # numbers a posterior draw may hold at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Trained(Estimator):
+    """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
+
+    steps: int = 2000
+    epochs: int | None = None
+    batch_size: int = 128
+    lr: float = 2e-3
+    weight_decay: float = 0.0
+    clip: float | None = None
+    early_stopping: bool = True
+    patience: int = 400
+    device: str = "auto"
+    precision: str = "auto"
+    checkpoint: str | None = None
+
+    @abstractmethod
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Model:
+        """The untrained model for views of these shapes and likelihoods."""
+
+    def stage(
+        self,
+        loss: Callable[[Views], Terms],
+        amount: int,
+        watch: bool = False,
+        lr: float | None = None,
+    ) -> Stage:
+        """A stage of this length, in the unit that training is counted in."""
+        in_steps = self.epochs is None
+        return Stage(
+            loss,
+            steps=amount if in_steps else None,
+            epochs=None if in_steps else amount,
+            watch=watch,
+            lr=lr,
+        )
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        for name in ("steps", "epochs", "batch_size", "lr", "patience"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value!r}")
+        self._device()
+
+    def _hides(self) -> bool:
+        return self.generative and self.early_stopping
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        device = self._device()
+        self.model_ = self.build(data.shapes, self.kinds_).to(device)
+        watched = held is not None or not self.early_stopping or self.epochs is not None
+        settings = Settings(
+            steps=self.steps if watched else min(self.steps, UNWATCHED_STEPS),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            patience=self.patience,
+            bf16=self._bf16(data, device),
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            signature=self._signature(data),
+        )
+        exact = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")  # TF32 on a GPU
+        try:
+            self.history_ = train(
+                self.model_,
+                data.to(device),
+                settings,
+                None if held is None else held.to(device),
+                self.kinds_,
+                self._report,
+            )
+        finally:
+            torch.set_float32_matmul_precision(exact)
+
+    @torch.no_grad()
+    def _embed(self, data: Views) -> Array:
+        return self._each(data, lambda model, batch: model.embed(batch))
+
+    @torch.no_grad()
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        model = self._fitted()
+        if not isinstance(model, Generative):
+            return super()._decode(data, draws)
+        width = sum(int(np.prod(s)) for s in data.shapes)
+        parts = []
+        for batch in data.bare().batches(max(1, min(CHUNK, DECODED // (width * max(draws, 1))))):
+            outs = model.decode(batch.to(self._device()).floating(), draws)
+            kinds = zip(self.kinds_, outs, strict=True)
+            parts.append([likelihoods.mean(k, o.float()).cpu().numpy() for k, o in kinds])
+        return [np.concatenate(p, axis=1) for p in zip(*parts, strict=True)]
+
+    @torch.no_grad()
+    def _soft_labels(self, data: Views) -> Array | None:
+        if not isinstance(self._fitted(), Clusterer):
+            return None
+        return self._each(data, lambda model, batch: model.assign(batch))
+
+    @torch.no_grad()
+    def generate(self, n: int) -> dict[str, Array]:
+        """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+        model = self._fitted()
+        if not isinstance(model, Generative):
+            return super().generate(n)
+        with torch.random.fork_rng():
+            torch.manual_seed(0 if self.random_state is None else int(self.random_state))
+            outs = model.prior(n)
+            teller, values = self._teller(), {}
+            for v, spec in enumerate(self.views_):
+                mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
+                values[spec.name] = teller.noisy(mean, v)
+            return values
+
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        model = vars(self).get("model_")
+        if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
+            model = self.build([s.shape for s in self.views_], self.kinds_).to(self._device())
+        return {"model_": model}
+
+    def _fitted(self) -> Model:
+        model: Model = self.model_
+        return model.eval()
+
+    def _each(self, data: Views, f: Any) -> Array:
+        device, model = self._device(), self._fitted()
+        parts = [f(model, b.to(device).floating()) for b in data.bare().batches(CHUNK)]
+        return torch.cat(parts).float().cpu().numpy()
+
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind = self.device.partition(":")[0]
+        if kind not in ("cpu", "cuda", "mps"):
+            raise ValueError(f"no device {self.device!r}; choose auto, cpu or cuda")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device {self.device!r} is not there; choose auto or cpu")
+        return torch.device(self.device)
+
+    def _bf16(self, data: Views, device: torch.device) -> bool:
+        if self.precision not in ("auto", "float32", "bf16"):
+            raise ValueError(f"precision must be auto, float32 or bf16, got {self.precision!r}")
+        images = any(len(s) > 1 for s in data.shapes)
+        return self.precision == "bf16" or (
+            self.precision == "auto" and device.type == "cuda" and images
+        )
+
+    def _signature(self, data: Views) -> str:
+        if self.checkpoint is None:
+            return ""
+        text = json.dumps(self.get_params(deep=False), sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode())
+        for t in (data.mask, *data.x):
+            digest.update(t.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _report(self, record: Record) -> None:
+        if self.on_epoch is not None:
+            self.on_epoch(record)
+        if self.verbose and record["hidden_error"] is not None:
+            terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
+            print(f"step {record['step']:5d}  {terms}  hidden error {record['hidden_error']:.4f}")

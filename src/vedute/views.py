@@ -1,0 +1,220 @@
+"""Views: samples seen from several views, some of them missing. The dataset and the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vedute import door
+from vedute.door import Columns
+from vedute.frames import ViewSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """n samples and L views.
+
+    x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing
+    mask   (n, L) bool, True where sample i was observed in view v
+    index  (n,) position in the dataset at hand, for per-sample training state
+    holes  per view (n, *shape_v) bool, True at single missing entries, or None
+    names  L names
+    ids    (n,) sample ids, or None (datasets only)
+    y      (n,) labels, or None (evaluation only: no method ever sees them)
+    """
+
+    x: tuple[Tensor, ...]
+    mask: Tensor
+    index: Tensor
+    holes: tuple[Tensor | None, ...]
+    names: tuple[str, ...]
+    ids: NDArray[Any] | None = None
+    y: NDArray[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        mask: Any = None,
+        columns: Columns | None = None,
+        y: Any = None,
+        *,
+        like: Sequence[ViewSpec] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Views:
+        """The one door into the library.
+
+        X is a list or dict of arrays (n, *shape_v) or of DataFrames (joined by index), one 2-D
+        table with `columns={"a": slice(0, 50), ...}`, or a Views. A row of NaN, a None view, or a
+        sample absent from a frame is a missing view; single NaN are holes. `mask` (n, L): False
+        hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views.
+        """
+        views, _ = read_views(X, mask, columns, like=like, dtype=dtype)
+        if y is not None:
+            labels = np.asarray(y)
+            if labels.shape != (len(views),):
+                raise ValueError(
+                    f"y has shape {labels.shape}; expected one label per sample, ({len(views)},)"
+                )
+            views = replace(views, y=labels)
+        return views
+
+    def _checked(self, mask: Any, like: Sequence[ViewSpec] | None) -> Views:
+        """A Views at the door: renumbered, masked further, fitted views compared."""
+        views = replace(self, index=torch.arange(len(self), device=self.mask.device))
+        if not len(self):
+            raise ValueError("X has no samples: Found array with 0 sample(s)")
+        if mask is not None:
+            seen = torch.from_numpy(door.check_mask(mask, tuple(self.mask.shape)))
+            if (seen & ~self.mask.cpu()).any():
+                raise ValueError("the mask marks as observed some views that are missing in X")
+            views = views.hide(~seen)
+        blank = ~views.mask.any(1)
+        if blank.any():
+            rows = [int(i) for i in blank.nonzero()[:5, 0]]
+            raise ValueError(f"rows {rows} have no observed view; drop such rows")
+        if like is not None:
+            fitted = tuple(s.name for s in like)
+            if self.names != fitted:
+                raise ValueError(
+                    f"views are {', '.join(self.names)}; fitted on {', '.join(fitted)}"
+                )
+            x = list(views.x)
+            for v, spec in enumerate(like):
+                if not views.mask[:, v].any() and views.shapes[v] == (0,):
+                    x[v] = x[v].new_zeros(len(views), *spec.shape)
+                elif views.shapes[v] != spec.shape:
+                    raise ValueError(
+                        f"view {spec.name!r} has samples of shape {views.shapes[v]}, "
+                        f"fitted on {spec.shape}; pass the same columns"
+                    )
+            views = replace(views, x=tuple(x))
+        return views
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    def __repr__(self) -> str:
+        n, L = self.shape
+        sizes = zip(self.names, self.shapes, strict=True)
+        told = ", ".join(f"{k} {'x'.join(map(str, s))}" for k, s in sizes)
+        return f"Views({n} samples, {L} views: {told}; {self.mask.float().mean():.0%} observed)"
+
+    def __getitem__(self, rows: Any) -> Views:
+        """Rows by slice, integers or booleans; also as scikit-learn asks for them, X[rows, ...]."""
+        rows = rows[0] if isinstance(rows, tuple) else rows
+        if isinstance(rows, Tensor):
+            host: Any = rows.cpu().numpy() if self.ids is not None or self.y is not None else None
+        else:
+            host = slice(rows, rows + 1 or None) if isinstance(rows, (int, np.integer)) else rows
+            host = host if isinstance(host, slice) else np.asarray(host)
+            if isinstance(host, np.ndarray):
+                host = host if host.dtype == bool else host.astype(np.int64)
+                rows = torch.from_numpy(host)
+            else:
+                rows = host
+        out = self._map(lambda t: t[rows])
+        return replace(
+            out,
+            ids=None if self.ids is None else self.ids[host],
+            y=None if self.y is None else self.y[host],
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, L), as scikit-learn's cross-validation expects of any X."""
+        return len(self.mask), len(self.x)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(a.shape[1:]) for a in self.x]
+
+    def to(self, device: str | torch.device) -> Views:
+        return self._map(lambda t: t.to(device))
+
+    def bare(self) -> Views:
+        """Without ids and labels: what training may see."""
+        return replace(self, ids=None, y=None)
+
+    def pick(self, *views: int) -> Views:
+        """Some of the views. Rows without any of them may result."""
+        return replace(
+            self,
+            x=tuple(self.x[v] for v in views),
+            mask=self.mask[:, list(views)],
+            holes=tuple(self.holes[v] for v in views),
+            names=tuple(self.names[v] for v in views),
+        )
+
+    def hide(self, hidden: Tensor) -> Views:
+        """The same samples with the views at `hidden` (n, L) missing too."""
+        mask = self.mask & ~hidden.to(self.mask.device)
+        x = tuple(
+            torch.where(_like(mask[:, v], a), a, torch.zeros((), dtype=a.dtype, device=a.device))
+            for v, a in enumerate(self.x)
+        )
+        holes = tuple(
+            None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
+        )
+        return replace(self, x=x, mask=mask, holes=holes)
+
+    def floating(self) -> Views:
+        """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""
+        if all(a.dtype != torch.uint8 for a in self.x):
+            return self
+        return replace(
+            self, x=tuple(a / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.x)
+        )
+
+    def batches(self, size: int) -> Iterator[Views]:
+        """Consecutive slices of at most `size` rows."""
+        for start in range(0, len(self), size):
+            yield self[start : start + size]
+
+    def _map(self, f: Callable[[Tensor], Tensor]) -> Views:
+        return replace(
+            self,
+            x=tuple(f(a) for a in self.x),
+            mask=f(self.mask),
+            index=f(self.index),
+            holes=tuple(None if h is None else f(h) for h in self.holes),
+        )
+
+
+def read_views(
+    X: Any,
+    mask: Any = None,
+    columns: Columns | None = None,
+    *,
+    like: Sequence[ViewSpec] | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Views, list[ViewSpec]]:
+    """`Views.of`, and what the views looked like."""
+    if isinstance(X, Views):
+        views = X._checked(mask, like)
+        return views, [ViewSpec(k, s) for k, s in zip(views.names, views.shapes, strict=True)]
+    raw = door.read(X, mask, columns, like)
+    views = Views(
+        tuple(_tensor(a, dtype) for a in raw.arrays),
+        torch.from_numpy(raw.mask),
+        torch.arange(len(raw.mask)),
+        tuple(None if h is None else torch.from_numpy(h) for h in raw.holes),
+        tuple(s.name for s in raw.specs),
+        raw.ids,
+    )
+    return views, raw.specs
+
+
+def _like(flag: Tensor, a: Tensor) -> Tensor:
+    return flag.view(-1, *[1] * (a.ndim - 1))
+
+
+def _tensor(a: NDArray[Any], dtype: torch.dtype) -> Tensor:
+    t = torch.from_numpy(np.ascontiguousarray(a))
+    return t.to(dtype) if t.is_floating_point() else t
