@@ -18,13 +18,13 @@ SRC = Path(__file__).parents[1] / "src"
 ORDER = """
 frames door
 views gaussian cycles likelihoods metrics calibration
-missing scaling networks losses io layout saving holdout telling checkpoints presets
+missing scaling networks losses io layout saving holdout telling checkpoints presets studies records workers
 model
 step training
 estimator trained
 methods datasets pairs
-report
-benchmark inspection tuning demo
+report summary tables curves
+measuring benchmark inspection tuning demo
 commands cli
 __main__
 """

@@ -15,23 +15,34 @@ PSEUDO = 20.0  # hidden instances' worth of belief in the average over views or 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """value = mean + shrink (decoded - mean); draws deviate `spread` times; noise (*shape,) std."""
+    """value = mean + shrink (decoded - mean); draws deviate `spread` times; then noise.
+
+    noise (*shape,) is a standard deviation; by_seen (L,) multiplies it for samples of which
+    1, 2, ..., L views are seen: the less is seen, the less is known.
+    """
 
     shrink: float
     spread: float
     noise: Array
+    by_seen: Array
 
-    def variance(self, kind: str, mean: Array, draws: Array) -> Array:
+    def noise_of(self, seen: NDArray[np.int64]) -> Array:
+        """The noise of samples with `seen` (n,) observed views, (n, *shape)."""
+        factor = self.by_seen[seen - 1].reshape(-1, *[1] * self.noise.ndim)
+        return np.asarray(factor * self.noise)
+
+    def variance(self, kind: str, mean: Array, draws: Array, seen: NDArray[np.int64]) -> Array:
         """Of a value: mean (n, *shape), draws of it (k, n, *shape) -> (n, *shape)."""
         if kind in ("bernoulli", "categorical"):
             return np.asarray(np.clip(mean * (1 - mean), 0, None))
-        return np.asarray(self.spread**2 * draws.var(0) + self.noise**2)
+        return np.asarray(self.spread**2 * draws.var(0) + self.noise_of(seen) ** 2)
 
 
 class Evidence(NamedTuple):
     """m hidden instances of a view, in standard deviations from the mean; zero where not `there`.
 
     gap: the truth, told: the decoder, wander: the variance of its draws; (m, *shape), std (*shape,)
+    seen (m,): how many other views were observed
     """
 
     gap: Array
@@ -39,30 +50,50 @@ class Evidence(NamedTuple):
     wander: Array
     there: NDArray[np.bool_]
     std: Array
+    seen: NDArray[np.int64]
 
 
 def evidence(
-    truth: Array, decoded: Array, draws: Array, there: NDArray[np.bool_], mean: Array, std: Array
+    truth: Array,
+    decoded: Array,
+    draws: Array,
+    there: NDArray[np.bool_],
+    mean: Array,
+    std: Array,
+    seen: NDArray[np.int64],
 ) -> Evidence:
     """truth, decoded, there (m, *shape); draws (k, m, *shape); mean, std (*shape,), all scaled."""
     unit = np.where(std > 0, std, 1.0)
     there = there & (std > 0)
     parts = ((truth - mean) / unit, (decoded - mean) / unit, draws.var(0) / unit**2)
     gap, told, wander = (np.where(there, p, 0.0) for p in parts)
-    return Evidence(gap, told, wander, there, std)
+    return Evidence(gap, told, wander, there, std, seen)
 
 
 def calibrate(views: Sequence[Evidence], shrinks: bool = True) -> list[Calibration]:
     """One calibration per view. Views with few instances borrow from the others."""
     slopes = [_slope(e) for e in views]
     cross, power = sum(c for c, _ in slopes), sum(p for _, p in slopes)
-    common = float(np.clip(cross / power, 0.0, 1.0)) if power > 0 else 1.0
-    variances = [(_residual(e, common).sum(), e.there.sum()) for e in views]
-    pooled = sum(v for v, _ in variances) / max(sum(n for _, n in variances), 1)
+    common = float(np.clip(cross / power, 0.0, 1.0)) if shrinks and power > 0 else 1.0
+    errors = [(_residual(e, common).sum(), e.there.sum()) for e in views]
+    pooled = sum(e for e, _ in errors) / max(sum(n for _, n in errors), 1)
+    by_seen = _by_seen(views, common)
     return [
-        _one(e, c, p, common if shrinks else None, pooled)
-        for e, (c, p) in zip(views, slopes, strict=True)
+        _one(e, slope, common if shrinks else None, pooled, by_seen)
+        for e, slope in zip(views, slopes, strict=True)
     ]
+
+
+def _by_seen(views: Sequence[Evidence], shrink: float) -> Array:
+    """How the error grows where fewer views are seen, (L,), relative to its view's average."""
+    total, count = np.zeros(len(views)), np.zeros(len(views))
+    for e in views:
+        if e.there.any():
+            residual = _residual(e, shrink).reshape(len(e.gap), -1).sum(1)
+            each = residual / np.maximum(e.there.reshape(len(e.gap), -1).sum(1), 1)
+            np.add.at(total, e.seen - 1, each / max(each.mean(), 1e-12))
+            np.add.at(count, e.seen - 1, 1)
+    return np.sqrt((total + PSEUDO) / (count + PSEUDO))
 
 
 def _slope(e: Evidence) -> tuple[float, float]:
@@ -77,21 +108,20 @@ def _residual(e: Evidence, shrink: float) -> Array:
 
 
 def _one(
-    e: Evidence, cross: float, power: float, common: float | None, pooled: float
+    e: Evidence, slope: tuple[float, float], common: float | None, pooled: float, by_seen: Array
 ) -> Calibration:
-    m = len(e.gap)
-    if m == 0 or not e.there.any():
+    cross, power = slope
+    if not e.there.any():
         noise = np.sqrt(pooled) if pooled > 0 else 1.0
-        return Calibration(1.0 if common is None else common, 1.0, e.std * noise)
-    shrink = 1.0
+        return Calibration(1.0 if common is None else common, 1.0, e.std * noise, by_seen)
+    shrink, width = 1.0, e.there[:1].size
     if common is not None and power > 0:
-        belief = PSEUDO * power / m
+        belief = PSEUDO * power / len(e.gap)
         shrink = float(np.clip((cross + belief * common) / (power + belief), 0.0, 1.0))
     residual, wander = _residual(e, shrink), shrink**2 * e.wander
     spread = float(np.sqrt(min(1.0, 0.8 * residual.sum() / max(wander.sum(), 1e-12))))
-    view = (residual.sum() + PSEUDO * e.there[:1].size * pooled) / (
-        e.there.sum() + PSEUDO * e.there[:1].size
-    )
+    average = (residual.sum() + PSEUDO * width * pooled) / (e.there.sum() + PSEUDO * width)
     left = residual.sum(0) - spread**2 * wander.sum(0)
-    variance = (left + PSEUDO * view) / (e.there.sum(0) + PSEUDO)
-    return Calibration(shrink, spread, np.sqrt(np.maximum(variance, 0.05 * view)) * e.std)
+    variance = (left + PSEUDO * average) / (e.there.sum(0) + PSEUDO)
+    noise = np.sqrt(np.maximum(variance, 0.05 * average)) * e.std
+    return Calibration(shrink, spread, noise, by_seen)

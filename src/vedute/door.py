@@ -45,7 +45,7 @@ def read(
     seen, holes = _missing(arrays, specs, mask, labels)
     blank = ~seen.any(1)
     if blank.any():
-        raise ValueError(f"{_some(labels[blank], 'row')} no observed view; drop such rows")
+        raise ValueError(f"{some(labels[blank])} no observed view; drop such rows")
     zeroed = [
         np.where(
             _like(seen[:, v], a) if h is None else _like(seen[:, v], a) & ~h, a, a.dtype.type(0)
@@ -61,11 +61,15 @@ def named(
     X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
 ) -> dict[str, Any]:
     """X as a dict of views, in the order of fitting."""
+    X = as_table(X)
     if columns is not None or _is_table(X):
         X = _split(X, columns)
     names = [s.name for s in like or ()]
     if isinstance(X, Mapping):
         views = {str(k): v for k, v in X.items()}
+        if len(views) < len(X):
+            twice = next(k for k in map(str, X) if [str(j) for j in X].count(k) > 1)
+            raise ValueError(f"two views are named {twice!r}; rename one")
         unknown = [k for k in views if names and k not in names]
         if unknown:
             raise ValueError(f"unknown view {unknown[0]!r}; fitted views are {', '.join(names)}")
@@ -84,13 +88,26 @@ def named(
         )
     if not views:
         raise ValueError("X has no views; pass at least one")
+    if names:  # a frame without rows says as much as None
+        views = {k: None if is_frame(v) and not len(v) else v for k, v in views.items()}
     return views
+
+
+def as_table(X: Any) -> Any:
+    """What knows how to be an array is one, and a list of rows of plain numbers."""
+    if isinstance(X, (list, tuple)):
+        rows = all(isinstance(row, (list, tuple)) and len(row) == len(X[0]) > 0 for row in X)
+        return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
+    if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
+        return X
+    array = np.asarray(X)
+    return array if array.ndim else X
 
 
 def _is_table(X: Any) -> bool:
     if is_frame(X) or sparse.issparse(X):
         return True
-    if isinstance(X, np.ndarray) and X.dtype != object:
+    if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim == 2):
         if X.ndim != 2:
             raise ValueError(
                 f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
@@ -102,31 +119,46 @@ def _is_table(X: Any) -> bool:
 
 def _split(table: Any, columns: Columns | None) -> dict[str, Any]:
     """Cut one 2-D table into views; without `columns` it is one view."""
-    if isinstance(table, pd.Series):
-        table = table.to_frame()
-    if not is_frame(table) and not sparse.issparse(table):
-        table = np.asarray(table)
-    if table.ndim != 2:
-        raise ValueError(f"columns= cuts one 2-D table into views, got rank {table.ndim}")
     if columns is None:
         return {"view0": table}
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):
+        raise TypeError(
+            f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
+            "a sparse matrix or a DataFrame, or leave columns= out"
+        )
+    if table.ndim != 2:
+        raise ValueError(
+            f"columns= cuts one 2-D table into views, got rank {table.ndim}; reshape it to "
+            "(n_samples, n_features)"
+        )
     table = table.tocsc() if sparse.issparse(table) else table
     views = {}
     for name, which in columns.items():
         try:
             views[str(name)] = _part(table, which)
-        except (KeyError, IndexError) as e:
+        except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(
-                f"columns of view {name!r} are not in the table of width {table.shape[1]}: {e}"
+                f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
+                "give a slice, names or positions of its columns"
             ) from None
     return views
 
 
 def _part(table: Any, which: Any) -> Any:
     """Columns of a table by slice, names or positions."""
+    which = chosen(which)
     if not isinstance(table, pd.DataFrame):
         return table[:, which]
-    return table.iloc[:, which] if isinstance(which, slice) else table.loc[:, list(which)]
+    return table.iloc[:, which] if isinstance(which, slice) else table.loc[:, which]
+
+
+def chosen(which: Any) -> Any:
+    """The columns of a view, as a slice or a list."""
+    if isinstance(which, slice):
+        return which
+    return [which] if isinstance(which, (str, int)) else list(which)
 
 
 def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
@@ -156,7 +188,13 @@ def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
         return len(index), index
     sizes = {}
     for name, view in present.items():
-        shape = np.shape(view) if not sparse.issparse(view) else view.shape
+        try:
+            shape = view.shape if sparse.issparse(view) else np.shape(view)
+        except ValueError:
+            raise ValueError(
+                f"view {name!r} is a list of rows of different lengths; pass an array "
+                "(n_samples, n_features)"
+            ) from None
         if not shape:
             raise ValueError(
                 f"view {name!r} is a single number; a view is an array (n_samples, n_features)"
@@ -196,15 +234,21 @@ def _array(
             f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
             "is required; leave it out"
         )
-    if not (a.dtype == np.uint8 and a.ndim > 2):  # images keep their bytes
+    dtype = str(a.dtype) if a.dtype.kind in "biuf" else "float64"
+    if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
     if fitted is not None and fitted.shape != a.shape[1:]:
         raise ValueError(
             f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}: "
-            f"X has {width(a.shape[1:])} features, but is expecting {width(fitted.shape)} "
+            f"X has {width(a.shape[1:])} features, but it is expecting {width(fitted.shape)} "
             "features as input; pass the same columns"
         )
-    return a, fitted or ViewSpec(name, a.shape[1:])
+    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def keeps_bytes(fitted: ViewSpec | None) -> bool:
+    """Images keep their bytes, unless numbers were fitted."""
+    return fitted is None or fitted.dtypes == ("uint8",)
 
 
 def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
@@ -214,17 +258,17 @@ def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
         )
     if np.issubdtype(a.dtype, np.floating):
         return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
-    if np.issubdtype(a.dtype, np.integer) or a.dtype == bool:
-        return a.astype(np.float64)
     try:
+        if a.dtype.kind in "mM":
+            raise ValueError(f"it is {a.dtype}")
         return a.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as e:
         row, text = next(
             ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x)),
             (0, a.flat[0]),
         )
-        raise ValueError(
-            f"view {name!r} holds {str(text)!r} in row {row}, which is not a number; "
+        raise type(e)(
+            f"view {name!r} holds {str(text)!r} in row {row}, which is not a number ({e}); "
             "encode text as numbers, or pass DataFrames with categorical columns"
         ) from None
 
@@ -249,7 +293,7 @@ def _missing(
             if wrong.any():
                 raise ValueError(
                     f"the mask marks view {spec.name!r} as observed where it is all NaN: "
-                    f"{_some(labels[wrong], 'row')} no value there; correct the mask or the data"
+                    f"{some(labels[wrong])} no value there; correct the mask or the data"
                 )
     holes: list[NDArray[np.bool_] | None] = []
     for v, (a, e, spec) in enumerate(zip(arrays, nan, specs, strict=True)):
@@ -259,7 +303,7 @@ def _missing(
             infinite = (np.isinf(a) & _like(seen[:, v], a)).reshape(len(a), -1).any(1)
             if infinite.any():
                 raise ValueError(
-                    f"view {spec.name!r}: {_some(labels[infinite], 'row')} infinite values "
+                    f"view {spec.name!r}: {some(labels[infinite])} infinite values "
                     "(infinity); replace them by NaN or drop the rows"
                 )
     return seen, holes
@@ -269,9 +313,15 @@ def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A user's mask as booleans (n, L)."""
     m = np.asarray(mask)
     if m.shape != shape:
-        raise ValueError(f"mask has shape {m.shape}; expected (n_samples, n_views) = {shape}")
+        raise ValueError(
+            f"mask has shape {m.shape}; expected (n_samples, n_views) = {shape}: one row per "
+            "sample, one column per view"
+        )
     if m.dtype != bool and not np.isin(m, (0, 1)).all():
-        raise ValueError("mask must hold True (observed) and False (missing) only")
+        strange = m[~np.isin(m, (0, 1))].flat[0]
+        raise ValueError(
+            f"mask holds {listed([strange])}; it must hold True (observed) and False (missing) only"
+        )
     return m.astype(bool)
 
 
@@ -279,5 +329,6 @@ def _like(flag: NDArray[np.bool_], a: NDArray[Any]) -> NDArray[np.bool_]:
     return flag.reshape(-1, *[1] * (a.ndim - 1))
 
 
-def _some(rows: NDArray[Any], noun: str) -> str:
-    return f"{noun} {listed(rows)} has" if len(rows) == 1 else f"{noun}s {listed(rows)} have"
+def some(rows: NDArray[Any]) -> str:
+    """ "row 3 has", "rows 3, 5 have": samples by their ids."""
+    return f"row {listed(rows)} has" if len(rows) == 1 else f"rows {listed(rows)} have"

@@ -20,12 +20,14 @@ class ViewSpec:
 
     `levels` holds the categories of each categorical column, which takes one number for two
     levels and one indicator per level for more; None for a column of numbers.
+    `dtypes`: of each column of a frame, or of the array; empty where nobody knows.
     """
 
     name: str
     shape: tuple[int, ...]
     columns: tuple[Hashable, ...] | None = None
     levels: tuple[Levels, ...] | None = None
+    dtypes: tuple[str, ...] = ()
 
 
 def is_frame(view: Any) -> TypeGuard[Frame]:
@@ -65,6 +67,7 @@ def from_frame(
     blocks, levels = [], []
     for c, column in enumerate(columns):
         known = fitted.levels[c] if fitted is not None and fitted.levels is not None else None
+        _check_kind(name, frame[column], fitted is not None and known is None)
         block, level = _column(name, frame[column], known)
         blocks.append(block)
         levels.append(level)
@@ -76,13 +79,30 @@ def from_frame(
         )
     out = np.full((len(ids), values.shape[1]), np.nan)
     out[ids.get_indexer(frame.index)] = values
-    return out, fitted or ViewSpec(name, values.shape[1:], columns, tuple(levels))
+    dtypes = tuple(str(getattr(frame[c].dtype, "subtype", frame[c].dtype)) for c in columns)
+    return out, fitted or ViewSpec(name, values.shape[1:], columns, tuple(levels), dtypes)
+
+
+def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
+    """Refuse what would pass for numbers, and categories where numbers were fitted."""
+    if s.dtype.kind in "mMc":
+        raise ValueError(
+            f"view {name!r}, column {s.name!r} holds {s.dtype}, not numbers; drop the column, or "
+            "make numbers of it"
+        )
+    if numbers and isinstance(s.dtype, pd.CategoricalDtype):
+        raise ValueError(
+            f"view {name!r}, column {s.name!r} is categorical, fitted on numbers; "
+            "pass it as it was then"
+        )
 
 
 def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64], Levels]:
     """One column as numbers (n, k) and its levels if it is categorical."""
     if isinstance(s.dtype, pd.CategoricalDtype) or known is not None:
         levels = known or tuple(s.cat.categories)
+        if not levels:
+            raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
         strange = s[~s.isin(levels) & s.notna()]
         if len(strange):
             raise ValueError(
@@ -94,11 +114,9 @@ def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64]
         block[codes < 0] = np.nan
         return block, levels
     try:
-        if pd.api.types.is_datetime64_any_dtype(s.dtype):
-            raise TypeError
         return pd.to_numeric(s).to_numpy(np.float64, na_value=np.nan)[:, None], None
     except (TypeError, ValueError):
-        text = next((x for x in s if not is_number(x)), s.iloc[0])
+        text = next((x for x in s.dropna() if not is_number(x)), s.iloc[0])
         raise ValueError(
             f"view {name!r}, column {s.name!r} holds {text!r}, which is not a number; drop the "
             "column, or make it numeric or categorical (astype('category'))"

@@ -28,21 +28,21 @@ def fill(
     """A copy of X with `values` where `absent`; both L arrays (n, *shape_v), float and bool."""
     if isinstance(X, Views):
         return _fill_views(X, values, absent)
+    X = door.as_table(X)
     views = door.named(X, columns, specs)
     index = joined_index(views)
-    n = len(values[0])
     filled = {
         spec.name: _fill_frame(views[spec.name], index, value, gap, spec)
         if index is not None
-        else _fill_array(views[spec.name], n, value, gap)
+        else _fill_array(views[spec.name], value, gap, spec)
         for spec, value, gap in zip(specs, values, absent, strict=True)
     }
     if columns is not None or not isinstance(X, (Mapping, list, tuple)):
         return _fill_table(X, filled, columns)
     if isinstance(X, Mapping):
-        order = [str(k) for k in X] + [k for k in filled if k not in {str(k) for k in X}]
-        return {k: filled[k] for k in order}
-    return list(filled.values())
+        given = {k: filled.pop(str(k)) for k in X}
+        return given | filled
+    return tuple(filled.values()) if isinstance(X, tuple) else list(filled.values())
 
 
 def _fill_views(X: Views, values: Values, absent: Values) -> Views:
@@ -63,13 +63,15 @@ def _fill_views(X: Views, values: Values, absent: Values) -> Views:
     )
 
 
-def _fill_array(view: Any, n: int, value: NDArray[np.float64], gap: NDArray[np.float64]) -> Any:
+def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
     if view is None:
-        return value.copy()
+        known = spec.dtypes if spec.columns is None else ()
+        return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
     if sparse.issparse(view):
         dense = view.toarray()
         return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))
     a = np.array(view)
+    a = a if a.dtype.kind in "biufO" else a.astype(np.float64)
     value, gap = value.reshape(a.shape), gap.reshape(a.shape)
     a[gap] = _as_dtype(value, a.dtype)[gap]
     return a
@@ -79,21 +81,33 @@ def _fill_frame(
     view: Any, index: pd.Index, value: NDArray[np.float64], gap: Any, spec: ViewSpec
 ) -> pd.DataFrame | pd.Series:
     """All joined rows, the frame's own columns and dtypes."""
-    labels = spec.columns or tuple(range(value.shape[1]))
-    if view is None:
-        frame = pd.DataFrame(index=index[:0], columns=list(labels), dtype=float)
-    else:
-        frame = view.to_frame() if isinstance(view, pd.Series) else view
+    frame = _no_rows(index, spec) if view is None else view
+    frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
     where = index.get_indexer(frame.index)
     out, start = {}, 0
-    for c, label in enumerate(labels):
+    for c, label in enumerate(spec.columns or frame.columns):
         levels = spec.levels[c] if spec.levels is not None else None
         width = 1 if levels is None or len(levels) <= 2 else len(levels)
         block, hole = value[:, start : start + width], gap[:, start]
         start += width
         out[label] = _fill_column(frame[label], where, len(index), block, hole, levels)
     filled = pd.DataFrame(out, index=index)[list(frame.columns)]
-    return filled[filled.columns[0]] if isinstance(view, pd.Series) else filled
+    filled.columns = frame.columns
+    return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
+
+
+def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
+    """The frame of a view nobody has, with the columns and dtypes of fitting."""
+    columns = spec.columns or tuple(range(int(np.prod(spec.shape))))
+    dtypes = spec.dtypes if len(spec.dtypes) == len(columns) else ("float64",) * len(columns)
+    levels = spec.levels or (None,) * len(columns)
+    kinds: list[Any] = [
+        d if k is None else pd.CategoricalDtype(list(k))
+        for d, k in zip(dtypes, levels, strict=True)
+    ]
+    return pd.DataFrame(
+        {c: pd.Series(index=index[:0], dtype=d) for c, d in zip(columns, kinds, strict=True)}
+    )
 
 
 def _fill_column(
@@ -114,28 +128,41 @@ def _fill_column(
         code = np.minimum(code, len(levels) - 1)
         cells = np.array([levels[k] for k in code], dtype=object)
         cells[own] = column.to_numpy(object)[position[own]]
-        return (
-            pd.Categorical(cells, dtype=dtype) if isinstance(dtype, pd.CategoricalDtype) else cells
-        )
-    guess = block[:, 0]
-    if pd.api.types.is_object_dtype(dtype):
-        cells = guess.astype(object)
-    elif pd.api.types.is_bool_dtype(dtype):
-        cells = guess > 0.5
-    elif pd.api.types.is_integer_dtype(dtype):
-        cells = np.rint(guess).astype(np.int64)
-    else:
-        cells = guess
+        return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
+    cells = _as_dtype(block[:, 0], _plain(column))
+    if isinstance(dtype, (np.dtype, pd.SparseDtype)):
+        cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
+        cells[own] = column.to_numpy()[position[own]]
+        return cells if isinstance(dtype, np.dtype) else pd.Series(cells, dtype=dtype).array
     filled = pd.Series(cells).astype(dtype)
     filled[own] = column.array[position[own]]
-    return filled.to_numpy() if isinstance(dtype, np.dtype) else filled.array
+    return filled.array
+
+
+def _with(dtype: Any, levels: list[Any]) -> Any:
+    """The categorical dtype of the user's column with those of our levels that it lacks."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return dtype
+    lacking = [k for k in levels if k not in dtype.categories]
+    return pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered) if lacking else dtype
+
+
+def _plain(column: pd.Series) -> np.dtype[Any]:
+    """The numpy dtype of a column's numbers."""
+    dtype: Any = column.dtype
+    if pd.api.types.is_object_dtype(dtype):  # what pandas makes of booleans with gaps
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        return np.dtype({"boolean": bool, "integer": np.int64}.get(kind, float))
+    if isinstance(dtype, pd.SparseDtype):
+        dtype = dtype.subtype
+    dtype = getattr(dtype, "numpy_dtype", dtype)
+    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(float)
 
 
 def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
     """The views back in one table; columns in no view stay as they are."""
     if columns is None:
-        only = next(iter(filled.values()))
-        return only
+        return next(iter(filled.values()))
     if isinstance(X, pd.DataFrame):
         table = X.copy()
         for view in filled.values():
@@ -145,7 +172,7 @@ def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
     out = np.array(X.toarray() if sparse.issparse(X) else X)
     for name, which in columns.items():
         view = filled[str(name)]
-        out[:, which] = view.toarray() if sparse.issparse(view) else view
+        out[:, door.chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
 
 
@@ -154,5 +181,6 @@ def _as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
         return value > 0.5
     if np.issubdtype(dtype, np.integer):
         info = np.iinfo(dtype)
-        return np.clip(np.rint(value), info.min, info.max).astype(dtype)
+        top = info.max if info.bits < 53 else np.nextafter(float(info.max), 0)  # as a float
+        return np.clip(np.rint(value), info.min, top).astype(dtype)
     return value.astype(dtype)

@@ -92,7 +92,7 @@ def draw(kind: str, mean: Tensor, noise: Tensor) -> Tensor:
             choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
             return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
         case "laplace":
-            u = torch.rand_like(mean) - 0.5
-            return mean - noise / math.sqrt(2) * u.sign() * torch.log1p(-2 * u.abs())
+            up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
+            return mean + noise / math.sqrt(2) * (up - down)
         case _:
             return mean + noise * torch.randn_like(mean)

@@ -52,15 +52,15 @@ def read(folder: str | Path) -> Saved:
         )
     try:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        arrays = load_file(folder / TENSORS)
-    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as e:
+        if facts["format"] == FORMAT:
+            arrays = load_file(folder / TENSORS)
+            return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+    except (ValueError, KeyError, TypeError, SafetensorError) as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
-    if facts.get("format") != FORMAT:
-        raise ValueError(
-            f"{folder} has format {facts.get('format')!r}, this vedute reads {FORMAT}; "
-            "use the version that saved it"
-        )
-    return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+    raise ValueError(
+        f"{folder} has format {facts['format']!r}, this vedute reads {FORMAT}; "
+        "use the version that saved it"
+    )
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
@@ -75,7 +75,7 @@ def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
 
 def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        arrays[key] = np.ascontiguousarray(value)
+        arrays[key] = np.array(value, order="C")
         return {"$array": key}
     if is_dataclass(value) and type(value).__name__ in _TYPES:
         inside = {f.name: getattr(value, f.name) for f in fields(value)}

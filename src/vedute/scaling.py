@@ -65,11 +65,12 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
     count = seen.sum(0).clamp(min=1)
     centre = x.masked_fill(~seen, 0).sum(0) / count
     gap = (x - centre).masked_fill(~seen, 0)
-    low, high = gap.amin(0) + centre, gap.amax(0) + centre
     mean = centre + gap.sum(0) / count  # a second pass: exact at large offsets
     std = (gap.square().sum(0) / count).sqrt()
+    low, high = torch.where(seen, x, mean).amin(0), torch.where(seen, x, mean).amax(0)
     rounding = 1e-12 * torch.maximum(low.abs(), high.abs())
-    std = torch.where(high - low > rounding, std, torch.zeros(()).double())
+    constant = high - low <= rounding
+    high, std = torch.where(constant, low, high), std.masked_fill(constant, 0.0)
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 

@@ -40,6 +40,7 @@ def calibrate_views(
                 there[rows],
                 scaler.mean,
                 scaler.std,
+                held.inputs.mask.sum(1).numpy()[rows],
             )
         )
     return calibrate(found, shrink)
@@ -66,30 +67,36 @@ class Teller:
         width = sum(s.mean.size for s in self.scalers)
         rows = min(CHUNK, max(1, NUMBERS // (width * DRAWS))) if spread else CHUNK
         for batch in data.batches(rows):
-            told = self.told(batch)
-            draws = self.told(batch, DRAWS) if spread else None
+            told, seen = self.told(batch), batch.mask.sum(1).numpy()
+            draws = self._draws(batch) if spread else None
             for v, (c, s) in enumerate(zip(self.calibration, self.scalers, strict=True)):
                 means[v].append(s.restore(told[v][0]))
                 if draws is not None:
-                    variance = c.variance(self.kinds[v], told[v][0], draws[v])
+                    variance = c.variance(self.kinds[v], told[v][0], draws[v], seen)
                     stds[v].append(np.sqrt(variance) * s.scale)
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
+
+    def _draws(self, batch: Views) -> list[Array]:
+        """Draws that only measure a spread: the same every time, nobody's generator moves."""
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return self.told(batch, DRAWS)
 
     def draw(self, data: Views) -> list[Array]:
         """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
         drawn: list[list[Array]] = [[] for _ in data.x]
         for batch in data.batches(CHUNK):
-            told, draw = self.told(batch), self.told(batch, 1)
+            told, draw, seen = self.told(batch), self.told(batch, 1), batch.mask.sum(1).numpy()
             for v in range(len(data.x)):
                 spread = self.calibration[v].spread
-                drawn[v].append(self.noisy(told[v][0] + spread * (draw[v][0] - told[v][0]), v))
+                mean = told[v][0] + spread * (draw[v][0] - told[v][0])
+                drawn[v].append(self.noisy(mean, v, self.calibration[v].noise_of(seen)))
         return [np.concatenate(d) for d in drawn]
 
-    def noisy(self, mean: Array, v: int) -> Array:
-        """A draw of view v given its mean (n, *shape), in user units."""
-        noise = torch.from_numpy(self.calibration[v].noise).float()
-        value = likelihoods.draw(self.kinds[v], torch.from_numpy(mean), noise)
-        return self.scalers[v].restore(value.numpy())
+    def noisy(self, mean: Array, v: int, noise: Array) -> Array:
+        """A draw of view v given its mean and noise (n, *shape), in user units."""
+        parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
+        return self.scalers[v].restore(likelihoods.draw(self.kinds[v], *parts).numpy())
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""

@@ -21,7 +21,8 @@ from vedute.telling import CHUNK
 from vedute.training import Record, Settings, train
 from vedute.views import Views
 
-UNWATCHED_STEPS = 300  # where nothing can be hidden: most sets are past their best after more
+UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
+UNSIGNED = ("verbose", "device", "checkpoint", "n_clusters")  # may differ when training goes on
 DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
@@ -44,6 +45,10 @@ class Trained(Estimator):
     @abstractmethod
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Model:
         """The untrained model for views of these shapes and likelihoods."""
+
+    def total(self) -> int:
+        """The length of training, in the unit that it is counted in."""
+        return self.steps_ if self.epochs is None else self.epochs
 
     def stage(
         self,
@@ -77,8 +82,9 @@ class Trained(Estimator):
         device = self._device()
         self.model_ = self.build(data.shapes, self.kinds_).to(device)
         watched = held is not None or not self.early_stopping or self.epochs is not None
+        self.steps_ = self.steps if watched else min(self.steps, UNWATCHED_STEPS)
         settings = Settings(
-            steps=self.steps if watched else min(self.steps, UNWATCHED_STEPS),
+            steps=self.steps_,
             epochs=self.epochs,
             batch_size=self.batch_size,
             lr=self.lr,
@@ -138,7 +144,7 @@ class Trained(Estimator):
             teller, values = self._teller(), {}
             for v, spec in enumerate(self.views_):
                 mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
-                values[spec.name] = teller.noisy(mean, v)
+                values[spec.name] = teller.noisy(mean, v, self.calibration_[v].noise)
             return values
 
     def _modules(self) -> dict[str, torch.nn.Module]:
@@ -177,9 +183,12 @@ class Trained(Estimator):
     def _signature(self, data: Views) -> str:
         if self.checkpoint is None:
             return ""
-        text = json.dumps(self.get_params(deep=False), sort_keys=True, default=str)
+        if self.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in UNSIGNED}
+        text = json.dumps(params, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode())
-        for t in (data.mask, *data.x):
+        for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):
             digest.update(t.cpu().numpy().tobytes())
         return digest.hexdigest()
 

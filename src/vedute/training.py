@@ -90,19 +90,21 @@ class _Loop:
         self.saved_at = time.monotonic()
 
     def run(self) -> list[Record]:
+        stages = self.model.stages(self.data)
         try:
-            self._stages()
+            self._train(stages)
+            if self.settings.checkpoint is not None:
+                checkpoints.clear(self.settings.checkpoint)
         except KeyboardInterrupt:
             print(f"interrupted at step {self.at.step}; keeping the best weights so far")
             self._restore_best()
-        if self.settings.checkpoint is not None:
-            checkpoints.clear(self.settings.checkpoint)
+            while self._advance(stages) is not None:  # what comes after the stages still runs
+                pass
         self.model.eval()
         return self.at.history
 
-    def _stages(self) -> None:
+    def _train(self, stages: Iterator[Stage]) -> None:
         resume = self._saved()
-        stages = self.model.stages(self.data)
         number = -1
         while (stage := self._advance(stages)) is not None:
             number += 1
@@ -114,7 +116,7 @@ class _Loop:
                 resume = None
             else:
                 same = self.step is not None and self.step.stage is stage
-                self.at.stage, self.at.stage_done = number, False
+                self.at.stage, self.at.stage_done = number, 0 in self._length(stage)
                 self.at.stage_step = self.at.stage_epoch = 0
                 self._enter(stage, carry_on=same)
             while not self.at.stage_done:
@@ -129,6 +131,8 @@ class _Loop:
 
     def _enter(self, stage: Stage, carry_on: bool) -> None:
         """Set up the optimizer and the step of a stage."""
+        self.at.best_error, self.best = float("inf"), None
+        self.at.last_check = self.at.best_step = self.at.step
         if carry_on and self.step is not None:
             return
         if stage.fresh:
@@ -139,8 +143,6 @@ class _Loop:
         self.step = Step(
             self.model, self.data, stage, self.optimizer, self.settings.clip, self.settings.bf16
         )
-        self.at.best_error, self.best = float("inf"), None
-        self.at.last_check = self.at.best_step = self.at.step
 
     def _epoch(self, stage: Stage) -> None:
         assert self.step is not None

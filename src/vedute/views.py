@@ -68,22 +68,27 @@ class Views:
     def _checked(self, mask: Any, like: Sequence[ViewSpec] | None) -> Views:
         """A Views at the door: renumbered, masked further, fitted views compared."""
         views = replace(self, index=torch.arange(len(self), device=self.mask.device))
+        labels = np.arange(len(self)) if self.ids is None else self.ids
         if not len(self):
             raise ValueError("X has no samples: Found array with 0 sample(s)")
         if mask is not None:
             seen = torch.from_numpy(door.check_mask(mask, tuple(self.mask.shape)))
-            if (seen & ~self.mask.cpu()).any():
-                raise ValueError("the mask marks as observed some views that are missing in X")
+            wrong = (seen & ~self.mask.cpu()).numpy()
+            if wrong.any():
+                v = int(wrong.any(0).argmax())
+                raise ValueError(
+                    f"the mask marks view {self.names[v]!r} as observed where X has none: "
+                    f"{door.some(labels[wrong[:, v]])} no value there; correct the mask"
+                )
             views = views.hide(~seen)
-        blank = ~views.mask.any(1)
+        blank = ~views.mask.any(1).cpu().numpy()
         if blank.any():
-            rows = [int(i) for i in blank.nonzero()[:5, 0]]
-            raise ValueError(f"rows {rows} have no observed view; drop such rows")
+            raise ValueError(f"{door.some(labels[blank])} no observed view; drop such rows")
         if like is not None:
             fitted = tuple(s.name for s in like)
             if self.names != fitted:
                 raise ValueError(
-                    f"views are {', '.join(self.names)}; fitted on {', '.join(fitted)}"
+                    f"views are {', '.join(self.names)}; fitted on {', '.join(fitted)}: pass these"
                 )
             x = list(views.x)
             for v, spec in enumerate(like):
@@ -94,6 +99,8 @@ class Views:
                         f"view {spec.name!r} has samples of shape {views.shapes[v]}, "
                         f"fitted on {spec.shape}; pass the same columns"
                     )
+                if x[v].dtype == torch.uint8 and not door.keeps_bytes(spec):
+                    x[v] = x[v].float()
             views = replace(views, x=tuple(x))
         return views
 
@@ -109,16 +116,17 @@ class Views:
     def __getitem__(self, rows: Any) -> Views:
         """Rows by slice, integers or booleans; also as scikit-learn asks for them, X[rows, ...]."""
         rows = rows[0] if isinstance(rows, tuple) else rows
+        if isinstance(rows, (int, np.integer)):
+            rows = [range(len(self))[rows]]  # out of range: an IndexError, which ends iteration
+        elif isinstance(rows, slice) and (rows.step or 1) < 0:  # tensors have no such slices
+            rows = range(len(self))[rows]
+        host: Any = rows
         if isinstance(rows, Tensor):
-            host: Any = rows.cpu().numpy() if self.ids is not None or self.y is not None else None
-        else:
-            host = slice(rows, rows + 1 or None) if isinstance(rows, (int, np.integer)) else rows
-            host = host if isinstance(host, slice) else np.asarray(host)
-            if isinstance(host, np.ndarray):
-                host = host if host.dtype == bool else host.astype(np.int64)
-                rows = torch.from_numpy(host)
-            else:
-                rows = host
+            host = rows.cpu().numpy() if self.ids is not None or self.y is not None else None
+        elif not isinstance(rows, slice):
+            host = np.asarray(rows)
+            host = host.astype(bool if host.dtype == bool else np.int64)
+            rows = torch.from_numpy(host)
         out = self._map(lambda t: t[rows])
         return replace(
             out,
@@ -173,8 +181,8 @@ class Views:
         )
 
     def batches(self, size: int) -> Iterator[Views]:
-        """Consecutive slices of at most `size` rows."""
-        for start in range(0, len(self), size):
+        """Consecutive slices of at most `size` rows; an empty one where there are no rows."""
+        for start in range(0, max(len(self), 1), size):
             yield self[start : start + size]
 
     def _map(self, f: Callable[[Tensor], Tensor]) -> Views:
@@ -198,7 +206,10 @@ def read_views(
     """`Views.of`, and what the views looked like."""
     if isinstance(X, Views):
         views = X._checked(mask, like)
-        return views, [ViewSpec(k, s) for k, s in zip(views.names, views.shapes, strict=True)]
+        return views, [
+            ViewSpec(k, tuple(a.shape[1:]), dtypes=("uint8",) if a.dtype == torch.uint8 else ())
+            for k, a in zip(views.names, views.x, strict=True)
+        ]
     raw = door.read(X, mask, columns, like)
     views = Views(
         tuple(_tensor(a, dtype) for a in raw.arrays),
@@ -216,5 +227,6 @@ def _like(flag: Tensor, a: Tensor) -> Tensor:
 
 
 def _tensor(a: NDArray[Any], dtype: torch.dtype) -> Tensor:
-    t = torch.from_numpy(np.ascontiguousarray(a))
+    a = np.ascontiguousarray(a)
+    t = torch.from_numpy(a if a.flags.writeable else a.copy())
     return t.to(dtype) if t.is_floating_point() else t

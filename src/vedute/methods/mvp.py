@@ -54,7 +54,7 @@ class MVP(Trained):
 
     latent_dim: int = 32
     shared_dim: int | None = None
-    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = (256, 256)
+    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = (128, 128)
     map_hidden: tuple[int, ...] = (64, 64)
     beta_views: float = 0.2
     beta_consensus: float = 0.1
@@ -113,7 +113,7 @@ class MVPModel(Generative):
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
-        total = hp.steps if hp.epochs is None else hp.epochs
+        total = hp.total()
         turn = total if hp.lr_halving is None else min(hp.lr_halving, total)
         if hp.warmup > 0:
             yield hp.stage(self.warmup_loss, min(hp.warmup, total))
