@@ -16,14 +16,14 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 ORDER = """
-frames door
+frames door studies records workers
 views gaussian cycles likelihoods metrics calibration
-missing scaling networks losses io layout saving holdout telling checkpoints presets studies records workers
+missing scaling networks losses io layout saving holdout telling checkpoints presets
 model
 step training
 estimator trained
 methods datasets pairs
-report summary tables curves
+report summary tables curves evidence page
 measuring benchmark inspection tuning demo
 commands cli
 __main__

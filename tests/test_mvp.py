@@ -254,11 +254,13 @@ def test_dropout_never_takes_the_last_view(share):
 @pytest.mark.parametrize(
     ("settings", "lengths"),
     [
-        (dict(steps=100, warmup=30), [(30, None, False), (70, None, True)]),
-        (dict(epochs=9, warmup=2), [(None, 2, False), (None, 7, True)]),
-        (dict(steps=100, warmup=0), [(100, None, True)]),
-        (dict(steps=20, warmup=50), [(20, None, False)]),
-        (dict(steps=90, warmup=9, lr_halving=40),
+        (dict(steps=100, warmup=30, cooldown=5),
+         [(30, None, False), (65, None, True), (5, None, True)]),
+        (dict(steps=20, warmup=3), [(3, None, False), (12, None, True), (5, None, True)]),
+        (dict(epochs=9, warmup=2, cooldown=0), [(None, 2, False), (None, 7, True)]),
+        (dict(steps=100, warmup=0, cooldown=0), [(100, None, True)]),
+        (dict(steps=20, warmup=50, cooldown=0), [(20, None, False)]),
+        (dict(steps=90, warmup=9, lr_halving=40, cooldown=0),
          [(9, None, False), (31, None, True), (50, None, True)]),
     ],
 )  # fmt: skip
@@ -267,7 +269,8 @@ def test_schedule(settings, lengths):
     with torch.no_grad():
         stages = list(model.stages(batch_of(2)))
     assert [(s.steps, s.epochs, s.watch) for s in stages] == lengths
-    assert [s.lr for s in stages[2:]] == [model.hp.lr / 2] * len(stages[2:])
+    slower = model.hp.lr / (2 if settings.get("lr_halving") else 10)
+    assert [s.lr for s in stages[2:]] == [slower] * len(stages[2:])
     assert len(model.posteriors) == 6
 
 

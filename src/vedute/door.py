@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.frames import ViewSpec, from_frame, is_frame, is_number, joined_index, listed, width
-
-Columns = Mapping[str, Any]
+from vedute.slicing import Columns, as_table, is_table, split
 
 
 class Raw(NamedTuple):
@@ -62,8 +61,8 @@ def named(
 ) -> dict[str, Any]:
     """X as a dict of views, in the order of fitting."""
     X = as_table(X)
-    if columns is not None or _is_table(X):
-        X = _split(X, columns)
+    if columns is not None or is_table(X):
+        X = split(X, columns)
     names = [s.name for s in like or ()]
     if isinstance(X, Mapping):
         views = {str(k): v for k, v in X.items()}
@@ -91,74 +90,6 @@ def named(
     if names:  # a frame without rows says as much as None
         views = {k: None if is_frame(v) and not len(v) else v for k, v in views.items()}
     return views
-
-
-def as_table(X: Any) -> Any:
-    """What knows how to be an array is one, and a list of rows of plain numbers."""
-    if isinstance(X, (list, tuple)):
-        rows = all(isinstance(row, (list, tuple)) and len(row) == len(X[0]) > 0 for row in X)
-        return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
-    if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
-        return X
-    array = np.asarray(X)
-    return array if array.ndim else X
-
-
-def _is_table(X: Any) -> bool:
-    if is_frame(X) or sparse.issparse(X):
-        return True
-    if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim == 2):
-        if X.ndim != 2:
-            raise ValueError(
-                f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
-                "(n_samples, n_features), or pass a list with one array per view"
-            )
-        return True
-    return False
-
-
-def _split(table: Any, columns: Columns | None) -> dict[str, Any]:
-    """Cut one 2-D table into views; without `columns` it is one view."""
-    if columns is None:
-        return {"view0": table}
-    if isinstance(table, pd.Series):
-        table = table.to_frame()
-    if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):
-        raise TypeError(
-            f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
-            "a sparse matrix or a DataFrame, or leave columns= out"
-        )
-    if table.ndim != 2:
-        raise ValueError(
-            f"columns= cuts one 2-D table into views, got rank {table.ndim}; reshape it to "
-            "(n_samples, n_features)"
-        )
-    table = table.tocsc() if sparse.issparse(table) else table
-    views = {}
-    for name, which in columns.items():
-        try:
-            views[str(name)] = _part(table, which)
-        except (KeyError, IndexError, TypeError, ValueError) as e:
-            raise ValueError(
-                f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
-                "give a slice, names or positions of its columns"
-            ) from None
-    return views
-
-
-def _part(table: Any, which: Any) -> Any:
-    """Columns of a table by slice, names or positions."""
-    which = chosen(which)
-    if not isinstance(table, pd.DataFrame):
-        return table[:, which]
-    return table.iloc[:, which] if isinstance(which, slice) else table.loc[:, which]
-
-
-def chosen(which: Any) -> Any:
-    """The columns of a view, as a slice or a list."""
-    if isinstance(which, slice):
-        return which
-    return [which] if isinstance(which, (str, int)) else list(which)
 
 
 def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:

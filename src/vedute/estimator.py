@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.cluster import KMeans
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from vedute import layout, likelihoods, saving, scaling
+from vedute import clusters, layout, likelihoods, saving, scaling
 from vedute.holdout import FEWEST, HoldOut, choose
 from vedute.telling import Teller, calibrate_views
 from vedute.views import Views, read_views
@@ -42,7 +42,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
     """
 
-    n_clusters: int | None = None
+    n_clusters: int | str | None = None  # "auto": the most stable number, see `clusters`
     likelihood: str | Sequence[str] | dict[str, str] = "auto"
     scaling: str = "standard"
     columns: dict[str, Any] | None = None
@@ -51,8 +51,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     generative: ClassVar[bool] = True  # can it impute?
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
+    soft: ClassVar[bool] = False  # has it a clustering rule of its own?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
 
     # What a method provides, in scaled units.
 
@@ -89,7 +95,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         raw = raw.bare()
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         with torch.random.fork_rng():
-            torch.manual_seed(_seed(self.random_state))
+            self.seed_ = _seed(self.random_state)
+            torch.manual_seed(self.seed_)
             self.kinds_ = self._likelihoods(raw)
             self.scalers_ = [
                 scaling.fit(self._scaling(v), x, scaling.entries_seen(raw, v))
@@ -114,11 +121,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """The cluster of each sample, (n,)."""
         return self._labels(self._enter(X))
 
+    @available_if(lambda self: self.soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Soft cluster labels (n, K), for methods that have them."""
         soft = self._soft_labels(self._enter(X))
-        if soft is None:
-            raise TypeError(self._cannot("give soft labels"))
+        assert soft is not None
         return soft
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -154,7 +161,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """m draws of X with its missing views and holes filled in, decoder noise included."""
         data = self._enter(X)
         with torch.random.fork_rng():
-            torch.manual_seed(_seed(self.random_state))
+            torch.manual_seed(self.seed_)
             return [self._leave(X, data, self._teller().draw(data)) for _ in range(m)]
 
     def generate(self, n: int) -> dict[str, Array]:
@@ -224,11 +231,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
-        if self.n_clusters is not None and not 1 <= self.n_clusters <= len(raw):
-            raise ValueError(
-                f"n_clusters={self.n_clusters} does not fit {len(raw)} samples; "
-                "choose between 1 and the number of samples"
-            )
+        clusters.check(self.n_clusters, len(raw), self.soft)
 
     def _likelihoods(self, raw: Views) -> tuple[str, ...]:
         words = likelihoods.words(self.likelihood, raw.names)
@@ -265,28 +268,23 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return Teller(self._decode, self.kinds_, self.scalers_, self.calibration_)
 
     def _cluster(self, data: Views) -> None:
-        if self._soft_labels(data[:1]) is None and self.n_clusters is not None:
-            seed = int(torch.randint(2**31 - 1, ()))
-            kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed).fit(self.embedding_)
-            self.centers_ = kmeans.cluster_centers_
-        if self.n_clusters is not None:
-            self.labels_ = self._labels(data, self.embedding_)
+        if self.n_clusters is None:
+            return
+        if self._soft_labels(data[:1]) is None:
+            z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
+            self.n_clusters_, self.stability_ = clusters.choose(z, self.n_clusters, seed)
+            self.centers_ = clusters.centers(z, self.n_clusters_, seed)
+        self.labels_ = self._labels(data, self.embedding_)
 
     def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         soft = self._soft_labels(data)
         if soft is not None:
             return np.asarray(soft.argmax(1), dtype=np.int64)
         self._needs_clusters()
-        z = (self._embed(data) if z is None else z).astype(np.float64)
-        nearest = (self.centers_**2).sum(1) - 2 * z @ self.centers_.T
-        return np.asarray(nearest.argmin(1), dtype=np.int64)
+        return clusters.nearest(self._embed(data) if z is None else z, self.centers_)
 
     def _needs_clusters(self) -> None:
-        if self.n_clusters is None:
-            raise ValueError(
-                f"{type(self).__name__}(n_clusters=None) has no clusters; "
-                "set n_clusters and fit again"
-            )
+        clusters.require(self.n_clusters, type(self).__name__)
 
     def _cannot(self, verb: str) -> str:
         return f"{type(self).__name__} cannot {verb}; `vedute list methods` shows which methods can"

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute import door
-from vedute.door import Columns
 from vedute.frames import ViewSpec, joined_index
+from vedute.slicing import Columns, as_table, chosen
 from vedute.views import Views
 
 Values = Sequence[NDArray[np.float64]]
@@ -28,7 +28,7 @@ def fill(
     """A copy of X with `values` where `absent`; both L arrays (n, *shape_v), float and bool."""
     if isinstance(X, Views):
         return _fill_views(X, values, absent)
-    X = door.as_table(X)
+    X = as_table(X)
     views = door.named(X, columns, specs)
     index = joined_index(views)
     filled = {
@@ -172,7 +172,7 @@ def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
     out = np.array(X.toarray() if sparse.issparse(X) else X)
     for name, which in columns.items():
         view = filled[str(name)]
-        out[:, door.chosen(which)] = view.toarray() if sparse.issparse(view) else view
+        out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
 
 

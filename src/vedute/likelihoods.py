@@ -59,11 +59,16 @@ def mean(kind: str, out: Tensor) -> Tensor:
 
 
 def guess(x: Tensor, seen: Tensor) -> str:
-    """The likelihood of a view from its observed entries: x and seen (n, *shape)."""
-    values = x[seen] if seen.any() else x.flatten()
-    if x.is_floating_point() and bool(((values == 0) | (values == 1)).all()):
-        return "bernoulli"
-    return "normal"
+    """The likelihood of a view from its observed entries: x and seen (n, *shape).
+
+    Zeros and ones are bernoulli; categorical where every row has exactly one of three or more.
+    """
+    values = x[seen]
+    if not x.is_floating_point() or not bool(((values == 0) | (values == 1)).all()):
+        return "normal"
+    whole = x[seen.flatten(1).all(1)]
+    one_hot = x.ndim == 2 and x.shape[1] > 2 and len(whole) and bool((whole.sum(1) == 1).all())
+    return "categorical" if one_hot else "bernoulli"
 
 
 def words(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from vedute import likelihoods
 from vedute.views import Views
+
+Rows = slice | Tensor
 
 
 def view_error(kind: str, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool) -> Tensor:
@@ -26,12 +28,23 @@ def view_error(kind: str, out: Tensor, x: Tensor, holes: Tensor | None, mean: bo
     return e.sum(axes) / there if mean else e.sum(axes)
 
 
-def view_errors(kinds: Sequence[str], outs: Sequence[Tensor], batch: Views, mean: bool) -> Tensor:
-    """`view_error` of every view: outs[v] (..., B, *shape_v) -> (..., B, L)."""
-    return torch.stack(
-        [
-            view_error(k, o, x, h, mean)
-            for k, o, x, h in zip(kinds, outs, batch.x, batch.holes, strict=True)
-        ],
-        dim=-1,
-    )
+def view_errors(
+    kinds: Sequence[str],
+    tell: Callable[[int, Rows], Tensor],
+    batch: Views,
+    mean: bool,
+    present: Sequence[Tensor] | None = None,
+) -> Tensor:
+    """`view_error` of every view, (S, B, L); tell(v, rows) decodes view v, (S, rows, *shape_v).
+
+    `present`: per view the rows that have it; only those are decoded, the others get zero.
+    """
+    errors = []
+    for v, (kind, x, holes) in enumerate(zip(kinds, batch.x, batch.holes, strict=True)):
+        rows: Rows = slice(None) if present is None else present[v]
+        gaps = None if holes is None else holes[rows]
+        e = view_error(kind, tell(v, rows), x[rows], gaps, mean)
+        if not isinstance(rows, slice):
+            e = e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
+        errors.append(e)
+    return torch.stack(errors, dim=-1)

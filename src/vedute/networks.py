@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.gaussian import Gaussian
+from vedute.views import Views
 
 
 def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -20,6 +21,20 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
         nn.init.xavier_normal_(linear.weight)
         layers += [linear, nn.ReLU(), nn.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
     return nn.Sequential(*layers[: -2 if dropout else -1])
+
+
+def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
+    """q(z_v | x_v) of every view, (B, L, D); zero where the view was spared."""
+    found, parts = batch.present(), []
+    for v, (encoder, x) in enumerate(zip(encoders, batch.x, strict=True)):
+        q = encoder(x if found is None else x[found[v]])
+        parts.append(q if found is None else q.map(_spread(found[v], len(x))))
+    return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
+
+
+def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
+    """(m, D) -> (n, D): each to its row, zero elsewhere."""
+    return lambda t: t.new_zeros(n, t.shape[1]).index_copy(0, rows, t)
 
 
 class Encoder(nn.Module):
@@ -103,21 +118,36 @@ class Correspondences(nn.Module):
             if self.curve is not None:
                 _silence(self.curve[-1])
 
-    def forward(self, q: Gaussian) -> Gaussian:
-        """(B, L, D) -> (B, L, L, D): row i, column j holds f_ij(z_i)."""
-        B, L, D = q.mean.shape
-        table = torch.stack(q).unsqueeze(3).expand(2, B, L, L, D)
+    def forward(self, q: Gaussian, mask: Tensor | None = None) -> Gaussian:
+        """(B, L, D) -> (B, L, L, D): row i, column j holds f_ij(z_i).
+
+        With `mask` (B, L), only samples that have view i are asked for f_ij; the rest are zero,
+        but for a few that make the groups of one size.
+        """
+        rows = None if mask is None else _present_first(mask)
+        own = torch.stack(q)  # (2, B, L, D)
+        _, B, L, D = own.shape
         if self.curve is None and self.linear is None:
-            return Gaussian(*table)
-        z = torch.stack(q)[:, :, self.source].transpose(1, 2).flatten(0, 1)  # (2 L(L-1), B, D)
+            return q.map(lambda t: t.unsqueeze(2).expand(B, L, L, D))
+        views = torch.arange(L, device=own.device)
+        asked = own.transpose(1, 2) if rows is None else own[:, rows, views[:, None]]
+        z = asked.unsqueeze(2).expand(2, L, L - 1, *asked.shape[2:]).flatten(0, 2)
         paths = [path(z) for path in (self.curve, self.linear) if path is not None]
-        told = sum(paths[1:], start=paths[0]).unflatten(0, (2, -1)).transpose(1, 2)
-        own = torch.stack(q)  # (2, B, L, D): the diagonal
-        out = own.new_empty(2, B, L, L, D)
-        out[:, :, self.source, self.target] = told
-        index = torch.arange(L, device=own.device)
-        out[:, :, index, index] = own
-        return Gaussian(*out)
+        told = sum(paths[1:], start=paths[0]).view(2, L * (L - 1), -1, D)
+        table = own.new_zeros(2, B, L, L, D) if rows is not None else own.new_empty(2, B, L, L, D)
+        if rows is None:
+            table[:, :, self.source, self.target] = told.transpose(1, 2)
+        else:
+            at = (rows[self.source], self.source[:, None], self.target[:, None])
+            table[:, *at] = told
+        table[:, :, views, views] = own
+        return Gaussian(*table)
+
+
+def _present_first(mask: Tensor) -> Tensor:
+    """(B, L) -> (L, m): per view the rows that have it, filled up to the longest with others."""
+    order = (~mask).t().to(torch.uint8).argsort(dim=1, stable=True)
+    return order[:, : int(mask.sum(0).max())]
 
 
 def _silence(layer: nn.Module) -> None:

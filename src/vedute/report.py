@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
@@ -118,21 +119,18 @@ def training_curves(history: Sequence[dict[str, Any]]) -> Figure:
         terms.annotate(name.replace("_", " "), at, (9, 0), **OFFSET, va="center", color=color)
     if all(v > 0 for r in history for v in r["terms"].values()):
         terms.set_yscale("log")
-    warm = max((r["step"] for r in history if r["stage"] < history[-1]["stage"]), default=0)
+    turns = [a["step"] for a, b in pairwise(history) if a["stage"] < b["stage"]]
     for ax in (terms, error):
         ax.set_xlim(0, 1.02 * max(steps))
-        if warm:
-            ax.axvspan(0, warm, color="#f1f2f5", linewidth=0, zorder=0)
-    if warm:
-        corner = (warm, terms.get_ylim()[1])
-        terms.annotate("← warm-up", corner, (3, -3), **OFFSET, ha="left", va="top", **SMALL)
+        for turn in turns:  # from one stage of training to the next
+            ax.axvline(turn, color=PALE, linewidth=1, zorder=0)
     checked = [r for r in history if r["hidden_error"] is not None]
     if not checked:
         error.text(0.5, 0.5, "no view was hidden", transform=error.transAxes, ha="center")
         return figure
     error.plot([r["step"] for r in checked], [r["hidden_error"] for r in checked], color=BLUE)
-    last = [r for r in checked if r["stage"] == checked[-1]["stage"]]
-    best = min(last, key=lambda r: float(r["hidden_error"]))
+    after = [r for r in checked if r["stage"] > 0] or checked  # a warm-up's weights never win
+    best = min(after, key=lambda r: float(r["hidden_error"]))
     error.axvline(best["step"], color=RED, linewidth=1, linestyle=(0, (4, 3)))
     error.plot(best["step"], best["hidden_error"], "o", color=RED, markersize=6)
     told = f"stopped at step {steps[-1]}\nkept step {best['step']}: {best['hidden_error']:.3f}"

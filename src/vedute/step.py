@@ -29,7 +29,8 @@ class Step:
         self.optimizer, self.clip, self.bf16 = optimizer, clip, bf16
         self.capture = stage.capture and data.mask.is_cuda
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
-        self.totals: dict[str, Tensor] = {}
+        self.names: list[str] = []
+        self.totals: Tensor | None = None
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
@@ -45,9 +46,9 @@ class Step:
 
     def read_terms(self, step: int) -> dict[str, float]:
         """The average of every term since the last reading; ends training if one is not finite."""
-        terms = {name: float(total) / self.seen for name, total in self.totals.items()}
-        for total in self.totals.values():
-            total.zero_()
+        assert self.totals is not None
+        terms = dict(zip(self.names, (self.totals / self.seen).tolist(), strict=True))
+        self.totals.zero_()
         self.seen = 0
         bad = [name for name, value in terms.items() if not abs(value) < float("inf")]
         if bad:
@@ -60,21 +61,22 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         with bf16:
             terms = self.stage.loss(self.data[rows].floating())
-        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        values = torch.stack(list(terms.values()))
+        values.sum().backward()  # type: ignore[no-untyped-call]
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
         self.optimizer.step()
-        for name, value in terms.items():
-            if name not in self.totals:
-                self.totals[name] = torch.zeros((), device=self.data.mask.device)
-            self.totals[name] += value.detach() * len(rows)
+        if self.totals is None:
+            self.names, self.totals = list(terms), torch.zeros_like(values)
+        self.totals.add_(values.detach(), alpha=len(rows))
 
     def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Capture the whole step. Warm-ups run on the real state, which is put back after."""
         buffer, graph = rows.clone(), torch.cuda.CUDAGraph()
         weights = {k: v.clone() for k, v in self.model.state_dict().items()}
         moments = copy.deepcopy(self.optimizer.state_dict()["state"])
-        random, totals = torch.cuda.get_rng_state(), {k: v.clone() for k, v in self.totals.items()}
+        random = torch.cuda.get_rng_state()
+        totals = None if self.totals is None else self.totals.clone()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -92,8 +94,8 @@ class Step:
                 for key, value in self.optimizer.state.get(p, {}).items():
                     old = moments.get(i, {}).get(key)
                     value.zero_() if old is None else value.copy_(old)
-            for k, total in self.totals.items():
-                total.copy_(totals.get(k, torch.zeros_like(total)))
+            assert self.totals is not None
+            self.totals.zero_() if totals is None else self.totals.copy_(totals)
         torch.cuda.set_rng_state(random)
         return graph, buffer
 

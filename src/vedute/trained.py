@@ -30,7 +30,7 @@ DECODED = 2**22  # numbers a posterior draw may hold at a time
 class Trained(Estimator):
     """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
 
-    steps: int = 2000
+    steps: int = 2300
     epochs: int | None = None
     batch_size: int = 128
     lr: float = 2e-3
@@ -139,7 +139,7 @@ class Trained(Estimator):
         if not isinstance(model, Generative):
             return super().generate(n)
         with torch.random.fork_rng():
-            torch.manual_seed(0 if self.random_state is None else int(self.random_state))
+            torch.manual_seed(self.seed_)
             outs = model.prior(n)
             teller, values = self._teller(), {}
             for v, spec in enumerate(self.views_):

@@ -131,7 +131,11 @@ class _Loop:
 
     def _enter(self, stage: Stage, carry_on: bool) -> None:
         """Set up the optimizer and the step of a stage."""
-        self.at.best_error, self.best = float("inf"), None
+        follows = self.step is not None and self.step.stage.watch and stage.watch
+        if follows and self.at.best_error < float("inf"):  # it may only get better
+            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
+        else:
+            self.at.best_error, self.best = float("inf"), None
         self.at.last_check = self.at.best_step = self.at.step
         if carry_on and self.step is not None:
             return

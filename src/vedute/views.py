@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute import door
-from vedute.door import Columns
 from vedute.frames import ViewSpec
+from vedute.slicing import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +179,13 @@ class Views:
         return replace(
             self, x=tuple(a / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.x)
         )
+
+    def present(self) -> list[Tensor] | None:
+        """Per view the rows that have it, to spare work for the others; None where there is
+        nothing to spare, or on a GPU, whose captured step needs one shape."""
+        if self.mask.is_cuda or bool(self.mask.all()):
+            return None
+        return [seen.nonzero()[:, 0] for seen in self.mask.unbind(1)]
 
     def batches(self, size: int) -> Iterator[Views]:
         """Consecutive slices of at most `size` rows; an empty one where there are no rows."""

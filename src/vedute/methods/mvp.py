@@ -30,7 +30,7 @@ from vedute.cycles import permute_sources, random_cycles, random_permutations
 from vedute.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.losses import view_errors
 from vedute.model import Generative, Stage, Terms
-from vedute.networks import Correspondences, Decoder, Encoder
+from vedute.networks import Correspondences, Decoder, Encoder, encode
 from vedute.trained import Trained
 from vedute.views import Views
 
@@ -66,6 +66,7 @@ class MVP(Trained):
     dropout: float = 0.2
     view_dropout: float = 0.3
     warmup: int = 50
+    cooldown: int = 300
     lr_halving: int | None = None
     permutation: str = "cyclic"
     prior: str = "cyclic"
@@ -113,14 +114,17 @@ class MVPModel(Generative):
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
-        total = hp.total()
-        turn = total if hp.lr_halving is None else min(hp.lr_halving, total)
-        if hp.warmup > 0:
-            yield hp.stage(self.warmup_loss, min(hp.warmup, total))
-        if turn > hp.warmup:
-            yield hp.stage(self.loss, turn - hp.warmup, watch=True)
-        if total > max(turn, hp.warmup):
-            yield hp.stage(self.loss, total - max(turn, hp.warmup), watch=True, lr=hp.lr / 2)
+        cool = min(hp.cooldown, hp.total() // 4)
+        end = hp.total() - cool
+        warm, turn = min(hp.warmup, end), min(hp.lr_halving or end, end)
+        if warm > 0:
+            yield hp.stage(self.warmup_loss, warm)
+        if turn > warm:
+            yield hp.stage(self.loss, turn - warm, watch=True)
+        if end > max(turn, warm):
+            yield hp.stage(self.loss, end - max(turn, warm), watch=True, lr=hp.lr / 2)
+        if cool > 0:
+            yield hp.stage(self.cooldown_loss, cool, watch=True, lr=hp.lr / 10)
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
         consensus, told = self.fuse(self.table(data[rows].floating()), data.mask[rows])
         self.posteriors = torch.cat([consensus.mean, told.mean.flatten(1)], dim=1)
@@ -129,8 +133,8 @@ class MVPModel(Generative):
 
     def table(self, batch: Views) -> Gaussian:
         """Z0, (B, L, L, D): row i, column j is view i's opinion of view j."""
-        q = [encoder(x) for encoder, x in zip(self.encoders, batch.x, strict=True)]
-        z: Gaussian = self.maps(Gaussian(*(torch.stack(p, dim=1) for p in zip(*q, strict=True))))
+        spared = None if batch.present() is None else batch.mask
+        z: Gaussian = self.maps(encode(self.encoders, batch), spared)
         return z
 
     def rows(self, z: Gaussian) -> Gaussian:
@@ -141,6 +145,12 @@ class MVPModel(Generative):
         return self._terms(batch, warm=True)
 
     def loss(self, batch: Views) -> Terms:
+        return self._terms(batch, warm=False)
+
+    def cooldown_loss(self, batch: Views) -> Terms:
+        """Without dropout: where it costs precision, that comes back; where it is needed, the
+        hidden views keep the weights from before."""
+        self.encoders.eval()
         return self._terms(batch, warm=False)
 
     def _terms(self, batch: Views, warm: bool) -> Terms:
@@ -155,7 +165,7 @@ class MVPModel(Generative):
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
         views, consensus = self._divergences(batch.mask, own, swapped, warm)
         L, seen = batch.mask.shape[1], batch.mask.float()
-        errors = self._errors(everything, tables, self.fuse(z0, batch.mask), batch.mask)
+        errors = self._errors(everything, tables, own, batch.mask)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             "kl_views": hp.kl_weight * hp.beta_views * (seen * views / L).sum(1).mean(),
@@ -170,22 +180,28 @@ class MVPModel(Generative):
         self,
         batch: Views,
         tables: list[tuple[Gaussian, Gaussian]],
-        fused: tuple[Gaussian, Gaussian],
+        own: tuple[Gaussian, Gaussian],
         seen: Tensor,
     ) -> Tensor:
         """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); of views
-        not `seen`, from the fused posterior."""
+        not `seen`, from what the seen ones agree on."""
+        fused = self.fuse(own[1], seen, own[0]) if self.hp.view_dropout > 0 else None
         codes = []
         for w, z in tables:
             code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(_diagonal))], dim=-1)
-            if self.hp.view_dropout > 0:
+            if fused is not None:
                 consensus, told = gaussian.sample(fused[0]), gaussian.sample(fused[1])
                 agreed = consensus.unsqueeze(1).expand(-1, told.shape[1], -1)
                 code = torch.where(seen.unsqueeze(-1), code, torch.cat([agreed, told], dim=-1))
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
-        outs = [decoder(code[:, :, v]) for v, decoder in enumerate(self.decoders)]
-        return view_errors(self.kinds, outs, batch, self.hp.average).mean(0)
+        return view_errors(
+            self.kinds,
+            lambda v, rows: self.decoders[v](code[:, rows, v]),
+            batch,
+            self.hp.average,
+            batch.present(),
+        ).mean(0)
 
     def _divergences(
         self,
@@ -227,10 +243,13 @@ class MVPModel(Generative):
 
     # Inference.
 
-    def fuse(self, z: Gaussian, mask: Tensor) -> tuple[Gaussian, Gaussian]:
+    def fuse(
+        self, z: Gaussian, mask: Tensor, rows: Gaussian | None = None
+    ) -> tuple[Gaussian, Gaussian]:
         """The consensus (B, k), and every view as told by those seen (B, L, D)."""
         seen = mask.unsqueeze(-1)
-        return product(self.rows(z), 1, seen), product(z, 1, seen.unsqueeze(-1))
+        rows = self.rows(z) if rows is None else rows
+        return product(rows, 1, seen), product(z, 1, seen.unsqueeze(-1))
 
     def embed(self, batch: Views) -> Tensor:
         return self.fuse(self.table(batch), batch.mask)[0].mean

@@ -1,0 +1,270 @@
+"""Type in = type out: what comes back is a copy of the user's object, filled where it was not."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from vedute.methods import find, load
+from vedute.views import Views
+
+NAN = np.nan
+CUT = {"a": slice(0, 3), "b": [3, 4]}
+
+
+def arrays(n=40):
+    """Two views, the second missing for every fourth row, one hole in the first."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(n, 3)), rng.normal(5.0, 2.0, size=(n, 2))
+    a[1, 2] = NAN
+    b[::4] = NAN
+    return a, b
+
+
+def table(columns=None):
+    whole = np.hstack(arrays())
+    return whole if columns is None else pd.DataFrame(whole, columns=list(columns))
+
+
+def frames():
+    """As many people have them: other rows in each view, all kinds of columns."""
+    rng = np.random.default_rng(1)
+    ids = [f"s{i}" for i in range(30)]
+    colors = pd.Categorical(rng.choice(["r", "g", "b"], 30), categories=["r", "g", "b", "none"])
+    a = pd.DataFrame(
+        {
+            "real": rng.normal(size=30),
+            "single": rng.normal(size=30).astype(np.float32),
+            "int": 2**53 + 1 + np.arange(30),
+            "small": rng.integers(0, 100, 30).astype(np.int8),
+            "flag": rng.random(30) < 0.5,
+            "nullable": pd.array(rng.integers(0, 9, 30), dtype="Int64"),
+            "maybe": pd.array(rng.random(30) < 0.5, dtype="boolean"),
+            "gaps": pd.Series(rng.random(30) < 0.5, dtype=object).where(rng.random(30) < 0.8, None),
+            "two": pd.Categorical(rng.choice(["lo", "hi"], 30), ["lo", "hi"], ordered=True),
+            "three": colors,
+            "thin": pd.arrays.SparseArray(rng.poisson(0.3, 30).astype(float), fill_value=0.0),
+        }
+    ).set_index(pd.Index(ids, name="sample"))
+    a.loc["s3", ["nullable", "maybe", "two", "three"]] = None
+    a.loc["s4", "real"] = NAN
+    b = pd.Series(rng.normal(size=25), index=ids[5:][::-1], name="length")
+    return a.iloc[:27], b
+
+
+def fitted(X, columns=None):
+    return find("mean_fill")(random_state=0, columns=columns).fit(X)
+
+
+def same(a, b):
+    """Equal to the last bit, types included."""
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, (list, tuple)):
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif isinstance(a, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, check_exact=True)
+    elif isinstance(a, pd.Series):
+        pd.testing.assert_series_equal(a, b, check_exact=True)
+    elif sparse.issparse(a):
+        same(a.toarray(), b.toarray())
+    elif isinstance(a, Views):
+        same([x.numpy() for x in a.x], [x.numpy() for x in b.x])
+        same(a.mask.numpy(), b.mask.numpy())
+    else:
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def flat(X):
+    """All cells of X side by side, (n, width)."""
+    if isinstance(X, Views):
+        return np.hstack([x.numpy() for x in X.x])
+    if isinstance(X, dict):
+        X = list(X.values())
+    if isinstance(X, (list, tuple)):
+        return np.hstack([flat(x) for x in X])
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return X[:, None] if X.ndim == 1 else X
+
+
+CONTAINERS = {
+    "list": (lambda: list(arrays()), None),
+    "tuple": (arrays, None),
+    "dict": (lambda: dict(zip(("a", 7), arrays(), strict=True)), None),
+    "float32": (lambda: [x.astype(np.float32) for x in arrays()], None),
+    "sparse views": (lambda: [sparse.csr_array(x) for x in arrays()], None),
+    "one column": (lambda: [arrays()[0], arrays()[1][:, 0]], None),
+    "frames": (lambda: {k: pd.DataFrame(x) for k, x in zip("ab", arrays(), strict=True)}, None),
+    "Views": (lambda: Views.of(arrays()), None),
+    "table": (table, CUT),
+    "frame": (lambda: table("pqrst"), {"a": list("prs"), "b": ["q", "t"]}),
+    "frame with more": (lambda: table("pqrst").assign(name="x"), {"a": slice(0, 3)}),
+    "sparse table": (lambda: sparse.csr_matrix(table()), CUT),
+    "sparse columns": (lambda: sparse.csc_array(table()), {"a": slice(0, 3), "b": slice(3, 5)}),
+    "one table": (lambda: table()[:, :3], None),
+    "one frame": (lambda: table("pqrst")[["p", "q", "r"]], None),
+    "one series": (lambda: table("pqrst")["p"], None),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_the_container_comes_back_filled_and_the_users_own_is_not_touched(kind):
+    make, columns = CONTAINERS[kind]
+    X, before = make(), make()
+    model = fitted(X, columns)
+    filled = model.impute(X)
+    same(X, before)
+    assert type(filled) is type(X)
+    if kind == "frame with more":
+        assert filled.pop("name").eq("x").all()
+        X.pop("name")
+        assert filled[["s", "t"]].isna().any(axis=None)  # in no view: as it was
+        filled, X = filled[["p", "q", "r"]], X[["p", "q", "r"]]
+    missing = flat(X) == 0 if isinstance(X, Views) else np.isnan(flat(X))
+    assert missing.any() or kind == "one series"
+    assert not np.isnan(flat(filled)).any()
+    np.testing.assert_array_equal(flat(filled)[~missing], flat(X)[~missing])
+    assert flat(filled).dtype == flat(X).dtype
+    means = np.nanmean(np.where(missing, NAN, flat(X)), axis=0)
+    np.testing.assert_allclose(flat(filled), np.where(missing, means, flat(X)), rtol=1e-5)
+    for other in (model.sample_imputations(X, 1)[0], model.reconstruct(X)) if not columns else ():
+        assert type(other) is type(X)
+        assert flat(other).shape == flat(X).shape
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, bool, np.float32, np.float64])
+def test_arrays_keep_their_dtype_and_a_view_left_out_has_that_of_fitting(dtype):
+    a, _ = arrays()
+    x = np.tile([0, 1, 1, 0], (40, 1)).astype(dtype)
+    model = fitted({"a": a, "x": x})
+    assert model.impute({"a": a, "x": x})["x"].dtype == dtype
+    assert model.reconstruct({"x": x, "a": a})["x"].dtype == dtype
+    filled = model.impute({"a": np.nan_to_num(a)})
+    assert list(filled) == ["a", "x"]
+    assert filled["x"].dtype == dtype
+    np.testing.assert_allclose(filled["x"].astype(float), x)
+
+
+def test_images_come_back_as_bytes():
+    rng = np.random.default_rng(0)
+    images, b = rng.integers(0, 256, (40, 3, 4), dtype=np.uint8), arrays()[1][:, :1]
+    model = fitted([images, b])
+    filled = model.impute([None, np.ones((2, 1))])[0]
+    assert filled.dtype == np.uint8
+    np.testing.assert_allclose(filled[0].astype(float), images.mean(0), atol=0.51)
+    np.testing.assert_array_equal(model.impute([images, b])[0], images)
+
+
+def test_frames_come_back_with_all_rows_and_the_dtype_of_every_column():
+    a, b = frames()
+    before = deepcopy((a, b))
+    filled = fitted([a, b]).impute([a, b])
+    same((a, b), before)
+    ids = pd.Index([f"s{i}" for i in (*range(27), 29, 28, 27)])
+    for view in filled:
+        assert view.index.tolist() == ids.tolist()
+        assert not view.isna().any(axis=None)
+    for column in a:
+        assert filled[0][column].dtype == a[column].dtype, column
+        kept = a[column].dropna()
+        assert filled[0].loc[kept.index, column].tolist() == kept.tolist()
+    assert {type(x) for x in filled[0]["gaps"]} == {bool}
+    assert isinstance(filled[1], pd.Series)
+    assert filled[1].name == "length"
+    assert filled[1].dtype == float
+
+
+def test_no_digit_of_an_observed_value_is_lost():
+    big = pd.DataFrame({"id": [2**53 + 1, 2**62 + 3, -(2**60) - 1]}, index=[0, 1, 2])
+    fine = pd.DataFrame({"x": [0.1 + 0.2, 1e30, 1 / 3]}, index=[2, 3, 0])
+    filled = fitted([big, fine]).impute([big, fine])
+    assert filled[0]["id"].dtype == np.int64
+    assert filled[0]["id"].iloc[:3].tolist() == big["id"].tolist()
+    assert filled[1].loc[[2, 3, 0], "x"].tolist() == fine["x"].tolist()
+    array = np.array([[2**62 + 3], [5], [7]])
+    assert fitted([array, np.ones(3)]).impute([array, np.ones(3)])[0].tolist() == array.tolist()
+
+
+def test_the_order_of_columns_is_the_users_and_changes_nothing():
+    a, b = frames()
+    model = fitted([a, b])
+    turned = a.iloc[:, ::-1]
+    filled = model.impute([turned, b])
+    assert filled[0].columns.tolist() == turned.columns.tolist()
+    same(filled[0][list(a)], model.impute([a, b])[0])
+    np.testing.assert_array_equal(model.transform([turned, b]), model.transform([a, b]))
+
+
+@pytest.mark.parametrize("absent", [None, "no rows", "left out"])
+def test_a_frame_nobody_has_comes_back_as_it_was_fitted(absent):
+    a, b = frames()
+    model, odd = fitted({"a": a, "b": b}), ["two", "gaps", "thin"]
+    X = {"b": b} if absent == "left out" else {"a": None if absent is None else a.iloc[:0], "b": b}
+    filled = model.impute(X)
+    assert list(filled) == [*X, *({"a", "b"} - set(X))]
+    assert filled["a"].index.tolist() == b.index.tolist()
+    assert filled["a"].drop(columns=odd).dtypes.tolist() == (a.drop(columns=odd).dtypes.tolist())
+    assert filled["a"]["two"].cat.categories.tolist() == ["lo", "hi"]
+    assert not filled["a"].isna().any(axis=None)
+
+
+def test_a_batch_with_fewer_categories_is_filled_with_all_of_them():
+    ids, x = range(30), pd.DataFrame({"x": np.arange(30.0)})
+    c = pd.DataFrame({"c": pd.Categorical(["p"] + ["q"] * 27 + ["r"] * 2)}, index=ids)
+    model = fitted([c, x])
+    new = pd.DataFrame({"c": pd.Categorical(["p"])}, index=[100])
+    filled = model.impute([new, x])[0]["c"]
+    assert filled.iloc[0] == "p"
+    assert (filled.iloc[1:] == "q").all()
+    words = pd.DataFrame({"c": ["r", "p"]}, index=[100, 101])
+    assert model.impute([words, x])[0]["c"].tolist() == ["r", "p"] + ["q"] * 30
+    assert model.impute([words, x])[0]["c"].dtype == words["c"].dtype
+
+
+def test_arrays_and_frames_may_take_turns():
+    a, b = arrays()
+    named = [pd.DataFrame(a, columns=list("pqr")), pd.DataFrame(b, columns=list("st"))]
+    filled = fitted([a, b]).impute([a, b])
+    for x, y in zip(fitted([a, b]).impute(named), filled, strict=True):
+        np.testing.assert_array_equal(x, y)
+        assert x.columns.tolist() in (list("pqr"), list("st"))
+    for x, y in zip(fitted(named).impute([a, b]), filled, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_saved_model_remembers_the_frames(tmp_path):
+    a, b = frames()
+    odd = pd.DataFrame({("x", 1): np.arange(30.0), 5: pd.Categorical(np.arange(30) % 4)})
+    X = {"a": a, "b": b, "c": odd.set_index(pd.Index([f"s{i}" for i in range(30)]))}
+    model = fitted(X)
+    model.save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.views_ == model.views_
+    for part in (X, {"b": b}, {"a": a.iloc[:3], "c": X["c"].iloc[5:]}):
+        same(loaded.impute(part), model.impute(part))
+
+
+@pytest.mark.parametrize("make", [lambda: list(arrays()), lambda: list(frames()), arrays], ids=str)
+def test_intervals_enclose_the_mean_and_close_on_what_is_known(make):
+    X = make()
+    mean, lower, upper = found = fitted(X).impute(X, interval=0.9)
+    assert found._fields == ("mean", "lower", "upper")
+    assert type(mean) is type(lower) is type(upper) is type(X)
+    same(mean, fitted(X).impute(X))
+    for x, m, low, high in zip(X, mean, lower, upper, strict=True):
+        if isinstance(x, pd.DataFrame):
+            columns = ["real", "single", "int", "small", "nullable", "thin"]
+            x, m, low, high = (f[columns].astype(float) for f in (x, m, low, high))
+        gap = np.isnan(x.reindex(m.index) if isinstance(x, (pd.DataFrame, pd.Series)) else x)
+        assert np.asarray(low <= m).all()
+        assert np.asarray(m <= high).all()
+        assert (np.asarray(low)[~gap] == np.asarray(high)[~gap]).all()
+        assert (np.asarray(low)[gap] < np.asarray(high)[gap]).any()
