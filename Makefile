@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -21,6 +21,19 @@ lint: .venv/.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The clustering table of the MVP paper: 15 minutes with a large GPU, many hours without one.
+# Finished runs are kept: it may be stopped, and goes on.
+RESULTS := benchmarks/results/mvp-clustering
+bench: .venv/.done
+	$(BIN)/vedute bench mvp-clustering -o $(RESULTS)/records.jsonl
+	$(BIN)/vedute report $(RESULTS)/records.jsonl -o $(RESULTS) --force
+
+# The docs site, in build/site: build/site/index.html opens in a browser.
+docs: .venv/.done
+	@$(BIN)/python -c 'import material, mkdocstrings_handlers.python' 2>/dev/null || \
+	    $(PIP) install -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf demo-out dist build .mypy_cache .pytest_cache .ruff_cache

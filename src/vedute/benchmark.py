@@ -1,0 +1,140 @@
+"""The runs of a study: what is to be done, how many at once, and how long it will take."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+
+from vedute import io, methods, missing, presets, workers
+from vedute.measuring import Run, load, measure
+from vedute.records import Record
+from vedute.studies import Entry, Study
+from vedute.trained import Trained
+from vedute.views import Views
+from vedute.workers import Lane
+
+MOST_JOBS, GPU_JOBS = 8, 2
+
+
+def plan(study: Study, masks: Path, overrides: Mapping[str, Any]) -> list[Run]:
+    """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
+
+    An override is for the methods that have such a setting.
+    """
+    return [run for dataset in study.datasets for run in _runs_on(dataset, study, masks, overrides)]
+
+
+def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The overrides that the method of an entry has a setting for."""
+    known = {f.name for f in fields(methods.find(entry.method)) if f.init}
+    return {k: v for k, v in overrides.items() if k in known}
+
+
+def unfinished(runs: Iterable[Run], records: Iterable[Record]) -> list[Run]:
+    """Those without a record of the same label, data, mask, seed and settings."""
+    done = {_key(record) for record in records}
+    return [run for run in runs if _key(asdict(run)) not in done]
+
+
+def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
+    """Runs that train go to the GPU, if there is one; the others run beside them on the CPU."""
+    on_gpu = [run for run in runs if _wants_gpu(run)]
+    on_cpu = [run for run in runs if not _wants_gpu(run)]
+    n = workers.cores()
+    jobs = jobs or (1 if n <= 2 else min(n // 2, MOST_JOBS))
+    gpu_jobs = gpu_jobs or GPU_JOBS
+    free = n - jobs if on_cpu else n
+    found = [Lane(on_gpu, gpu_jobs, max(1, free // gpu_jobs)), Lane(on_cpu, jobs, 1)]
+    return [lane for lane in found if lane.tasks]
+
+
+def run_all(
+    waiting: Sequence[Lane[Run]], masks: Path
+) -> Iterator[tuple[Run, Record | BaseException]]:
+    """Every run with its record, or with what went wrong, as they finish."""
+    jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
+    work = partial(measure, masks=masks, jobs=jobs)
+    if jobs == 1:
+        return workers.outcomes_here(work, waiting[0].tasks)
+    return workers.outcomes(work, waiting)
+
+
+def time_left(waiting: Iterable[Lane[Run]], records: Sequence[Record]) -> float:
+    """Seconds, from what runs of the same method took, on the same dataset if there were any."""
+    took: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for r in records:
+        for kind in ((r["label"], r["dataset"]), (r["method"],), ()):
+            took[kind].append(r["wall"])
+    mean = {kind: fmean(seconds) for kind, seconds in took.items()} | {None: 0.0}
+    left = [0.0]
+    for lane in waiting:
+        kinds = [((run.label, run.dataset), (run.method,), ()) for run in lane.tasks]
+        total = sum(mean[next((k for k in kind if k in mean), None)] for kind in kinds)
+        left.append(total / max(1, min(lane.jobs, len(lane.tasks))))
+    return max(left)
+
+
+def _runs_on(
+    dataset: str, study: Study, masks: Path, overrides: Mapping[str, Any]
+) -> Iterator[Run]:
+    truth = load(dataset)
+    for rate in map(float, study.rates):
+        file = f"{dataset}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
+        seen = missing.fingerprint(_mask(masks / file, truth, study, rate))
+        for entry in study.entries:
+            mine = applicable(entry, overrides)
+            preset = None if entry.preset is None else dataset
+            wanted = {} if preset is None else presets.find(entry.method, preset)
+            wanted |= {"n_clusters": _classes(truth), **entry.settings, **mine}
+            for seed in study.seeds:
+                yield Run(
+                    study=study.name,
+                    label=entry.label,
+                    method=entry.method,
+                    preset=preset,
+                    overrides=mine,
+                    dataset=dataset,
+                    rate=rate,
+                    seed=seed,
+                    protocol=study.protocol,
+                    mask_seed=study.mask_seed,
+                    mask=seen,
+                    mask_file=file,
+                    settings=_complete(entry.method, wanted | {"random_state": seed}),
+                )
+
+
+def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
+    if not path.exists():
+        seen = missing.drop_views(truth, rate, study.mask_seed, study.protocol).mask.numpy()
+        with io.atomic_file(path) as part:
+            missing.save_mask(part, seen, truth.ids, study.protocol, rate, study.mask_seed)
+    return missing.load_mask(path, truth)
+
+
+def _classes(truth: Views) -> int | None:
+    return None if truth.y is None else len(np.unique(truth.y))
+
+
+def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = methods.find(method)(**wanted).get_params(deep=False)
+    return settings
+
+
+def _key(record: Mapping[str, Any]) -> str:
+    parts = ("label", "dataset", "rate", "seed", "mask", "settings")
+    return json.dumps([record[k] for k in parts], sort_keys=True)
+
+
+def _wants_gpu(run: Run) -> bool:
+    trained = issubclass(methods.find(run.method), Trained)
+    return trained and torch.cuda.is_available() and run.settings["device"] != "cpu"

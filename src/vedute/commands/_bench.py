@@ -1,0 +1,123 @@
+"""What of a study to run, and how its runs show on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from vedute import benchmark, datasets, methods, records, studies
+from vedute.commands import _settings
+from vedute.measuring import Run
+from vedute.records import Record
+from vedute.studies import Entry, Study
+from vedute.workers import Lane
+
+T = TypeVar("T")
+SHOWN = {"acc": "ACC", "error": "error", "coverage": "coverage"}
+
+
+def choose(
+    name: str, labels: str | None, data: str | None, rates: str | None, seeds: str | None
+) -> Study:
+    """A study, or what the user wants of it; other datasets, rates and seeds are welcome."""
+    study = studies.load(name)
+    chosen = replace(
+        study,
+        entries=_entries(study, _words("--methods", labels, str)),
+        datasets=_words("--datasets", data, str) or study.datasets,
+        rates=_words("--rates", rates, float) or study.rates,
+        seeds=_words("--seeds", seeds, int) or study.seeds,
+    )
+    for dataset in chosen.datasets:
+        if dataset not in datasets.available():
+            known = ", ".join(datasets.available())
+            raise KeyError(f"no dataset {dataset!r}; choose from {known}")
+    return chosen
+
+
+def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, Any]]:
+    """The study and the overrides with values as the methods want them."""
+    checked: dict[str, Any] = {}
+    entries = []
+    for entry in study.entries:
+        cls = methods.find(entry.method)
+        checked |= _settings.check(cls, benchmark.applicable(entry, overrides))
+        entries.append(replace(entry, settings=_settings.check(cls, entry.settings)))
+    unknown = {k: v for k, v in overrides.items() if k not in checked}
+    _settings.check(methods.find(study.entries[0].method), unknown)  # says which name is close
+    return replace(study, entries=entries), checked
+
+
+def follow(
+    outcomes: Iterable[tuple[Run, Record | BaseException]],
+    lanes: Sequence[Lane[Run]],
+    known: Iterable[Record],
+    out: Path,
+) -> int:
+    """Append records to `out` as they come and tell one line each; how many runs failed."""
+    waiting, done, failed = [list(lane.tasks) for lane in lanes], list(known), 0
+    total, console = sum(map(len, waiting)), Console(stderr=True, highlight=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+        task = bar.add_task("", total=total)
+        for number, (run, outcome) in enumerate(outcomes, start=1):
+            for tasks in waiting:
+                tasks[:] = [t for t in tasks if t is not run]
+            if isinstance(outcome, BaseException):
+                failed += 1
+                told = f"failed: {' '.join(str(outcome).split()) or type(outcome).__name__}"
+            else:
+                records.append(out, outcome)
+                done.append(outcome)
+                told = _told(outcome)
+            rest = [lane._replace(tasks=t) for lane, t in zip(lanes, waiting, strict=True)]
+            left = _left(benchmark.time_left(rest, done))
+            bar.update(task, completed=number, description=left)
+            line = f"{number}/{total} {run}: {told}" + ("" if number == total else f"; {left}")
+            console.print(line, markup=False, soft_wrap=True)
+    return failed
+
+
+def _entries(study: Study, wanted: Sequence[str]) -> Sequence[Entry]:
+    """Labels of the study first; a method that it does not have runs with its defaults."""
+    found: list[Entry] = []
+    for word in wanted:
+        of_label = [e for e in study.entries if e.label == word]
+        of_method = [e for e in study.entries if e.method == word]
+        if word == "all":
+            known = {e.method for e in study.entries}
+            others = [Entry(m, m) for m in methods.available() if m not in known]
+            found += [*study.entries, *others]
+        elif of_label or of_method:
+            found += of_label or of_method
+        else:
+            methods.find(word)
+            found.append(Entry(word, word))
+    return list({e.label: e for e in found}.values()) or study.entries
+
+
+def _words(option: str, text: str | None, kind: Callable[[str], T]) -> list[T]:
+    """a,b -> [a, b]"""
+    try:
+        words = [kind(word.strip()) for word in text.split(",")] if text is not None else []
+    except ValueError as e:
+        raise ValueError(f"{option} takes values separated by commas, got {text!r}: {e}") from None
+    return list(dict.fromkeys(words))
+
+
+def _told(record: Record) -> str:
+    scores = [f"{SHOWN[k]} {v:.4g}" for k, v in record["scores"].items() if k in SHOWN]
+    return ", ".join([*scores, f"{record['seconds']:.1f} s"])
+
+
+def _left(seconds: float) -> str:
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"

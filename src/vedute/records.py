@@ -1,0 +1,43 @@
+"""Records of runs: one JSON line each, appended whole, so that a killed study goes on where it
+was."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def read(path: Path) -> list[Record]:
+    """All records in a file; a last line that was cut off while it was written does not count."""
+    lines = path.read_bytes().split(b"\n")
+    return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
+
+
+def append(path: Path, record: Record) -> None:
+    """Add a record to the end of a file, on the disk when this returns."""
+    line = json.dumps(record, allow_nan=False) + "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def mend(path: Path) -> None:
+    """Remove a last line that was cut off."""
+    whole = path.read_bytes().rfind(b"\n") + 1
+    if whole < path.stat().st_size:
+        os.truncate(path, whole)
+
+
+def _parse(line: bytes, i: int, path: Path) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or "scores" not in record:
+        raise ValueError(f"line {i + 1} of {path} is no record; `vedute bench` writes them")
+    return record

@@ -1,0 +1,104 @@
+"""Which methods, datasets, rates and seeds make a table: one <name>.toml each. Data, not code.
+
+    datasets, rates, seeds          every one with every other
+    protocol, mask_seed             how views are hidden: one mask per dataset and rate
+    [[runs]] label, method          a row of the table
+             preset = "paper"       with the published settings of each dataset
+             settings = { ... }     with these
+
+paper.toml is no study: it has the numbers that were published.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+PAPER = "paper"
+Published = dict[tuple[str, str, float], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a table: a method with its published settings, with some settings, or as it is."""
+
+    label: str
+    method: str
+    preset: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.preset not in (None, PAPER):
+            raise ValueError(f"preset of {self.label!r} must be 'paper', got {self.preset!r}")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Every entry on every dataset at every rate with every seed."""
+
+    name: str
+    datasets: Sequence[str]
+    rates: Sequence[float]
+    seeds: Sequence[int]
+    entries: Sequence[Entry]
+    protocol: str = "bernoulli"
+    mask_seed: int = 42
+
+
+def available() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != PAPER)
+
+
+def load(name: str) -> Study:
+    """A study by its name, or from a .toml file of your own."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    if not path.is_file() or (path.parent == FOLDER and path.stem == PAPER):
+        known = ", ".join(available())
+        raise FileNotFoundError(f"no study {name!r}; choose from {known}, or name a .toml file")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ValueError(f"{path} is not TOML: {e}") from None
+    entries = [_make(Entry, run, path) for run in content.pop("runs", [])]
+    study: Study = _make(Study, {**content, "name": path.stem, "entries": entries}, path)
+    _check(study, path)
+    return study
+
+
+def published() -> Published:
+    """What the paper reports of MVP: (dataset, score, rate) -> mean and std, in percent."""
+    content = tomllib.loads((FOLDER / f"{PAPER}.toml").read_text(encoding="utf-8"))
+    rates = content.pop("rates")
+    return {
+        (dataset, score, rate): (mean, std)
+        for dataset, scores in content.items()
+        for score, values in scores.items()
+        for rate, (mean, std) in zip(rates, values, strict=True)
+    }
+
+
+def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:
+    known = [f.name for f in fields(kind)]
+    strange = [key for key in given if key not in known]
+    if strange:
+        raise ValueError(f"{path} has {strange[0]!r}; it may have {', '.join(known)}")
+    try:
+        return kind(**given)
+    except TypeError as e:
+        told = str(e).partition(")")[2]
+        raise ValueError(f"{path}: a {kind.__name__.lower()} is{told}") from None
+
+
+def _check(study: Study, path: Path) -> None:
+    for name in ("datasets", "rates", "seeds", "entries"):
+        if not getattr(study, name):
+            told = "runs" if name == "entries" else name
+            raise ValueError(f"{path} has no {told}; give at least one")
+    labels = [entry.label for entry in study.entries]
+    twice = [label for label in labels if labels.count(label) > 1]
+    if twice:
+        raise ValueError(f"{path} has two runs labelled {twice[0]!r}; give each its own label")
