@@ -16,15 +16,15 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 ORDER = """
-frames door studies records workers
-views gaussian cycles likelihoods metrics calibration
+frames slicing door studies records workers
+views gaussian cycles likelihoods metrics calibration clusters
 missing scaling networks losses io layout saving holdout telling checkpoints presets
 model
 step training
-estimator trained
+learner estimator trained
 methods datasets pairs
 report summary tables curves evidence page
-measuring benchmark inspection tuning demo
+measuring benchmark comparison inspection tuning demo
 commands cli
 __main__
 """

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from vedute import likelihoods
-from vedute.estimator import Array, Estimator
+from vedute.estimator import Estimator
 from vedute.holdout import HoldOut
+from vedute.learner import Array
 from vedute.model import Clusterer, Generative, Model, Stage, Terms
 from vedute.telling import CHUNK
 from vedute.training import Record, Settings, train

@@ -18,8 +18,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from vedute.estimator import Array, Estimator
+from vedute.estimator import Estimator
 from vedute.holdout import HoldOut
+from vedute.learner import Array
 from vedute.methods import _table
 from vedute.methods._table import Part
 from vedute.views import Views

@@ -22,8 +22,9 @@ import torch
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
-from vedute.estimator import Array, Estimator
+from vedute.estimator import Estimator
 from vedute.holdout import HoldOut, choose
+from vedute.learner import Array
 from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Hidden, Table
 from vedute.views import Views

@@ -1,0 +1,124 @@
+"""K-means, and how many clusters there are: the number at which clusterings repeat themselves.
+
+For every K, halve the samples at random, let k-means find K centers in each half, and give all
+samples to the nearest center of either. The stability of K is the mean over such pairs of the
+adjusted Rand index of the two labelings, 1 when they agree. Cutting anything in two is easy to
+repeat, so it is compared with `chance`, the stability of a Gaussian cloud of the same covariance,
+made to fall with K. Chosen is the largest K whose advantage, stability - chance, lies within one
+standard error of the best.
+
+Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with a
+cloud without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+Floats = NDArray[np.float64]
+Curve = dict[str, NDArray[Any]]
+AUTO = "auto"
+MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
+PAIRS, STARTS = 10, 3
+HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
+
+
+def check(n_clusters: Any, n: int, learned: bool) -> None:
+    """Refuse a number of clusters that n samples cannot have, or that must be `learned`."""
+    if n_clusters == AUTO:
+        if learned:
+            raise ValueError(
+                "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
+                "trains: give a number"
+            )
+        if n < 2 * FEWEST_EACH:
+            raise ValueError(
+                f"n_clusters='auto' needs at least {2 * FEWEST_EACH} samples, X has {n}; "
+                "give a number"
+            )
+    elif isinstance(n_clusters, str):
+        raise ValueError(f"n_clusters is a whole number, 'auto' or None, got {n_clusters!r}")
+    elif n_clusters is not None and not 1 <= n_clusters <= n:
+        raise ValueError(
+            f"n_clusters={n_clusters} does not fit {n} samples; "
+            "choose between 1 and the number of samples"
+        )
+
+
+def require(n_clusters: Any, who: str) -> None:
+    """Refuse to tell clusters that nobody asked for."""
+    if n_clusters is None:
+        raise ValueError(f"{who}(n_clusters=None) has no clusters; set n_clusters and fit again")
+
+
+def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any]:
+    """The centers (K, D) that k-means finds in z (n, D)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than K
+        found = KMeans(K, n_init=starts, random_state=seed).fit(z)
+    return np.asarray(found.cluster_centers_)
+
+
+def nearest(z: NDArray[Any], middles: NDArray[Any]) -> NDArray[np.int64]:
+    """Which of the centers (K, D) each row of z (n, D) is nearest to, (n,)."""
+    distance = (middles**2).sum(1) - 2 * z.astype(np.float64) @ middles.T
+    return np.asarray(distance.argmin(1), dtype=np.int64)
+
+
+def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curve]:
+    """How many clusters for z (n, D); for "auto", the curve it was read from as well.
+
+    The curve has n_clusters, stability, error (its standard error) and chance, (tried,) each.
+    """
+    if n_clusters != AUTO:
+        return int(n_clusters), {}
+    rng = np.random.default_rng(seed)
+    points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
+    cloud = rng.standard_normal(points.shape) * points.std(0)
+    distinct = len(np.unique(points.round(9), axis=0))
+    tried = range(2, max(2, min(MOST, len(points) // FEWEST_EACH, distinct)) + 1)
+    repeats = np.array([_repeats(points, K, rng) for K in tried])  # (tried, PAIRS)
+    chance = np.array([_repeats(cloud, K, rng).mean() for K in tried])
+    curve = {
+        "n_clusters": np.array(tried),
+        "stability": repeats.mean(1),
+        "error": repeats.std(1, ddof=1) / np.sqrt(PAIRS),
+        "chance": np.maximum.accumulate(chance[::-1])[::-1],
+    }
+    return _read(curve), curve
+
+
+def _read(curve: Curve) -> int:
+    advantage = curve["stability"] - curve["chance"]
+    best = advantage.argmax()
+    near = np.flatnonzero(advantage >= advantage[best] - curve["error"][best])
+    return int(curve["n_clusters"][near[-1]])
+
+
+def _repeats(points: Floats, K: int, rng: Generator) -> Floats:
+    """How far two halves agree on K clusters, (PAIRS,)."""
+    half = min(len(points) // 2, HALF)
+    agreed = np.empty(PAIRS)
+    for pair in range(PAIRS):
+        rows = points[rng.permutation(len(points))[: 2 * half]]
+        seeds = rng.integers(2**31 - 1, size=2).tolist()
+        parts = zip((rows[:half], rows[half:]), seeds, strict=True)
+        labels = [nearest(rows, centers(part, K, seed, STARTS)) for part, seed in parts]
+        agreed[pair] = adjusted_rand_score(*labels)
+    return agreed
+
+
+def _axes(z: Floats) -> Floats:
+    """z (n, D) on its first principal axes: k-means looks at distances only."""
+    centered = z - z.mean(0)
+    _, vectors = np.linalg.eigh(centered.T @ centered)
+    found: Floats = centered @ vectors[:, ::-1][:, :AXES]
+    return found

@@ -1,0 +1,163 @@
+"""How a method learns: the door, scaling, hidden views, calibration, clusters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from vedute import clusters, likelihoods, scaling
+from vedute.holdout import FEWEST, HoldOut, choose
+from vedute.telling import Teller, calibrate_views
+from vedute.views import Views, read_views
+
+Array = NDArray[Any]
+UNSCALED = ("bernoulli", "categorical")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Learner(BaseEstimator, ABC):  # type: ignore[misc]
+    """Hyper-parameters are fields, once; what is learned ends in an underscore."""
+
+    n_clusters: int | str | None = None  # "auto": the most stable number, see `clusters`
+    likelihood: str | Sequence[str] | dict[str, str] = "auto"
+    scaling: str = "standard"
+    columns: dict[str, Any] | None = None
+    random_state: int | None = None
+    verbose: bool = False
+
+    generative: ClassVar[bool] = True  # can it impute?
+    shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
+    soft: ClassVar[bool] = False  # has it a clustering rule of its own?
+    relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
+    on_epoch: ClassVar[Any] = None  # called with each record of the history while training
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    # What a method provides, in scaled units.
+
+    @abstractmethod
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        """Fit on `data`; views hidden from it may be compared with, in `held`."""
+
+    @abstractmethod
+    def _embed(self, data: Views) -> Array:
+        """The representation, (n, D) float32."""
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        """Expected values of all views, L arrays (draws or 1, n, *shape_v)."""
+        raise TypeError(self._cannot("impute"))
+
+    def _soft_labels(self, data: Views) -> Array | None:
+        """(n, K) where the method has a clustering rule of its own."""
+        return None
+
+    def _hides(self) -> bool:
+        """Whether some observed views are hidden while learning."""
+        return self.generative
+
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        """Networks, saved by their weights."""
+        return {}
+
+    # Learning.
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from X; `y` is ignored: no label ever reaches training."""
+        raw, self.views_ = read_views(X, columns=self.columns, dtype=torch.float64)
+        self._check(raw)
+        raw = raw.bare()
+        self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
+        with torch.random.fork_rng():
+            self.seed_ = _seed(self.random_state)
+            torch.manual_seed(self.seed_)
+            self.kinds_ = self._likelihoods(raw)
+            self.scalers_ = [
+                scaling.fit(self._scaling(v), x, scaling.entries_seen(raw, v))
+                for v, x in enumerate(raw.x)
+            ]
+            data = scaling.transform(self.scalers_, raw)
+            self._learn_and_calibrate(data)
+            self.embedding_ = self._embed(data)
+            self._cluster(data)
+        return self
+
+    def _check(self, raw: Views) -> None:
+        for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
+            if not seen:
+                raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+        clusters.check(self.n_clusters, len(raw), self.soft)
+
+    def _likelihoods(self, raw: Views) -> tuple[str, ...]:
+        words = likelihoods.words(self.likelihood, raw.names)
+        return tuple(
+            likelihoods.guess(x, scaling.entries_seen(raw, v)) if w == "auto" else w
+            for v, (w, x) in enumerate(zip(words, raw.x, strict=True))
+        )
+
+    def _scaling(self, v: int) -> str:
+        return "none" if self.kinds_[v] in UNSCALED else self.scaling
+
+    def _learn_and_calibrate(self, data: Views) -> None:
+        fewest = 1 if self.relearns else FEWEST
+        hidden = choose(data.mask, fewest) if self._hides() else None
+        held = None if hidden is None else HoldOut.of(data, hidden, self.scalers_)
+        if hidden is None and self._hides() and self.verbose:
+            print("too few rows with two views to hide any: training for a fixed number of steps")
+        self._learn(data if hidden is None else data.hide(hidden), held)
+        if self.generative:
+            self._calibrate(data, held)
+        if self.relearns:
+            self._learn(data, None)
+
+    def _calibrate(self, data: Views, held: HoldOut | None) -> None:
+        """On the hidden views; where there are none, on views left out of the training rows."""
+        if held is None:
+            out = choose(data.mask, fewest=1)
+            none = torch.zeros_like(data.mask)
+            held = HoldOut.of(data, none if out is None else out, self.scalers_)
+        self.calibration_ = calibrate_views(self._decode, held, self.scalers_, self.shrinks)
+        self.hidden_, self.r2_ = self._teller().hidden_results(held)
+
+    def _teller(self) -> Teller:
+        return Teller(self._decode, self.kinds_, self.scalers_, self.calibration_)
+
+    def _cluster(self, data: Views) -> None:
+        if self.n_clusters is None:
+            return
+        if self._soft_labels(data[:1]) is None:
+            z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
+            self.n_clusters_, self.stability_ = clusters.choose(z, self.n_clusters, seed)
+            self.centers_ = clusters.centers(z, self.n_clusters_, seed)
+        self.labels_ = self._labels(data, self.embedding_)
+
+    def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
+        soft = self._soft_labels(data)
+        if soft is not None:
+            return np.asarray(soft.argmax(1), dtype=np.int64)
+        self._needs_clusters()
+        return clusters.nearest(self._embed(data) if z is None else z, self.centers_)
+
+    def _needs_clusters(self) -> None:
+        clusters.require(self.n_clusters, type(self).__name__)
+
+    def _cannot(self, verb: str) -> str:
+        return f"{type(self).__name__} cannot {verb}; `vedute list methods` shows which methods can"
+
+
+def _seed(random_state: Any) -> int:
+    """An integer from what scikit-learn accepts as random_state."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(random_state.randint(2**31 - 1))
