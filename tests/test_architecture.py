@@ -18,7 +18,7 @@ SRC = Path(__file__).parents[1] / "src"
 ORDER = """
 frames slicing door studies records workers
 views gaussian cycles likelihoods metrics calibration clusters
-missing scaling networks losses io layout saving holdout telling checkpoints presets
+missing scaling networks losses opinions io layout saving holdout telling checkpoints presets
 model
 step training
 learner estimator trained

@@ -77,9 +77,9 @@ def load(path):
 
 def test_a_run_holds_all_that_a_report_will_need(place):
     run = place / "run"
-    files = "config.toml data.json embedding.npz hidden.npz history.jsonl"
-    assert sorted(p.name for p in run.iterdir()) == [*files.split(), "model.json",
-                                                     "model.safetensors"]  # fmt: skip
+    files = "config.toml data.json embedding.npz hidden.npz history.jsonl model.json"
+    files += " model.safetensors report.npz"
+    assert sorted(p.name for p in run.iterdir()) == files.split()
     config = tomllib.loads((run / "config.toml").read_text())
     assert config["method"] == "mvp"
     assert config["settings"]["hidden"] == [16]
@@ -92,7 +92,7 @@ def test_a_run_holds_all_that_a_report_will_need(place):
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     assert history[-1]["step"] == 20
     results = load(run / "embedding.npz")
-    assert results["embedding"].shape == (60, 16)
+    assert results["embedding"].shape == (60, 32)
     assert results["labels"].shape == results["ids"].shape == (60,)
     assert set(load(run / "hidden.npz")) == {"row", "view", "error", "mean_error"}
     assert isinstance(vedute.load(run), MVP)

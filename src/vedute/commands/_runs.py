@@ -6,6 +6,7 @@ data.json                       what it was fitted on, by which version and comm
 history.jsonl                   per epoch: step, stage, loss terms, error on hidden views
 embedding.npz                   embedding, mask, and where known labels and ids
 hidden.npz                      per hidden view: row, view, error, error of mean-fill
+report.npz                      what a page tells beside these, as `vedute.evidence` says
 """
 
 from __future__ import annotations

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from vedute.commands import _options
+from vedute.commands import _data, _options
 
-EXAMPLE = "vedute cluster run new.npz -o labels.csv"
+EXAMPLE = "vedute cluster run new/ -o labels.csv"
 
 
 def run(
     run: _options.Run,
-    out: _options.Table,
-    data: _options.OptionalSource = None,
+    out: _data.OutRows,
+    data: _data.OptionalSource = None,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
     """Write the cluster of each sample, whatever views it has.
 
-    RUN must have been fitted with --clusters.
+    RUN must have been fitted with --clusters. DATA is read as the data of RUN were, unless an
+    option says otherwise.
     """
-    from vedute.commands import _outputs, _runs
-
-    with _outputs.table(out, force) as write:
-        model, _, views = _runs.open_run(run, data)
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    source = _data.source_of(run, data)
+    with _data.new_rows(out, force, source) as write:
+        model, _, views = _data.open_run(run, source, how)
         write(views.ids, {"labels": model.predict(views)})

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from vedute.commands import _options
+from vedute.commands import _data, _options
 
-EXAMPLE = "vedute embed run new.npz -o embedding.csv"
+EXAMPLE = "vedute embed run new/ -o embedding.csv"
 
 
 def run(
     run: _options.Run,
-    out: _options.Table,
-    data: _options.OptionalSource = None,
+    out: _data.OutRows,
+    data: _data.OptionalSource = None,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
-    """Write one representation per sample, whatever views it has."""
-    from vedute.commands import _outputs, _runs
+    """Write one representation per sample, whatever views it has.
 
-    with _outputs.table(out, force) as write:
-        model, _, views = _runs.open_run(run, data)
+    DATA is read as the data of RUN were, unless an option says otherwise.
+    """
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    source = _data.source_of(run, data)
+    with _data.new_rows(out, force, source) as write:
+        model, _, views = _data.open_run(run, source, how)
         write(views.ids, {"embedding": model.transform(views)})

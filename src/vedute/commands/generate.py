@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,16 @@ EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
 def run(
     run: _options.Run,
-    out: _options.Views,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT",
+            help="The .npz file or the folder of .csv files to write.",
+            show_default=False,
+        ),
+    ],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
     force: _options.Force = False,
 ) -> None:
@@ -21,5 +31,11 @@ def run(
     from vedute import io, methods
     from vedute.commands import _outputs
 
-    with _outputs.npz(out, force) as part:
-        io.write_npz(part, methods.load(run).generate(n))
+    if out.suffix:
+        with _outputs.npz(out, force) as part:
+            io.write_npz(part, methods.load(run).generate(n))
+        return
+    with io.atomic_folder(out, force) as folder:
+        model = methods.load(run)
+        io.write_new(folder, model.generate(n), model.views_)
+    print(f"wrote {out}")

@@ -6,32 +6,43 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _data, _options
 
-EXAMPLE = "vedute impute run data.npz -o filled.npz --interval 0.9"
+EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
 
 def run(
     run: _options.Run,
-    out: _options.Views,
-    data: _options.OptionalSource = None,
+    out: _data.OutViews,
+    data: _data.OptionalSource = None,
     interval: Annotated[
         float | None,
-        typer.Option(metavar="Q", help="Also write <view>_lower and <view>_upper, e.g. for 0.9."),
+        typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
     ] = None,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
     """Write DATA with missing views and entries filled in, the rest as it was.
 
-    OUT has the keys, units and dtypes of DATA.
+    OUT has the names, units and dtypes of DATA, and a row for every sample. DATA is read as the
+    data of RUN were, unless an option says otherwise.
     """
     from vedute import io
-    from vedute.commands import _outputs, _runs
 
-    with _outputs.npz(out, force) as part:
-        model, given, views = _runs.open_run(run, data)
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    source = _data.source_of(run, data)
+    with _data.new_views(out, force, source) as part:
+        model, given, views = _data.open_run(run, source, how)
         told = model.impute(views, interval=interval)
         ends = {"": told} if interval is None else told._asdict()
-        arrays = {k: io.filled(given, views, values, model.views_) for k, values in ends.items()}
-        mean = arrays.pop("" if interval is None else "mean")
-        io.write_views(part, given, mean, arrays)
+        filled = {k: io.filled(given, views, values, model.views_) for k, values in ends.items()}
+        mean = filled.pop("" if interval is None else "mean")
+        io.write_views(part, given, mean, filled)
+        if part.suffix.lower() in io.ANNOTATED:
+            rows = {"embedding": model.transform(views)}
+            rows |= {"labels": model.predict(views)} if "labels_" in vars(model) else {}
+            io.annotate(part, part, rows)

@@ -27,10 +27,11 @@ from torch import Tensor, nn
 
 from vedute import gaussian
 from vedute.cycles import permute_sources, random_cycles, random_permutations
-from vedute.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
+from vedute.gaussian import Gaussian, kl, product, symmetric_kl
 from vedute.losses import view_errors
 from vedute.model import Generative, Stage, Terms
 from vedute.networks import Correspondences, Decoder, Encoder, encode
+from vedute.opinions import diagonal, fixed_prior
 from vedute.trained import Trained
 from vedute.views import Views
 
@@ -188,7 +189,7 @@ class MVPModel(Generative):
         fused = self.fuse(own[1], seen, own[0]) if self.hp.view_dropout > 0 else None
         codes = []
         for w, z in tables:
-            code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(_diagonal))], dim=-1)
+            code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(diagonal))], dim=-1)
             if fused is not None:
                 consensus, told = gaussian.sample(fused[0]), gaussian.sample(fused[1])
                 agreed = consensus.unsqueeze(1).expand(-1, told.shape[1], -1)
@@ -218,28 +219,11 @@ class MVPModel(Generative):
                 w1 = self.rows(z1)
             divergence = kl if warm else symmetric_kl
             return divergence(z0, z1).sum(2), divergence(w0, w1)
-        views, consensus = self._fixed_prior(mask, z0, w0, z0)
+        views, consensus = fixed_prior(self.hp.prior, mask, (w0, z0), z0)
         if warm:
             return views, consensus
-        views1, consensus1 = self._fixed_prior(mask, z1, w1, z0)
+        views1, consensus1 = fixed_prior(self.hp.prior, mask, (w1, z1), z0)
         return 0.5 * (views + views1), 0.5 * (consensus + consensus1)
-
-    def _fixed_prior(
-        self, mask: Tensor, z: Gaussian, w: Gaussian, z0: Gaussian
-    ) -> tuple[Tensor, Tensor]:
-        """The same for priors without a permutation."""
-        seen = mask.unsqueeze(-1)
-        match self.hp.prior:
-            case "standard":
-                return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
-            case "fusion":
-                column = product(z0, dim=1, mask=seen.unsqueeze(-1))
-                return kl(z, column.map(_row)).sum(2), kl(w, product(w, 1, seen).map(_row))
-            case _:  # diagonal: columns of missing views have no encoder to follow
-                own = z0.map(_diagonal)
-                agreed = product(own.map(lambda t: t[..., : self.shared]), dim=1, mask=seen)
-                views = (kl(z, own.map(_row)) * mask.unsqueeze(1)).sum(2)
-                return views, kl(w, agreed.map(_row))
 
     # Inference.
 
@@ -294,13 +278,3 @@ def _dropout(mask: Tensor, share: float) -> Tensor:
     """Views to hide in this step, (B, L): each with this probability, never a row's last."""
     score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
     return (score < share) & (score < score.amax(1, keepdim=True))
-
-
-def _diagonal(t: Tensor) -> Tensor:
-    """(B, L, L, D) -> (B, L, D)."""
-    return t.diagonal(dim1=1, dim2=2).transpose(1, 2)
-
-
-def _row(t: Tensor) -> Tensor:
-    """(B, ...) -> (B, 1, ...): the same for every source."""
-    return t.unsqueeze(1)

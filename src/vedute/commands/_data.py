@@ -1,0 +1,215 @@
+"""The data that commands are given: options that say how to read them, and files like them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from vedute import io
+    from vedute.estimator import Estimator
+    from vedute.views import Views
+
+FILES = (
+    "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .h5mu, "
+    ".h5ad, one table with --views, or the name of a dataset"
+)
+Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}{FILES[1:]}.")]
+OptionalSource = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help=f"Any views missing: {FILES}; default: what RUN was fitted on.",
+        show_default=False,
+    ),
+]
+Spec = Annotated[
+    Path | None,
+    typer.Option(
+        "--views",
+        metavar="SPEC",
+        help='TOML file: which columns of one table make which view, rna = "rna_*" under [views].',
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
+]
+OneHot = Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")]
+Samples = Annotated[
+    str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
+]
+Decimal = Annotated[
+    str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
+]
+OutViews = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--out",
+        metavar="OUT",
+        help="What to write: a folder or file like DATA, or .npz.",
+        show_default=False,
+    ),
+]
+OutRows = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--out",
+        metavar="OUT",
+        help="The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).",
+        show_default=False,
+    ),
+]
+
+
+def reading(
+    views: Path | None,
+    label: str | None,
+    one_hot: bool,
+    samples: str | None,
+    decimal: str | None,
+) -> io.Reading:
+    """The options above, checked."""
+    from vedute import io
+
+    if samples not in (None, "rows", "columns"):
+        raise ValueError(f"--samples takes rows or columns, got {samples!r}")
+    if decimal not in (None, ","):
+        raise ValueError(f"--decimal takes a comma, got {decimal!r}; points need no option")
+    spec, column = (None, None) if views is None else io.read_spec(views)
+    return io.Reading(spec, column, label, one_hot, samples, decimal)
+
+
+def open_data(source: str, how: io.Reading) -> io.Data:
+    """Files of views, or a dataset by its name."""
+    from vedute import datasets, io
+
+    if is_dataset(source):
+        io.check_options(how, (), source)
+        return io.of_views(datasets.load(source))
+    if not Path(source).exists() and not Path(source).suffix:
+        known = ", ".join(datasets.available())
+        raise FileNotFoundError(f"{source} is neither a file nor a dataset; datasets are {known}")
+    return io.read(source, how)
+
+
+def is_dataset(source: str) -> bool:
+    from vedute import datasets
+
+    return not Path(source).is_file() and source in datasets.available()
+
+
+def check(views: Views, specs: list[Any]) -> None:
+    """Refuse to fit where nothing can be learned: columns without values, views that never meet."""
+    from vedute import scaling
+
+    for v, spec in enumerate(specs):
+        empty = ~scaling.entries_seen(views, v).flatten(1).any(0)
+        if bool(empty.any()) and bool(views.mask[:, v].any()) and not any(spec.levels or ()):
+            j = int(empty.int().argmax())
+            name = spec.columns[j] if spec.columns else j
+            raise ValueError(f"view {spec.name!r}, column {name!r} has no value; drop the column")
+    if len(specs) > 1 and int(views.mask.sum(1).max()) < 2:
+        firsts = []
+        for v, name in enumerate(views.names):
+            rows = views.mask[:, v].nonzero().flatten().tolist()[:1]
+            firsts += [f"{name} {r if views.ids is None else views.ids[r]}" for r in rows]
+        raise ValueError(
+            f"no sample has two views: their ids never meet (the first ones: {', '.join(firsts)}); "
+            "call a sample by the same id in all views"
+        )
+
+
+def remember(folder: Path, how: io.Reading) -> None:
+    """Keep in a RUN how its data were read."""
+    path = folder / "data.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    told = {k: v for k, v in how._asdict().items() if v}
+    path.write_text(json.dumps(facts | {"reading": told}, indent=1), encoding="utf-8")
+
+
+def source_of(run: Path, source: str | None) -> str:
+    """DATA, or what the RUN was fitted on."""
+    from vedute import methods
+
+    if source is not None:
+        return source
+    if not (run / "data.json").is_file():
+        methods.load(run)  # says what is wrong where it is no RUN at all
+        raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
+    source = str(_facts(run)["source"])
+    if not Path(source).exists() and not is_dataset(source):
+        raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
+    return source
+
+
+def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Views]:
+    """A fitted estimator, the data to use it on, and those as it sees them.
+
+    They are read as the data of the RUN were, unless `how` says otherwise.
+    """
+    from vedute import io, methods
+
+    model = methods.load(run)
+    known = _facts(run).get("reading", {}) if (run / "data.json").is_file() else {}
+    said = {k: v for k, v in how._asdict().items() if v}
+    known = {k: v for k, v in known.items() if k in io.Reading._fields} | said
+    data = open_data(source, io.Reading(**known)._replace(lenient="label" not in said))
+    return model, data, io.as_views(data, model.views_)
+
+
+def _facts(run: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    return facts
+
+
+@contextmanager
+def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
+    """Where to write what becomes `out`, a file or folder like `source`, or .npz."""
+    from vedute import io
+
+    _check_place(out, source)
+    ending = out.suffix.lower()
+    like = ".npz" if is_dataset(source) else io.ending(source)
+    if like == "" and ending in io.FORMATS and ending != ".npz":
+        raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
+    if like != "" and io.ending(out) not in (like, ".npz"):
+        endings = " or ".join(dict.fromkeys((like, ".npz")))
+        raise ValueError(f"OUT must end in {endings}, got {out}")
+    folder = like == "" and ending != ".npz"
+    with io.atomic_folder(out, force) if folder else io.atomic_file(out, force) as part:
+        yield part
+    print(f"wrote {out}")
+
+
+@contextmanager
+def new_rows(
+    out: Path, force: bool, source: str
+) -> Iterator[Callable[[Any, Mapping[str, Any]], None]]:
+    """A function that writes ids (or row numbers) and columns."""
+    from vedute import io
+    from vedute.commands import _outputs
+
+    _check_place(out, source)
+    if out.suffix.lower() not in io.ANNOTATED:
+        with _outputs.table(out, force) as write:
+            yield write
+        return
+    if out.suffix.lower() != Path(source).suffix.lower():
+        raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
+    with io.atomic_file(out, force) as part:
+        yield lambda ids, columns: io.annotate(part, Path(source), columns)
+    print(f"wrote {out}")
+
+
+def _check_place(out: Path, source: str) -> None:
+    """Refuse to put results among the views."""
+    if Path(source).is_dir() and out.resolve().parent == Path(source).resolve():
+        raise ValueError(f"{out} lies in {source}, where it would be read as a view; put it beside")

@@ -1,0 +1,61 @@
+"""vedute ampute: hide views on purpose."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vedute.commands import _data, _options
+
+EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
+
+
+def run(
+    data: _data.Source,
+    out: _data.OutViews,
+    rate: Annotated[float, typer.Option(metavar="R", help="From 0 to 1; see the protocols.")],
+    protocol: Annotated[
+        str, typer.Option(help="uniform, bernoulli, with_replacement, completer, dcp or icmvc.")
+    ] = "bernoulli",
+    seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
+    force: _options.Force = False,
+) -> None:
+    """Hide views of DATA, whole ones, and keep the truth aside.
+
+    Protocols differ in what the rate means: for uniform, bernoulli and with_replacement it is the
+    share of rows that lose a view; both rates that came out are printed. No row loses its last
+    view. Beside OUT: OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
+    """
+    from vedute import io, missing
+    from vedute.commands import _ampute, _outputs
+
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
+    if out.suffix.lower() in io.ANNOTATED:
+        raise ValueError(f"views cannot be hidden in {out.suffix} files; let OUT end in .npz")
+    with (
+        _outputs.npz(kept, force) as kept_part,
+        _outputs.npz(truth, force) as truth_part,
+        _data.new_views(out, force, data) as part,
+    ):
+        given = _data.open_data(data, how)
+        views = io.as_views(given)
+        left = missing.drop_views(views, rate, seed, protocol)
+        _ampute.write(part, given, left.mask.numpy())
+        io.write_npz(truth_part, _ampute.numbers(views))
+        missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
+    before, after = missing.rates(views.mask), missing.rates(left.mask)
+    _tell("rows that lack a view", before.rows, after.rows)
+    _tell("views that are missing", before.slots, after.slots)
+    print(f"mask {missing.fingerprint(left.mask)}: {protocol}, rate {rate:g}, seed {seed}")
+
+
+def _tell(what: str, before: float, after: float) -> None:
+    was = f" (before: {100 * before:.1f} %)" if before else ""
+    print(f"{what}: {100 * after:.1f} %{was}")

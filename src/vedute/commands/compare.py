@@ -1,0 +1,138 @@
+"""vedute compare: which method for these data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vedute.commands import _data, _options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from vedute.comparison import Row
+    from vedute.estimator import Estimator
+
+EXAMPLE = "vedute compare data/ --methods mvp -o compared"
+
+
+def run(
+    data: _data.Source,
+    methods: Annotated[
+        str, typer.Option(metavar="A,B|all", help="Beside the three simple fills.")
+    ] = "mvp",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="OUT", help="A folder for scores.csv and scores.png."),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="For methods that have it; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
+    force: _options.Force = False,
+) -> None:
+    """Hide a tenth of the observed views of DATA and see which method tells them best.
+
+    All methods see the same views; the three simple fills are always among them. Where DATA has
+    labels, clusters are compared with them, too; no method sees a label.
+    """
+    from contextlib import nullcontext
+
+    from rich.console import Console
+
+    from vedute import comparison, io
+    from vedute.commands._progress import following
+
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
+        views, specs = io.enter(_data.open_data(data, how))
+        _data.check(views, specs)
+        common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
+        choices = dict.fromkeys(io.categorical(specs), "categorical")
+        models = _models(methods, common | {"likelihood": choices or "auto"}, settings or [])
+        trial = comparison.Trial.of(views, seed)
+        rows = comparison.ranked(list(comparison.compare(trial, models, views.y, following)))
+        if folder is not None:
+            io.write_csv(folder / "scores.csv", comparison.columns(rows))
+            _draw(folder / "scores.png", rows)
+    console = Console(highlight=False)
+    console.print(_table(rows))
+    told = f"{int(trial.hidden.sum())} views hidden from all methods. Error: mean squared, in "
+    console.print(f"{told}standard deviations of each feature; 1 is the mean.", soft_wrap=True)
+    for row in rows:
+        if row.failed:
+            console.print(f"{row.method} failed: {row.failed}", markup=False, soft_wrap=True)
+    if out is not None:
+        print(f"wrote {out}")
+    if all(row.failed for row in rows):
+        raise typer.Exit(1)
+
+
+def _clusters(given: str | None, y: Any) -> int | str | None:
+    from vedute.comparison import labeled
+
+    if given is None:
+        return None if y is None else len(set(y[labeled(y)].tolist()))
+    if given != "auto" and not given.isdecimal():
+        raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
+    return given if given == "auto" else int(given)
+
+
+def _models(names: str, common: dict[str, Any], pairs: list[str]) -> dict[str, Estimator]:
+    """An estimator per method, the fills last; a setting is for those that have it."""
+    from dataclasses import fields
+
+    from vedute import methods
+    from vedute.commands import _settings
+    from vedute.comparison import FILLS
+
+    asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
+    wanted, models, used = _settings.parse(pairs), {}, set()
+    for name in dict.fromkeys([*asked, *FILLS]):
+        cls = methods.find(name)
+        mine = {k: v for k, v in wanted.items() if k in {f.name for f in fields(cls)}}
+        used |= set(mine)
+        models[name] = cls(**common | _settings.check(cls, mine))
+    unknown = {k: v for k, v in wanted.items() if k not in used}
+    _settings.check(type(next(iter(models.values()))), unknown)  # says which name is close
+    return models
+
+
+def _table(rows: list[Row]) -> Table:
+    from rich.table import Table
+
+    labeled = any(row.scores for row in rows)
+    table = Table(header_style="bold")
+    table.add_column("method")
+    for head in ("hidden-view error", *(["ACC %", "NMI %", "ARI %"] if labeled else []), "seconds"):
+        table.add_column(head, justify="right")
+    for row in rows:
+        if row.failed:
+            continue
+        error = "–" if row.error != row.error else f"{row.error:.3f}"
+        scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–"] * 3
+        table.add_row(row.method, error, *(scores if labeled else []), f"{row.seconds:.1f}")
+    return table
+
+
+def _draw(path: Path, rows: list[Row]) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        print("no figure: it needs matplotlib, pip install 'vedute[plots]'")
+        return
+    from vedute import comparison
+
+    comparison.figure(rows).savefig(path, dpi=150)

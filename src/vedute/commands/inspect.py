@@ -1,0 +1,157 @@
+"""vedute inspect: what is in these data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vedute.commands import _data, _options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from vedute.inspection import Inspection, ViewFacts
+
+EXAMPLE = "vedute inspect data/ -o missing.png"
+MOST_PATTERNS, BAR = 16, 20
+SEEN, LOST = "●", "·"
+
+
+def run(
+    data: _data.Source,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="OUT", help="Draw the missing patterns to a .png."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
+    force: _options.Force = False,
+) -> None:
+    """Show views, ranges, what is missing and where, oddities, and the settings they ask for.
+
+    Rows of zeros are told apart from missing ones. Nothing is trained.
+    """
+    from contextlib import nullcontext
+    from importlib.util import find_spec
+
+    from vedute import inspection, io
+
+    if out is not None and out.suffix.lower() != ".png":
+        raise ValueError(f"OUT must end in .png, got {out}")
+    if out is not None and find_spec("matplotlib") is None:
+        raise ImportError("the figure needs matplotlib: pip install 'vedute[plots]'")
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    with nullcontext() if out is None else io.atomic_file(out, force) as part:
+        views, specs = io.enter(_data.open_data(data, how))
+        facts = inspection.inspect(views, specs)
+        if part is not None:
+            _draw(part, views.mask.numpy(), views.names)
+    if as_json:
+        _print_json(facts)
+        return
+    flags = {"--views": spec, "--label": label, "--samples": samples, "--decimal": decimal}
+    words = [str(w) for flag, value in flags.items() if value is not None for w in (flag, value)]
+    _print(facts, data, [*words, "--one-hot"] if one_hot else words)
+    if out is not None:
+        print(f"wrote {out}")
+
+
+def _draw(path: Path, mask: Any, names: tuple[str, ...]) -> None:
+    from vedute import report
+
+    report.missing_pattern(mask, names).savefig(path, dpi=150)
+
+
+def _print_json(facts: Inspection) -> None:
+    import json
+    from dataclasses import asdict
+
+    told = asdict(facts) | {"rates": facts.rates._asdict()}
+    told |= {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    print(json.dumps(told))
+
+
+def _print(facts: Inspection, source: str, reading: list[str]) -> None:
+    import json
+    from shlex import join
+
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    rows, slots = (f"{100 * share:.1f} %" for share in facts.rates)
+    console.print(
+        f"{source}: {facts.n} samples, {len(facts.views)} views", style="bold", soft_wrap=True
+    )
+    console.print(_views(facts))
+    console.print(f"{rows} of the samples lack a view; {slots} of all views are missing.\n")
+    console.print(_patterns(facts))
+    for warning in facts.warnings():
+        console.print(f"! {warning}", style="yellow", soft_wrap=True)
+    console.print("Suggested settings", style="bold")
+    for name, value in _suggestions(facts):
+        console.print(f"  {name:15} {value}", soft_wrap=True)
+    pairs = [w for k, v in facts.settings.items() for w in ("--set", f"{k}={json.dumps(v)}")]
+    command = join(["vedute", "fit", source, "-o", "run", *reading, *pairs])
+    console.print(f"  {command}", soft_wrap=True)
+
+
+def _views(facts: Inspection) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("view", "shape", "type", "range", "missing", "holes", "likelihood"):
+        table.add_column(head, justify="right" if head in ("missing", "holes") else "left")
+    for v in facts.views:
+        span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
+        shape = " x ".join(map(str, v.shape))
+        shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
+        table.add_row(v.name, shape, v.dtype, span, *shares, v.likelihood)
+    return table
+
+
+def _patterns(facts: Inspection) -> Table:
+    """One line per pattern, the most frequent first; a column per view where there is room."""
+    from rich.table import Table
+
+    names, shown = [v.name for v in facts.views], facts.patterns[:MOST_PATTERNS]
+    roomy = sum(len(k) + 2 for k in names) <= 44
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in names if roomy else ["views in the order above"]:
+        table.add_column(head, justify="center" if roomy else "left", no_wrap=True)
+    table.add_column("samples", justify="right")
+    table.add_column("")
+    for seen, count in shown:
+        dots = [SEEN if k in seen else LOST for k in names]
+        bar = "█" * max(1, round(BAR * count / shown[0][1]))
+        table.add_row(*(dots if roomy else ["".join(dots)]), str(count), bar)
+    rest = facts.patterns[MOST_PATTERNS:]
+    if rest:
+        blank = [""] * (len(names) if roomy else 1)
+        table.add_row(*blank, str(sum(c for _, c in rest)), f"in {len(rest)} rarer patterns")
+    return table
+
+
+def _suggestions(facts: Inspection) -> list[tuple[str, str]]:
+    few = f"too few views can be hidden ({facts.hideable}): a fixed number of steps"
+    enough = f"on: {facts.hideable} of the observed views can be hidden to end training"
+    return [
+        ("likelihood", _each(facts.views, "likelihood")),
+        ("scaling", _each(facts.views, "scaling")),
+        ("early_stopping", enough if facts.early_stopping else few),
+        ("device", facts.device),
+        ("n_clusters", 'yours to choose; "auto" takes the most stable number'),
+    ]
+
+
+def _each(views: list[ViewFacts], field: str) -> str:
+    """One word for all views, or one each."""
+    words = {v.name: str(getattr(v, field)) for v in views}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return ", ".join(f"{name} {word}" for name, word in words.items())

@@ -1,0 +1,102 @@
+"""vedute tune: settings for these data, without labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vedute.commands import _data, _options
+
+if TYPE_CHECKING:
+    from vedute.tuning import Tried, Tuned
+
+EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
+
+
+def run(
+    data: _data.Source,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="OUT", help="The .toml file to write.")
+    ] = Path("tuned.toml"),
+    method: Annotated[str, typer.Option(help="`vedute list methods` shows them.")] = "mvp",
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20"),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option("--time", metavar="MINUTES", help="As many as fit in this time."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Keep this as it is; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
+    spec: _data.Spec = None,
+    label: _data.Label = None,
+    one_hot: _data.OneHot = False,
+    samples: _data.Samples = None,
+    decimal: _data.Decimal = None,
+    force: _options.Force = False,
+) -> None:
+    """Find settings that tell hidden views of DATA best; write them for `vedute fit --config`.
+
+    Tried are latent_dim, hidden, dropout, view_dropout, the betas and lr, by Optuna where it is
+    installed, else by successive halving. The best meet the defaults once more on other hidden
+    views, and that difference is told. No labels are used.
+    """
+    from vedute import io, methods, tuning
+    from vedute.commands import _settings, _toml
+    from vedute.commands._progress import following
+
+    if out.suffix.lower() != ".toml":
+        raise ValueError(f"OUT must end in .toml, got {out}")
+    if minutes is not None and not minutes > 0:
+        raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
+    cls = methods.find(method)
+    fixed = _settings.check(cls, _settings.parse(settings or []))
+    how = _data.reading(spec, label, one_hot, samples, decimal)
+    with io.atomic_file(out, force) as part:
+        views, specs = io.enter(_data.open_data(data, how))
+        _data.check(views, specs)
+        choices = dict.fromkeys(io.categorical(specs), "categorical")
+        fixed = ({"likelihood": choices} if choices else {}) | fixed
+        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _Teller())
+        config = {"method": method, "settings": fixed | tuned.settings()}
+        text = f"# vedute tune {data}: {_verdict(tuned)}\n{_toml.dumps(config)}"
+        part.write_text(text, encoding="utf-8")
+    print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
+    for name, value in tuned.settings().items():
+        print(f"  {name} = {value}")
+    print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}")
+
+
+class _Teller:
+    """One line per candidate, on stderr."""
+
+    def __init__(self) -> None:
+        self.number, self.best = 0, float("inf")
+
+    def __call__(self, tried: Tried) -> None:
+        import sys
+
+        what = " ".join(f"{k}={v}" for k, v in tried.settings.items()) or "the defaults"
+        better = " *" if tried.share == 1 and tried.error < self.best else ""
+        self.best = min(self.best, tried.error) if tried.share == 1 else self.best
+        self.number += 1
+        share = f"{tried.share:4.0%} of training"
+        print(f"{self.number:3} {share}  {tried.error:.4f}{better}  {what}", file=sys.stderr)
+
+
+def _verdict(tuned: Tuned) -> str:
+    default, best = tuned.confirmed
+    if len(tuned.tried) == 1:
+        return f"there was time for the defaults only; hidden-view error {default:.4f}"
+    if not tuned.settings():
+        return f"nothing beats the defaults; hidden-view error {default:.4f}"
+    return (
+        f"hidden-view error {best:.4f} against {default:.4f} of the defaults, on views that had "
+        f"no part in the choice: {tuned.gain:.1%} less"
+    )

@@ -1,0 +1,71 @@
+"""One view as an array: name.npy, and the ids of its rows in name.ids.txt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vedute.io.data import Array, checked_ids
+
+
+class Keyed(NamedTuple):
+    """values (n, ...), and the ids of its rows, as text, if anybody knows them."""
+
+    values: Array
+    ids: pd.Index | None
+
+    def known(self) -> pd.Index:
+        assert self.ids is not None
+        return self.ids
+
+    def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
+        """One row per id, (m, ...), zero where there is none; and where there is one, (m,)."""
+        at = self.known().get_indexer(ids.astype(str))
+        there = at >= 0
+        out = np.zeros((len(ids), *self.values.shape[1:]), self.values.dtype)
+        out[there] = self.values[at[there]]
+        flat = out.reshape(len(out), -1)
+        if out.dtype.kind == "f":
+            there &= ~np.isnan(flat).all(1)
+        return out, there
+
+
+def read(path: Path) -> Keyed:
+    """An array of numbers, never unpickled."""
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as e:
+        pickled = "allow_pickle" in str(e)
+        told = "holds Python objects, which are never unpickled" if pickled else f"is damaged ({e})"
+        raise ValueError(f"{path} {told}; write numbers with numpy.save") from None
+    if not isinstance(values, np.ndarray) or values.ndim < 2 or values.dtype.kind not in "biuf":
+        what = (
+            f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "npz"
+        )
+        raise ValueError(f"{path} holds {what}; a view is numbers (samples, features)")
+    names = _ids_file(path)
+    if not names.is_file():
+        return Keyed(values, None)
+    lines = names.read_text(encoding="utf-8-sig").splitlines()
+    ids = [line for line in lines if line.strip()]
+    if len(ids) != len(values):
+        raise ValueError(
+            f"{names} has {len(ids)} ids, {path.name} {len(values)} rows; give one each"
+        )
+    return Keyed(values, checked_ids(pd.Series(ids, dtype=str), names))
+
+
+def write(out: Path, values: Array, ids: Array | None) -> None:
+    with out.open("wb") as file:
+        np.save(file, np.asarray(values), allow_pickle=False)
+    if ids is not None:
+        text = "".join(f"{i}\n" for i in ids)
+        _ids_file(out).write_text(text, encoding="utf-8")
+
+
+def _ids_file(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.ids.txt")

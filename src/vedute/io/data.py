@@ -1,0 +1,146 @@
+"""What is read from any file: views with one row per sample, all in the same order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vedute.frames import listed
+
+Array = NDArray[Any]
+Only = Callable[[list[Any]], Iterable[Any]]  # which of the columns to read
+Filled = Mapping[str, Any]  # by view: an array or a frame, complete
+
+
+class Reading(NamedTuple):
+    """What a user may have to say about a file.
+
+    views     names, prefixes or patterns of the columns of each view, for one wide table
+    id        the column of sample ids in that table; the first one if None
+    label     column, variable or key of the labels, which no method sees
+    one_hot   text columns are categories
+    samples   "rows" or "columns": where they are in a .mat file; None: find out
+    decimal   "," for numbers like 1,234 that could have been thousands
+    lenient   a label that is not there is no mistake (files of new samples)
+    """
+
+    views: dict[str, list[str]] | None = None
+    id: str | None = None
+    label: str | None = None
+    one_hot: bool = False
+    samples: str | None = None
+    decimal: str | None = None
+    lenient: bool = False
+
+
+class Data(NamedTuple):
+    """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.
+
+    NaN, and False in the mask (n, L), mark what is missing. keys: names of the views in the file;
+    path, how: the file and how it was read, for writing another one like it.
+    """
+
+    views: dict[str, Any]
+    mask: NDArray[np.bool_] | None = None
+    ids: Array | None = None
+    y: Array | None = None
+    keys: tuple[str, ...] = ()
+    path: Path | None = None
+    how: Reading = Reading()
+
+
+class Format(Protocol):
+    """A module that knows one kind of file. OPTIONS: the fields of Reading that it heeds."""
+
+    OPTIONS: tuple[str, ...]
+
+    def read(self, path: Path, how: Reading) -> Data:
+        """The views in a file."""
+
+    def write(self, out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+        """A file like the one `data` came from, complete; ends: lower and upper values."""
+
+
+def joined(indices: Iterable[pd.Index]) -> pd.Index:
+    """The outer join of text ids in order of first appearance; as numbers if all of them are."""
+    seen: dict[str, None] = {}
+    for index in indices:
+        seen.update(dict.fromkeys(index.tolist()))
+    ids = list(seen)
+    whole = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", i) for i in ids)
+    return pd.Index(np.array(ids, dtype=np.int64 if whole else np.str_) if ids else [])
+
+
+def plain(ids: pd.Index) -> Array:
+    """Ids that can be saved without pickling: integers or text."""
+    a = ids.to_numpy()
+    return a if a.dtype.kind in "iu" else a.astype(np.str_)
+
+
+def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+    """One row per id, NaN where the frame has none; integers and booleans stay what they are."""
+    own = pd.Index(ids.astype(str))
+    if frame.index.equals(own):
+        return frame.set_axis(ids)
+    gaps = {c: with_gaps(d) for c, d in frame.dtypes.items() if d.kind in "biu"}
+    return frame.astype(gaps).reindex(own).set_axis(ids)
+
+
+def with_gaps(dtype: Any) -> Any:
+    """int64 -> Int64, bool -> boolean: what may have gaps."""
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
+        return dtype
+    name = "boolean" if dtype.kind == "b" else dtype.name.replace("i", "I", 1).replace("u", "U")
+    return pd.api.types.pandas_dtype(name)
+
+
+def every(columns: list[Any]) -> list[Any]:
+    """All columns."""
+    return columns
+
+
+def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
+    """Where the ids are; first if nobody says."""
+    if name is None:
+        return 0
+    if name not in columns:
+        raise ValueError(f"{path} has no column {name!r} of ids; it has {listed(columns)}")
+    return columns.index(name)
+
+
+def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
+    """Text ids without blanks around them; refused if one is missing or there twice."""
+    index = pd.Index(ids.str.strip())
+    if (index == "").any():
+        row = int((index == "").argmax())
+        after = f" (after {index[row - 1]!r})" if row else ""
+        raise ValueError(f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it")
+    twice = index[index.duplicated()].unique()
+    if len(twice):
+        raise ValueError(f"{path}: id {listed(twice)} is there twice; keep one row per sample")
+    return index
+
+
+def labels(found: pd.Series) -> Array:
+    """Labels as whole numbers, numbers or text; '' (or NaN) where a sample has none."""
+    found = found.astype(object).where(found.notna(), None)
+    number = pd.to_numeric(found, errors="coerce")
+    if not number.notna().equals(found.notna()):
+        return np.array(["" if x is None else str(x) for x in found])
+    a = number.to_numpy(np.float64, na_value=np.nan)
+    whole = bool((a == np.rint(a)).all())
+    return a.astype(np.int64) if whole else a
+
+
+def no_label(label: str, path: Path, known: Iterable[Any]) -> ValueError:
+    names = [str(k) for k in known]
+    close = get_close_matches(label, names, cutoff=0.6)
+    mend = f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
+    return ValueError(f"{path} has no column {label!r} for --label; {mend}")

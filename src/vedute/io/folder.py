@@ -1,0 +1,137 @@
+"""A folder with one view per file, joined by sample id; a view is called as its file is.
+
+rna.csv, .tsv, .parquet        ids in the first column (or the stored index)
+images.npy, images.ids.txt     an array (n, ...), and one id per line
+front/p1.png, front/p2.png     images of one size, called by their ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vedute.io import arrays, images, onefile
+from vedute.io.arrays import Keyed
+from vedute.io.data import Array, Data, Filled, Reading, aligned, joined, labels, no_label, plain
+
+OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal")
+READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
+
+
+def read(path: Path, how: Reading) -> Data:
+    """The views in a folder; samples may lack any of them."""
+    found: dict[str, pd.DataFrame | Keyed] = {}
+    for name, file in files(path).items():
+        found[name] = onefile.read(file, how) if _is_table(file) else _keyed(file)
+    y = _take_labels(found, path, how)
+    if all(isinstance(v, Keyed) and v.ids is None for v in found.values()):
+        return Data({k: v.values for k, v in found.items()}, keys=tuple(found), path=path, how=how)
+    for name, view in found.items():
+        if isinstance(view, Keyed) and view.ids is None:
+            raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
+    ids = joined(v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values())
+    views: dict[str, Any] = {}
+    mask = np.ones((len(ids), len(found)), bool)
+    for v, (name, view) in enumerate(found.items()):
+        if isinstance(view, Keyed):
+            views[name], mask[:, v] = view.spread(ids)
+        else:
+            views[name] = aligned(view, ids)
+            mask[:, v] = views[name].notna().any(axis=1)
+    told = None if y is None else labels(y.reindex(ids.astype(str)))
+    seen = None if all(isinstance(v, pd.DataFrame) for v in found.values()) else mask
+    return Data(views, seen, plain(ids), told, tuple(found), path, how)
+
+
+def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+    """One file per view like those that were read; lower and upper ends in folders of their own."""
+    assert data.path is not None
+    known = files(data.path)
+    for part, told in {".": views, **ends}.items():
+        (out / part).mkdir(exist_ok=True)
+        for name, view in told.items():
+            _write_view(out / part, name, known.get(name), view, data)
+
+
+def files(path: Path) -> dict[str, Path]:
+    """The file or folder of each view, by name."""
+    if (path / "model.json").is_file():
+        raise ValueError(f"{path} is a RUN of `vedute fit`, not data; name the data")
+    found: dict[str, Path] = {}
+    for file in sorted(path.iterdir(), key=lambda p: p.name):
+        if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
+            raise ValueError(f"{file} is a spreadsheet; export it as CSV")
+        if not file.exists():
+            raise FileNotFoundError(f"{file} is a link that leads nowhere; mend or remove it")
+        if file.name.startswith(".") or not (_is_table(file) or _is_keyed(file)):
+            continue
+        name = onefile.stem(file) if file.is_file() else file.name
+        if name in found:
+            raise ValueError(f"{file} and {found[name].name} are both view {name!r}; keep one")
+        found[name] = file
+    if not found:
+        raise FileNotFoundError(f"{path} is a folder without views; put one file per view {READ}")
+    return found
+
+
+def _is_table(file: Path) -> bool:
+    return file.is_file() and onefile.ending(file) in onefile.KINDS
+
+
+def _is_keyed(file: Path) -> bool:
+    return file.suffix.lower() == ".npy" if file.is_file() else images.are_in(file)
+
+
+def _keyed(file: Path) -> Keyed:
+    return images.read(file) if file.is_dir() else arrays.read(file)
+
+
+def _take_labels(
+    found: dict[str, pd.DataFrame | Keyed], path: Path, how: Reading
+) -> pd.Series | None:
+    """Take the labels out of the tables that have them; a table of nothing else is no view."""
+    if how.label is None:
+        return None
+    tables = {k: v for k, v in found.items() if isinstance(v, pd.DataFrame)}
+    homes = [k for k, v in tables.items() if how.label in v.columns]
+    if not homes and not how.lenient:
+        raise no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
+    y: pd.Series | None = None
+    for name in homes:
+        more = tables[name].pop(how.label).dropna()
+        y = more if y is None else y
+        both = y.index.intersection(more.index)
+        differ = both[(y[both].astype(str) != more[both].astype(str)).to_numpy()]
+        if len(differ):
+            raise ValueError(
+                f"{path}: id {differ[0]!r} has the label {y[differ[0]]} in {homes[0]} and "
+                f"{more[differ[0]]} in {name}; correct one"
+            )
+        y = pd.concat([y, more[more.index.difference(y.index, sort=False)]])
+        if not tables[name].shape[1]:
+            del found[name]
+    if not found:
+        raise ValueError(f"{path} has labels and nothing else; add one file per view {READ}")
+    return y
+
+
+def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data) -> None:
+    if isinstance(view, pd.DataFrame):
+        if source is None:
+            onefile.write_new(out / f"{name}.csv", view)
+        else:
+            onefile.write(out / source.name, source, view, data.how)
+    elif source is not None and source.is_dir():
+        images.write(out / name, source, view, _names(data))
+    else:
+        arrays.write(out / f"{name}.npy", view, data.ids)
+
+
+def _names(data: Data) -> Array:
+    ids: NDArray[np.str_] = np.asarray(data.ids).astype(np.str_)
+    return ids

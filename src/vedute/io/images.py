@@ -1,0 +1,72 @@
+"""One view as a folder of images of one size, each called by the id of its sample."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from vedute.io.arrays import Keyed
+from vedute.io.data import Array, checked_ids
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+
+
+def are_in(folder: Path) -> bool:
+    return folder.is_dir() and any(True for _ in _files(folder))
+
+
+def read(folder: Path) -> Keyed:
+    """Bytes (n, channels, height, width); one channel if all images are grey, else three."""
+    if find_spec("PIL") is None:
+        raise ImportError(f"{folder} holds images, which need pillow: pip install 'vedute[images]'")
+    files = _files(folder)
+    ids = checked_ids(pd.Series([f.stem for f in files], dtype=str), folder)
+    pixels = [_pixels(f) for f in files]
+    color = any(p.ndim == 3 for p in pixels)
+    for file, p in zip(files, pixels, strict=True):
+        if p.shape[:2] != pixels[0].shape[:2]:
+            sizes = [f"{a.shape[1]} x {a.shape[0]}" for a in (p, pixels[0])]
+            raise ValueError(
+                f"{file} is {sizes[0]} pixels, {files[0].name} {sizes[1]}; bring all images of a "
+                "view to one size"
+            )
+    if color:
+        pixels = [p if p.ndim == 3 else np.repeat(p[..., None], 3, 2) for p in pixels]
+        return Keyed(np.stack(pixels).transpose(0, 3, 1, 2), ids)
+    return Keyed(np.stack(pixels)[:, None], ids)
+
+
+def write(out: Path, source: Path, values: Array, ids: Array) -> None:
+    """Images that were there are copied, the others written as .png."""
+    from PIL import Image
+
+    out.mkdir()
+    known = {f.stem: f for f in _files(source)}
+    for name, image in zip(ids.tolist(), values, strict=True):
+        if name in known:
+            shutil.copyfile(known[name], out / known[name].name)
+            continue
+        pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
+        Image.fromarray(np.ascontiguousarray(pixels)).save(out / f"{name}.png")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(f for f in folder.iterdir() if f.suffix.lower() in ENDINGS and f.is_file())
+
+
+def _pixels(file: Path) -> Array:
+    """(height, width) or (height, width, 3), in bytes."""
+    from PIL import Image
+
+    try:
+        with Image.open(file) as image:
+            grey = image.mode in ("1", "L", "LA")
+            if image.mode in ("I", "F") or image.mode.startswith("I;"):
+                raise ValueError(f"more than 8 bits per pixel (mode {image.mode})")
+            return np.asarray(image.convert("L" if grey else "RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
+        raise ValueError(f"{file} cannot be read as an image ({e}); save it again") from None

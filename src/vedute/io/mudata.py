@@ -1,0 +1,178 @@
+"""MuData (.h5mu): one view per modality. AnnData (.h5ad): its matrix, cut by --views or by
+`feature_types`, and the matrices of `obsm` that are no embeddings (names without X_).
+
+What is written has every sample in every modality, X as it was (NaN where there was nothing), and
+all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and
+.obs["vedute_cluster"].
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from vedute.io.data import Array, Data, Filled, Reading, labels, no_label
+from vedute.io.table import chosen
+
+OPTIONS: tuple[str, ...] = ("views", "label")
+ENDINGS = (".h5mu", ".h5ad")
+KINDS = "feature_types"
+
+
+def read(path: Path, how: Reading) -> Data:
+    """Modalities as DataFrames, one row per sample of any of them."""
+    with _quiet(path):
+        whole = _opened(path)
+        ids = pd.Index(whole.obs_names.astype(str))
+        if not ids.is_unique:
+            twice = ids[ids.duplicated()][0]
+            raise ValueError(f"{path}: id {twice!r} is there twice; make obs_names unique")
+        if _is_mu(path) and how.views is not None:
+            raise ValueError(f"{path}: its modalities are the views; --views is for one table")
+        parts = _modalities(path, whole) if _is_mu(path) else _parts(path, whole, how)
+        views = {k: v.reindex(ids) for k, v in parts.items()}
+        return Data(views, None, ids.to_numpy(np.str_), _labels(path, whole, how), tuple(views),
+                    path, how)  # fmt: skip
+
+
+def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+    """The file with complete layers: filled, and filled_lower, filled_upper."""
+    assert data.path is not None
+    with _quiet(data.path):
+        whole = _opened(data.path)
+        layers = {"filled": views, **{f"filled_{end}": told for end, told in ends.items()}}
+        if not _is_mu(data.path):
+            for layer, told in layers.items():
+                _fill_ann(whole, layer, told)
+            whole.write_h5ad(out)
+            return
+        from mudata import MuData
+
+        mods = {k: _widened(mod, whole.obs_names, k, layers) for k, mod in whole.mod.items()}
+        wide = MuData(mods)[list(whole.obs_names)].copy()
+        for name in whole.obs.columns:
+            wide.obs[name] = whole.obs[name]
+        wide.obsm.update({k: v for k, v in whole.obsm.items() if k not in whole.mod})
+        wide.uns.update(whole.uns)
+        wide.write_h5mu(out)
+
+
+def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
+    """The file with one more thing per sample: its embedding (n, D), its cluster (n,)."""
+    with _quiet(source):
+        whole = _opened(source)
+        if "embedding" in rows:
+            whole.obsm["X_vedute"] = rows["embedding"]
+        if "labels" in rows:
+            whole.obs["vedute_cluster"] = pd.Categorical([str(k) for k in rows["labels"]])
+        whole.write_h5mu(out) if _is_mu(source) else whole.write_h5ad(out)
+
+
+@contextmanager
+def _quiet(path: Path) -> Iterator[None]:
+    """Without the warnings of mudata on its own changes; damaged files get a sentence."""
+    for module in ("anndata", "mudata")[: 1 + _is_mu(path)]:
+        if find_spec(module) is None:
+            raise ImportError(f"{path} needs {module}: pip install 'vedute[omics]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _is_mu(path: Path) -> bool:
+    return path.suffix.lower() == ".h5mu"
+
+
+def _opened(path: Path) -> Any:
+    try:
+        if _is_mu(path):
+            from mudata import read_h5mu
+
+            return read_h5mu(path)
+        from anndata import read_h5ad
+
+        return read_h5ad(path)
+    except Exception as e:  # anndata raises what h5py does, and more
+        told = " ".join(str(e).split())
+        raise ValueError(f"{path} is not a {path.suffix} file ({told}); write it again") from None
+
+
+def _modalities(path: Path, whole: Any) -> dict[str, pd.DataFrame]:
+    if not whole.mod:
+        raise ValueError(f"{path} has no modality; write at least one")
+    return {k: _frame(mod.X, mod.obs_names, mod.var_names, f"{path}, {k}")
+            for k, mod in whole.mod.items()}  # fmt: skip
+
+
+def _parts(path: Path, whole: Any, how: Reading) -> dict[str, pd.DataFrame]:
+    """The views of an AnnData."""
+    parts = {}
+    if whole.X is not None and whole.n_vars:
+        table = _frame(whole.X, whole.obs_names, whole.var_names, str(path))
+        kinds = whole.var[KINDS].astype(str) if KINDS in whole.var else None
+        if how.views is not None:
+            return {k: table[c] for k, c in chosen(how.views, list(table.columns), path).items()}
+        if kinds is not None and kinds.nunique() > 1:
+            parts = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
+        else:
+            parts = {"X": table}
+    for name, a in whole.obsm.items():
+        if not name.startswith("X_"):
+            columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
+            parts[name] = _frame(a, whole.obs_names, columns, f"{path}, {name}")
+    if not parts:
+        raise ValueError(f"{path} has no matrix X; write one")
+    return parts
+
+
+def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
+    if x is None:
+        raise ValueError(f"{what} has no matrix X; write one")
+    dense = x.toarray() if sparse.issparse(x) else np.asarray(x)
+    return pd.DataFrame(dense, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))
+
+
+def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
+    if how.label is None:
+        return None
+    tables = [whole.obs, *(mod.obs for mod in (whole.mod.values() if _is_mu(path) else ()))]
+    homes = [t for t in tables if how.label in t.columns]
+    if not homes:
+        if how.lenient:
+            return None
+        raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
+    y = homes[0][how.label].reindex(whole.obs_names).astype(object)
+    for table in homes[1:]:
+        y = y.where(y.notna(), table[how.label].reindex(whole.obs_names).astype(object))
+    return labels(y)
+
+
+def _fill_ann(whole: Any, layer: str, told: Filled) -> None:
+    """Views of an AnnData back where they came from."""
+    cut = {k: v for k, v in told.items() if k not in whole.obsm}
+    if cut:
+        table = pd.concat(list(cut.values()), axis=1)
+        rest = _frame(whole.X, whole.obs_names, whole.var_names, "")
+        rest[table.columns] = table
+        whole.layers[layer] = rest.to_numpy()
+    for name in set(told) - set(cut):
+        whole.obsm[f"{name}_{layer}"] = told[name].to_numpy()
+
+
+def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any:
+    """A modality with a row for every sample."""
+    from anndata import AnnData
+
+    own = _frame(mod.X, mod.obs_names, mod.var_names, name)
+    wide = AnnData(own.reindex(ids).to_numpy(), obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
+    for layer, told in layers.items():
+        wide.layers[layer] = told[name].to_numpy(own.to_numpy().dtype)
+    return wide

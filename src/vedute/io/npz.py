@@ -1,0 +1,143 @@
+"""An .npz file of views (`numpy.savez`; never pickled) holds one row per sample in
+
+any name     a view, (n, features...); NaN = missing, zeros are data
+view_names   optional: names for view0, view1, ...
+mask         optional (n, L): False = this view of this sample is missing
+ids          optional (n,): what the samples are called
+y            optional (n,): labels, for evaluation; no method sees them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vedute.io.data import Array, Data, Filled, Reading, no_label
+from vedute.io.rows import write_npz
+
+OPTIONS: tuple[str, ...] = ("label",)
+EXTRAS = ("view_names", "mask", "ids", "y")
+
+
+def read(path: Path, how: Reading) -> Data:
+    """Views from an npz file, as the top of this module tells."""
+    arrays = _arrays(path)
+    if how.label is not None and how.label in arrays:
+        arrays["y"] = arrays.pop(how.label)
+    elif how.label is not None and not how.lenient:
+        raise no_label(how.label, path, arrays)
+    extras = {k: arrays.pop(k, None) for k in EXTRAS}
+    for key, a in arrays.items():
+        if a.ndim < 2:
+            raise ValueError(
+                f"{key!r} in {path} has shape {a.shape}; a view is (samples, features): reshape it "
+                f"to (n, 1), or leave it out (other keys: {', '.join(EXTRAS)})"
+            )
+    if not arrays:
+        raise ValueError(f"{path} has no view; save arrays (samples, features) by name")
+    arrays = _ordered(arrays)
+    names = _names(extras["view_names"], list(arrays), path)
+    views = dict(zip(names, arrays.values(), strict=True))
+    n = len(next(iter(views.values())))
+    ids = _one_per_row("ids", extras["ids"], n, path)
+    if ids is not None and len(np.unique(ids)) < n:
+        raise ValueError(f"ids in {path} name a sample twice; keep one row per sample")
+    y = _one_per_row("y", extras["y"], n, path)
+    mask = _mask(extras["mask"], (n, len(views)), path)
+    return Data(views, mask, ids, y, tuple(arrays), path, how)
+
+
+def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+    """Complete views under the keys of `data`, lower and upper ends under longer ones; ids,
+    labels and an all-True mask where `data` has them."""
+    keys = dict(zip(data.views, data.keys or data.views, strict=True))
+    arrays = {keys.get(name, name): _numbers(name, a) for name, a in views.items()}
+    for end, others in ends.items():
+        arrays |= {f"{keys.get(k, k)}_{end}": _numbers(k, a) for k, a in others.items()}
+    if any(key != name for name, key in keys.items()):
+        arrays["view_names"] = np.array(list(views))
+    if data.mask is not None:
+        arrays["mask"] = np.ones((len(data.mask), len(views)), bool)
+    extras = {"ids": data.ids, "y": data.y}
+    write_npz(out, arrays | {k: a for k, a in extras.items() if a is not None})
+
+
+def _numbers(name: str, view: Any) -> Array:
+    if not isinstance(view, pd.DataFrame):
+        return np.asarray(view)
+    text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
+    if text:
+        raise ValueError(
+            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; "
+            "write OUT in the format of DATA"
+        )
+    kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
+    return view.to_numpy(np.result_type(*kinds))
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    """Everything in an npz file."""
+    with path.open("rb") as handle:
+        if not is_zipfile(handle) or handle.seek(0) or handle.read(2) != b"PK":
+            raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
+        handle.seek(0)
+        with np.load(handle, allow_pickle=False) as file:
+            return {key: _array(file, key, path) for key in file.files}
+
+
+def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
+    try:
+        a = file[key]
+    except Exception as e:  # damaged zips raise anything, from zlib.error to EOFError
+        told = "holds Python objects, which are never unpickled; save numbers or text"
+        if "allow_pickle" not in str(e):
+            told = f"is damaged ({e}); write it again"
+        raise ValueError(f"{key!r} in {path} {told}") from None
+    if not isinstance(a, np.ndarray):
+        raise ValueError(f"{key!r} in {path} is not an array; leave it out")
+    return a
+
+
+def _ordered(arrays: dict[str, Array]) -> dict[str, Array]:
+    """As in the file, but view2 before view10."""
+    numbers = [re.fullmatch(r"view(\d+)", key) for key in arrays]
+    if not all(numbers):
+        return arrays
+    return dict(sorted(arrays.items(), key=lambda item: int(item[0].removeprefix("view"))))
+
+
+def _names(given: Array | None, keys: list[str], path: Path) -> list[str]:
+    if given is None:
+        return keys
+    names = [str(k) for k in np.ravel(given)]
+    if len(set(names)) != len(keys):
+        raise ValueError(
+            f"view_names in {path} has {len(names)} names ({', '.join(names)}) for {len(keys)} "
+            "views; give each view one name of its own"
+        )
+    return keys if set(names) == set(keys) else names
+
+
+def _one_per_row(key: str, a: Array | None, n: int, path: Path) -> Array | None:
+    if a is None:
+        return None
+    if a.size != n or max(a.shape) != n:
+        raise ValueError(f"{key} in {path} has shape {a.shape}; expected one per sample, ({n},)")
+    return a.reshape(n)
+
+
+def _mask(a: Array | None, shape: tuple[int, int], path: Path) -> NDArray[np.bool_] | None:
+    if a is None:
+        return None
+    if a.shape != shape:
+        raise ValueError(f"mask in {path} has shape {a.shape}; expected (samples, views) = {shape}")
+    if a.dtype != bool and not np.isin(a, (0, 1)).all():
+        raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
+    return a.astype(bool)

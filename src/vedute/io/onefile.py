@@ -1,0 +1,53 @@
+"""One table in one file, whatever its ending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+
+from vedute.io import parquet, text
+from vedute.io.data import Only, Reading, every
+
+KINDS: Mapping[str, ModuleType] = {
+    ".csv": text,
+    ".tsv": text,
+    ".csv.gz": text,
+    ".tsv.gz": text,
+    ".parquet": parquet,
+}
+
+
+def ending(path: Path) -> str:
+    """.csv, .csv.gz, ...; in small letters."""
+    last = path.suffix.lower()
+    return "".join(path.suffixes[-2:]).lower() if last == ".gz" else last
+
+
+def stem(path: Path) -> str:
+    """The file name without its ending."""
+    return path.name[: len(path.name) - len(ending(path))]
+
+
+def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
+    """Its columns, typed; the index is ids, as text."""
+    frame: pd.DataFrame = KINDS[ending(path)].read(path, how, only)
+    return frame
+
+
+def write(
+    out: Path,
+    source: Path,
+    filled: pd.DataFrame,
+    how: Reading,
+    ends: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
+    """The table of `source` with the rows of `filled`, and its values where it has none."""
+    KINDS[ending(source)].write(out, source, filled, how, ends)
+
+
+def write_new(out: Path, frame: pd.DataFrame) -> None:
+    """A table that no file was read for."""
+    KINDS[ending(out)].write_new(out, frame)

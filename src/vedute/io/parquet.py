@@ -1,0 +1,93 @@
+"""One table as .parquet: ids are the index that was stored with it, else the first column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+
+from vedute.io import columns
+from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column
+
+
+def needs_pyarrow(path: Path) -> None:
+    if find_spec("pyarrow") is None:
+        raise ImportError(f"{path} needs pyarrow: pip install 'vedute[parquet]'")
+
+
+def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
+    """Columns in their own dtypes, text as categories if asked for; the index is ids, as text."""
+    frame = _own(path, how)
+    wanted = set(only(list(frame.columns)))
+    return columns.typed(frame[[c for c in frame.columns if c in wanted]], path, how)
+
+
+def write(
+    out: Path,
+    source: Path,
+    filled: pd.DataFrame,
+    how: Reading,
+    ends: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
+    """The source with the rows of `filled`, and its values where the source has none."""
+    raw = _stored(source)
+    told = aligned(_own(source, how), filled.index)
+    for name in filled.columns:
+        told[name] = filled[name].astype(raw.dtypes[name])
+    for end, frame in (ends or {}).items():
+        told = pd.concat([told, frame.add_prefix(f"{end}_")], axis=1)
+    if _in_index(raw, how):
+        told.index = pd.Index(told.index.astype(raw.index.dtype), name=raw.index.name)
+    else:
+        at = id_column(list(raw.columns), how.id, source)
+        ids = pd.Series(told.index).astype(raw.dtypes.iloc[at]).to_numpy()
+        told.insert(at, raw.columns[at], ids)
+        told = told.reset_index(drop=True)
+    told.to_parquet(out)
+
+
+def write_new(out: Path, frame: pd.DataFrame) -> None:
+    """A table that no file was read for."""
+    frame.rename_axis("id").to_parquet(out)
+
+
+def _own(path: Path, how: Reading) -> pd.DataFrame:
+    """All columns but that of the ids, which are the index."""
+    raw = _stored(path)
+    if not len(raw):
+        raise ValueError(f"{path} has no rows; leave it out")
+    if raw.index.nlevels > 1:
+        names = ", ".join(map(str, raw.index.names))
+        raise ValueError(f"{path} has an index of several levels ({names}); make one id of them")
+    inside = _in_index(raw, how)
+    if raw.shape[1] < (1 if inside else 2):
+        raise ValueError(f"{path} has no columns beside the sample ids; leave it out")
+    at = -1 if inside else id_column(list(raw.columns), how.id, path)
+    ids = pd.Series(raw.index) if inside else raw.iloc[:, at]
+    if ids.dtype.kind == "f" and not (ids.dropna() % 1 == 0).all():
+        raise ValueError(
+            f"{path}: the first column, {raw.columns[0]!r}, holds {ids.iloc[0]} and the like, no "
+            "sample ids; put ids there, or in the index"
+        )
+    ids = ids.astype("Int64") if ids.dtype.kind == "f" else ids
+    index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
+    return (raw if inside else raw.drop(columns=raw.columns[at])).set_axis(index)
+
+
+def _stored(path: Path) -> pd.DataFrame:
+    needs_pyarrow(path)
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as e:
+        raise ValueError(
+            f"{path} is not a parquet file ({' '.join(str(e).split())}); write it again"
+        ) from None
+
+
+def _in_index(frame: pd.DataFrame, how: Reading) -> bool:
+    """Whether the ids are the index."""
+    if how.id is not None:
+        return bool(frame.index.name == how.id)
+    return not isinstance(frame.index, pd.RangeIndex)

@@ -1,0 +1,47 @@
+"""Results with one row per sample: .csv, .parquet or .npz."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from vedute.io.data import Array
+from vedute.io.parquet import needs_pyarrow
+
+
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
+    """One column per name, (n,) each; a 2-D array takes one column per feature: name0, name1."""
+    flat = _flat(columns)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(flat)
+        writer.writerows(zip(*(c.tolist() for c in flat.values()), strict=True))
+
+
+def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
+    """The same columns as in a .csv."""
+    needs_pyarrow(path)
+    pd.DataFrame(_flat(columns)).to_parquet(path, index=False)
+
+
+def _flat(columns: Mapping[str, Array]) -> dict[str, Array]:
+    flat: dict[str, Array] = {}
+    for name, a in columns.items():
+        flat |= {name: a} if a.ndim == 1 else {f"{name}{d}": c for d, c in enumerate(a.T)}
+    return flat
+
+
+TABLES: Mapping[str, Callable[[Path, Mapping[str, Array]], None]] = {
+    ".npz": write_npz,
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+}

@@ -1,0 +1,101 @@
+"""One wide table (.csv, .tsv, .parquet) and a TOML file that says which columns make which view:
+
+id = "patient"                      # optional; else the first column
+[views]
+rna = "rna_*"                       # a pattern, a prefix, a name, or a list of them
+clinical = ["age", "sex", "lab_"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vedute.frames import listed
+from vedute.io import onefile
+from vedute.io.data import Data, Filled, Reading, aligned, joined, labels, no_label, plain
+
+OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal")
+EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
+
+
+def read(path: Path, how: Reading) -> Data:
+    """The views of a table; a row of blanks is a missing view."""
+    if how.views is None:
+        raise ValueError(
+            f"{path} is one table; say with --views which columns make which view: {EXAMPLE}"
+        )
+    cut: dict[str, list[Any]] = {}
+
+    def only(columns: list[Any]) -> list[Any]:
+        if how.label is not None and how.label not in columns and not how.lenient:
+            raise no_label(how.label, path, columns)
+        features = [c for c in columns if c != how.label]
+        cut.update(chosen(how.views or {}, features, path))
+        return [how.label, *(c for part in cut.values() for c in part)]
+
+    frame = onefile.read(path, how, only)
+    frame = aligned(frame, joined([frame.index]))
+    y = labels(frame[how.label]) if how.label in frame.columns else None
+    views = {name: frame[part] for name, part in cut.items()}
+    return Data(views, None, plain(frame.index), y, tuple(cut), path, how)
+
+
+def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
+    """The table with its gaps filled; columns in no view stay as they are."""
+    assert data.path is not None
+    parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
+    told = pd.concat([views[k] for k in data.views], axis=1)
+    onefile.write(out, data.path, told, data.how, parts)
+
+
+def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
+    """Columns of each view, and the column of the ids, from a TOML file."""
+    try:
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeError) as e:
+        raise ValueError(f"{path} is not TOML ({e}); write {EXAMPLE}") from None
+    views: Any = spec.get("views")
+    if not isinstance(views, dict) or not views:
+        raise ValueError(f"{path} names no views; write {EXAMPLE}")
+    wanted = {k: [v] if isinstance(v, str) else v for k, v in views.items()}
+    for name, patterns in wanted.items():
+        if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
+            raise ValueError(f"{path}: view {name!r} takes a name, a pattern or a list of them")
+    column = spec.get("id")
+    if column is not None and not isinstance(column, str):
+        raise ValueError(f"{path}: id takes the name of a column, got {column!r}")
+    return wanted, column
+
+
+def chosen(wanted: Mapping[str, list[str]], columns: list[Any], path: Path) -> dict[str, list[Any]]:
+    """The columns of each view in the order of the table; each in one view only."""
+    home: dict[Any, str] = {}
+    for name, patterns in wanted.items():
+        for pattern in patterns:
+            for column in _matching(pattern, columns, name, path):
+                if home.setdefault(column, name) != name:
+                    raise ValueError(
+                        f"{path}: column {column!r} is in the views {home[column]!r} and {name!r}; "
+                        "leave it in one"
+                    )
+    return {name: [c for c in columns if home.get(c) == name] for name in wanted}
+
+
+def _matching(pattern: str, columns: list[Any], name: str, path: Path) -> list[Any]:
+    """A name, else a pattern, else a prefix."""
+    if pattern in columns:
+        return [pattern]
+    found = [c for c in columns if fnmatchcase(str(c), pattern)]
+    found = found or [c for c in columns if str(c).startswith(pattern)]
+    if not found:
+        close = get_close_matches(pattern, [str(c) for c in columns], cutoff=0.6)
+        mend = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
+        raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {mend}")
+    return found

@@ -1,0 +1,197 @@
+"""One table as text: .csv or .tsv, sample ids in the first column, and whatever mess there is.
+
+Separators and byte-order marks are found out, blanks and empty lines are nothing, and MISSING is
+missing. What is written is the file that was read, with its gaps filled.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vedute.io import columns
+from vedute.io.data import Only, Reading, checked_ids, every, id_column
+from vedute.io.dialect import Dialect, opened, sniff
+
+
+def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
+    """Columns as numbers, categories or labels; the index is ids, as text."""
+    d = sniff(path)
+    at = id_column(d.columns, how.id, path)
+    raw, ids = _raw(path, d, at)
+    index = checked_ids(ids, path)
+    _check_ids(index, d.columns[at], path)
+    names = {j: name for j, name in enumerate(d.columns) if j != at}
+    for j, name in names.items():
+        if not name and raw[j].notna().any():
+            raise ValueError(f"{path}: column {j + 1} has no name; name it in the first line")
+    wanted = set(only([name for name in names.values() if name]))
+    names = {j: name for j, name in names.items() if name in wanted}
+    raw = raw[list(names)]
+    whole = frozenset(names[j] for j in _whole(path, d, raw))
+    raw = raw.set_axis(list(names.values()), axis=1)
+    return columns.typed(raw.set_axis(index), path, how, whole)
+
+
+def write(
+    out: Path,
+    source: Path,
+    filled: pd.DataFrame,
+    how: Reading,
+    ends: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
+    """`source` with the rows of `filled`, and its values where the source has none.
+
+    ends: more columns after those, lower_a, lower_b, ...
+    """
+    d = sniff(source)
+    key = id_column(d.columns, how.id, source)
+    ids = filled.index.astype(str)
+    gaps = read(source, how, lambda _: list(filled.columns)).reindex(ids).isna()
+    own = {line[key].strip(): line for line in _lines(source, d)}
+    blank = [""] * len(d.columns)
+    rows = [own.get(i) or [*blank[:key], i, *blank[key + 1 :]] for i in ids]
+    at = {c: d.columns.index(c) for c in filled.columns}
+    numeric = [j for c, j in at.items() if filled[c].dtype.kind in "iuf"]
+    decimal = "," if any("," in row[j] for row in rows for j in numeric) else "."
+    for name, j in at.items():
+        gap = gaps[name].to_numpy()
+        told = columns.as_text(filled[name][gap], decimal, (row[j] for row in rows))
+        for i, cell in zip(gap.nonzero()[0].tolist(), told, strict=True):
+            rows[i][j] = cell
+    heads = list(d.columns)
+    for end, frame in (ends or {}).items():
+        heads += [f"{end}_{c}" for c in frame.columns]
+        cells = [columns.as_text(frame[c], decimal, ()) for c in frame.columns]
+        rows = [[*row, *more] for row, more in zip(rows, zip(*cells, strict=True), strict=True)]
+    with opened(out, "w", d.encoding) as file:
+        writer = csv.writer(file, delimiter=d.separator, lineterminator=d.end)
+        writer.writerow(heads[d.unnamed :])
+        writer.writerows(rows)
+
+
+def write_new(out: Path, frame: pd.DataFrame) -> None:
+    """A table that no file was read for."""
+    with opened(out, "w", "utf-8") as file:
+        frame.to_csv(file, index_label="id", lineterminator="\n")
+
+
+def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
+    """The cells of every row, as they are; rows without any are left out."""
+    with opened(path, "r", d.encoding) as file:
+        lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
+        head = next(line for line in lines if line)
+        assert head
+        for line in lines:
+            if any(cell.strip() for cell in line):
+                yield line
+
+
+def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
+    """Numbered columns as pandas takes them, and the ids; rows without any cell are left out."""
+    width = len(d.columns)
+    frame = _parsed(path, d, na_values=list(columns.MISSING), dtype={at: str})
+    ids = frame[at]
+    if ids.isna().any():  # an id may be NA
+        ids = _parsed(path, d, usecols=[at], dtype=str, na_filter=False)[at]
+    frame = frame.drop(columns=at)
+    blank = ids.str.strip().eq("") & frame.isna().all(axis=1)
+    if blank.any():
+        frame, ids = frame[~blank], ids[~blank]
+    if not len(frame):
+        raise ValueError(f"{path} has no rows, only a header; leave it out")
+    if at == width - 1 or frame[width - 1].isna().any():
+        _check_short(path, d)
+    return frame, ids
+
+
+def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
+    with _told(path, len(d.columns)), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            path,
+            sep=d.separator,
+            encoding=d.encoding,
+            names=list(range(len(d.columns))),
+            header=0,
+            index_col=False,
+            keep_default_na=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **options,
+        )
+    return frame
+
+
+@contextmanager
+def _told(path: Path, width: int) -> Iterator[None]:
+    """What the parser has to say, in a sentence."""
+    try:
+        yield
+    except pd.errors.ParserWarning:
+        raise ValueError(
+            f"{path}: rows have more fields than the header, which has {width}; name every column"
+        ) from None
+    except (EOFError, zlib.error) as e:
+        raise ValueError(f"{path} is damaged ({e}); write it again") from None
+    except UnicodeError as e:
+        raise ValueError(f"{path} is not UTF-8 text ({e}); save it as UTF-8") from None
+    except pd.errors.ParserError as e:
+        long = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e))
+        quote = re.search(r"EOF inside string starting at row (\d+)", str(e))
+        told = f"{path} is no table of text ({' '.join(str(e).split())})"
+        if long:
+            told = f"{path}, line {long[2]} has {long[3]} fields, the header {width}; mend the line"
+        elif quote:
+            told = f"{path}: a quote that opens in line {int(quote[1]) + 1} never closes"
+        raise ValueError(told) from None
+
+
+def _check_short(path: Path, d: Dialect) -> None:
+    """Refuse lines with fewer fields than the header has, as in a file cut short."""
+    width = len(d.columns)
+    with opened(path, "r", d.encoding) as file:
+        if all(line.count(d.separator) >= width - 1 for line in file if line.strip()):
+            return
+    with opened(path, "r", d.encoding) as file:
+        lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
+        for k, line in enumerate(line for line in lines if line):
+            if k and len(line) < width:
+                raise ValueError(
+                    f"{path}, line {lines.line_num} has {len(line)} fields, the header {width}; "
+                    "mend the line"
+                )
+
+
+def _check_ids(index: pd.Index, name: str, path: Path) -> None:
+    """Refuse a first column of measurements."""
+    like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
+    if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
+        raise ValueError(
+            f"{path}: the first column, {name!r}, holds {index[0]!r} and the like, no sample ids; "
+            "put ids there, or call it 'id' if they are"
+        )
+
+
+def _whole(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
+    """Columns of whole numbers with gaps, which pandas takes for floats."""
+    floats = raw.select_dtypes("float64")
+    values = floats.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        gaps = pd.isna(values)
+        whole = (values % 1 == 0) & (abs(values) < 2**53)
+        maybe = gaps.any(0) & ~gaps.all(0) & (whole | gaps).all(0)
+    at = [int(j) for j, yes in zip(floats.columns, maybe, strict=True) if yes]
+    if not at:
+        return []
+    text = _parsed(path, d, dtype=object, usecols=at, na_filter=False, nrows=1000)
+    return [j for j in at if not re.search(r"\.\d|\d\.|[eE]", " ".join(text[j].tolist()))]

@@ -1,0 +1,136 @@
+"""What a RUN folder tells, read once: files only, no model, no torch."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+FILES = ("config.toml", "data.json", "embedding.npz")
+FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
+CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A fit, its data and its evidence.
+
+    facts: data.json; found: report.npz as `vedute.evidence` tells, empty for older runs
+    mask (n, L), labels (n,) or None, hidden: row, view, error and mean_error of each instance
+    private: whether samples are to stay without a name
+    """
+
+    config: dict[str, Any]
+    facts: dict[str, Any]
+    history: list[dict[str, Any]]
+    mask: NDArray[np.bool_]
+    labels: Array | None
+    ids: Array | None
+    hidden: dict[str, Array]
+    found: dict[str, Array]
+    private: bool = False
+
+    @classmethod
+    def of(cls, folder: Path, private: bool = False) -> Run:
+        lacking = [name for name in FILES if not (folder / name).is_file()]
+        if lacking:
+            raise FileNotFoundError(
+                f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
+            )
+        results = _arrays(folder / "embedding.npz")
+        return cls(
+            config=tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")),
+            facts=json.loads((folder / "data.json").read_text(encoding="utf-8")),
+            history=_lines(folder / "history.jsonl"),
+            mask=results["mask"].astype(bool),
+            labels=results.get("labels"),
+            ids=results.get("ids"),
+            hidden=_arrays(folder / "hidden.npz"),
+            found=_arrays(folder / "report.npz"),
+            private=private,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.facts["names"]]
+
+    @property
+    def method(self) -> str:
+        own = str(self.found.get("method", str(self.config["method"]).upper()))
+        return FILLS.get(str(self.config["method"]), own)
+
+    @property
+    def source(self) -> str:
+        """Of the data, as short as it can be told."""
+        return Path(str(self.facts["source"])).stem
+
+    def sample(self, row: int) -> str:
+        """What a sample is called; nothing in private."""
+        if self.private:
+            return ""
+        return f"row {row}" if self.ids is None else str(self.ids[row])
+
+    def views_of(self, row: int) -> str:
+        """Which views a sample has, or lacks, whichever is shorter to tell."""
+        seen = self.mask[row]
+        lost = [name for name, s in zip(self.names, seen, strict=True) if not s]
+        if not lost:
+            return "all views observed"
+        if 2 * len(lost) <= len(seen):
+            return f"without {', '.join(lost)}"
+        return f"only {', '.join(name for name in self.names if name not in lost)}"
+
+    def hidden_views(self) -> Array:
+        """Which view each measured hidden instance is of, (h,)."""
+        return np.asarray(self.hidden["view"][self._picked()]) if self.hidden else np.empty(0, int)
+
+    def base(self) -> Array:
+        """What the mean of each feature gets wrong at these, (h,)."""
+        return np.asarray(self.hidden["mean_error"][self._picked()])
+
+    def errors(self) -> dict[str, Array]:
+        """Of the model and of the simple fills at these, (h,) each; the model first."""
+        fills = {name: self.found[key] for key, name in FILLS.items() if key in self.found}
+        fills |= {FILLS["mean_fill"]: self.base()}
+        return {self.method: self.hidden["error"][self._picked()]} | {
+            name: e for name, e in fills.items() if name != self.method
+        }
+
+    def warmup(self) -> int:
+        """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
+        if not self.config.get("settings", {}).get("warmup"):
+            return 0
+        return max((int(r["step"]) for r in self.history if r["stage"] == 0), default=0)
+
+    def watched(self) -> bool:
+        """Whether hidden views decided when to stop."""
+        return any(r["hidden_error"] is not None for r in self.history)
+
+    def uncertain(self) -> NDArray[np.bool_]:
+        """(n,): another cluster is about as near, or nearer once a view is left out."""
+        if "margin" not in self.found:
+            return np.zeros(len(self.mask), bool)
+        moves = self.found["stays"] < self.found["tries"]
+        return np.asarray(moves | (self.found["margin"] < CLEAR))
+
+    def _picked(self) -> Any:
+        return self.found.get("picked", slice(None))
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        return {}
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

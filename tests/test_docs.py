@@ -1,0 +1,231 @@
+"""The docs do what they say: every block of code in README.md and docs/*.md runs, here with small
+data and a few steps; what they print stands on the page; tables are as the code is."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from dataclasses import fields
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from vedute import clusters
+from vedute.cli import app
+from vedute.datasets import _files, handwritten
+from vedute.methods.mvp import MVP
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TINY = {
+    "steps": 20,
+    "warmup": 5,
+    "cooldown": 5,
+    "hidden": (16,),
+    "map_hidden": (8,),
+    "batch_size": 64,
+    "device": "cpu",
+}
+BLOCK = re.compile(
+    r"^(?:<!-- needs (?P<needs>\w+) -->\n)?```(?P<kind>\w*) ?(?P<rest>[^\n]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+SET_UP = ("make", "pip")  # what has been done where tests run
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, what follows on that line, its text, what it needs, and
+    whether it stands right below another one."""
+
+    kind: str
+    rest: str
+    text: str
+    needs: str | None
+    below: bool
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    parts = BLOCK.finditer(text)
+    found = [
+        Block(m["kind"], m["rest"], m["text"], m["needs"], text[: m.start()].endswith("```\n"))
+        for m in parts
+    ]
+    assert text.count("```") == 2 * len(found), f"{page.name} has a block that is not read"
+    return found
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Defaults that take no time, and a hundred digits."""
+    for name, value in TINY.items():
+        monkeypatch.setitem(MVP.__init__.__kwdefaults__, name, value)
+    monkeypatch.setattr(clusters, "MOST", 5)
+    whole = handwritten.load
+    monkeypatch.setattr(handwritten, "load", lambda: whole()[::20])
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """The files that the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 120
+    z = rng.standard_normal((n, 3)) + 4 * np.eye(3)[rng.integers(3, size=n)]
+    ids = pd.Index([f"p{i:03d}" for i in range(n)], name="patient")
+    whole = {}
+    for seed, (name, width) in enumerate({"blood": 6, "scan": 5, "survey": 4}.items(), start=1):
+        r = np.random.default_rng(seed)
+        x = z @ r.standard_normal((3, width)) + 0.3 * r.standard_normal((n, width))
+        columns = [f"{name}{j}" for j in range(width)]
+        whole[name] = pd.DataFrame(x.round(2), ids, columns)
+    Path("cohort").mkdir()
+    Path("newcomers").mkdir()
+    for seed, (name, table) in enumerate(whole.items(), start=1):
+        some = table.sample(frac=0.75, random_state=seed)
+        some.to_csv(f"cohort/{name}.csv")
+        some.to_csv(f"{name}.csv")
+    whole["blood"].tail(5).rename(lambda i: f"new-{i}").to_csv("newcomers/blood.csv")
+    wide = pd.concat(whole.values(), axis=1)
+    wide.loc[wide.index[:30], whole["scan"].columns] = np.nan
+    wide.assign(diagnosis=np.where(z[:, 0] > 1, "yes", "no")).to_csv("wide.csv")
+    for name, rows in {"data": slice(None), "new": slice(5)}.items():
+        np.savez(f"{name}.npz", **{k: t.to_numpy()[rows] for k, t in whole.items()})
+    if importlib.util.find_spec("mudata"):
+        write_mudata(whole)
+
+
+def write_mudata(whole):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of its own future
+        from anndata import AnnData
+        from mudata import MuData
+
+        mods = {k: AnnData(t.sample(frac=0.75, random_state=len(k))) for k, t in whole.items()}
+        MuData(mods).write_h5mu("cells.h5mu")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_code_runs(page, world, request):
+    if page.stem != "missing-rate":  # which has numbers of all digits, and trains nothing
+        request.getfixturevalue("tiny")
+    names, printed = {}, ""
+    for block in blocks(page):
+        if block.needs and not importlib.util.find_spec(block.needs):
+            assert block.needs in ("mudata", "network", "gpu"), block.needs
+        elif block.kind == "python":
+            printed = execute(block.text, page, names)
+        elif block.kind in ("console", ""):  # the latter in README
+            converse(block.text if block.kind else re.sub("^", "$ ", block.text, flags=re.M))
+        elif 'title="' in block.rest:
+            Path(block.rest.split('"')[1]).write_text(block.text, encoding="utf-8")
+        else:
+            assert block.kind == "text", f"nobody knows how to run {block.kind!r}"
+            assert not block.below or block.text == printed
+
+
+def execute(code, page, names):
+    """What the code prints; a table must stand on the page as it is printed."""
+    out = StringIO()
+    with redirect_stdout(out):
+        exec(compile(code, page.name, "exec"), names)
+    printed = out.getvalue()
+    if printed.startswith("|"):
+        assert printed in page.read_text(encoding="utf-8")
+        return ""
+    return printed
+
+
+def converse(text):
+    """Lines after `$ ` are commands; the others what they say, `...` for anything."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, _, expected = part.partition("\n")
+        said = command(shlex.split(line, comments=True))
+        if expected.strip():
+            wanted = "".join(
+                r"(?:.*\n)*?" if line == "..." else re.escape(line) + "\n"
+                for line in flat(expected)
+            )
+            told = "".join(f"{line}\n" for line in flat(said))
+            assert re.fullmatch(wanted, told), told
+
+
+def flat(text):
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def command(words):
+    """Run `vedute ...` here; what it says."""
+    if not words or words[0] in SET_UP:
+        return ""
+    assert words[0] == "vedute", f"nobody knows how to run {words[0]}"
+    result = CliRunner().invoke(app, words[1:])
+    assert result.exit_code == 0, f"{shlex.join(words)}\n{result.output}{result.stderr}"
+    return result.stdout
+
+
+@pytest.mark.parametrize("page", ["choosing.md", "api.md"])
+def test_tables_are_up_to_date(page):
+    renew = runpy.run_path(str(DOCS / "tables.py"))["PAGES"][page]
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert renew(text) == text, "run python docs/tables.py"
+
+
+def test_settings_are_those_of_mvp():
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| `.*?` \|", page, re.MULTILINE)
+    assert told == [f.name for f in fields(MVP)]
+
+
+def test_links_lead_somewhere():
+    lost = []
+    for page in PAGES[1:]:
+        text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, _ = target.partition("#")
+            if not target.startswith("http") and not (page.parent / path).exists():
+                lost.append(f"{page.name}: {target}")
+    assert not lost
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
+def test_examples(script, monkeypatch, capsys):
+    if script.stem == "birds" and _files.find_npz("cub") is None:
+        pytest.skip("cub is not in VEDUTE_DATA")
+    monkeypatch.setattr(sys, "argv", [script.name, "--quick"])
+    runpy.run_path(str(script), run_name="__main__")
+    assert 3 <= len(capsys.readouterr().out.splitlines()) < 20
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_example_without_its_data(monkeypatch, tmp_path):
+    def no_network(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setenv("VEDUTE_DATA", str(tmp_path))
+    monkeypatch.setattr(_files, "urlopen", no_network)
+    monkeypatch.setattr(sys, "argv", ["birds.py", "--quick"])
+    with pytest.raises(SystemExit, match=r"needs the dataset cub: .*VEDUTE_DATA"):
+        runpy.run_path(str(ROOT / "examples" / "birds.py"), run_name="__main__")
+
+
+def test_site_builds(tmp_path):
+    for package in ("material", "mkdocstrings_handlers"):
+        pytest.importorskip(package, reason="the extra docs is not installed")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
+    built = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
