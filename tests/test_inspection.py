@@ -58,7 +58,6 @@ def test_shares_ranges_and_guesses(odd):
     assert [v.scaling for v in facts.views] == ["standard", "standard", "none"]
     assert (a.dtype, a.shape) == ("float64", (5,))
     assert facts.rates == (pytest.approx(1 / 3), pytest.approx(30 / 180))
-    assert facts.settings == {"likelihood": {"c": "categorical"}}
 
 
 def test_zeros_are_told_apart_from_missing(odd):
@@ -145,7 +144,6 @@ def test_a_view_of_one_column_of_categories_needs_no_setting():
     kinds = pd.DataFrame({"kind": pd.Categorical(list("abc") * 10)})
     facts = inspect({"kind": kinds, "x": pd.DataFrame({"x": RNG.standard_normal(30)})})
     assert facts.views[0].likelihood == "categorical"
-    assert facts.settings == {}
 
 
 def test_images():
@@ -179,7 +177,6 @@ def test_the_command_shows_it_all(odd, tmp_path):
     assert code == 0
     for word in ("33.3 %", "categorical", "● ", "zeros (3)", "early_stopping", "n_clusters"):
         assert word in out
-    assert """--set 'likelihood={"c": "categorical"}'""" in out
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from vedute import io, likelihoods, scaling
+from vedute import likelihoods, scaling
 from vedute.frames import ViewSpec, listed
 from vedute.holdout import FEWEST, SHARE
 from vedute.learner import UNSCALED
@@ -66,8 +66,7 @@ class ViewFacts:
 class Inspection:
     """patterns: which views are seen together, (names, samples), the most frequent first;
     strangers: pairs of views that no sample has both of; parts: groups of views that samples
-    connect, one if all is well; hideable: views that can be hidden to end training;
-    settings: those worth giving to an estimator, whose own guess would be another."""
+    connect, one if all is well; hideable: views that can be hidden to end training"""
 
     n: int
     views: list[ViewFacts]
@@ -78,7 +77,6 @@ class Inspection:
     repeated_samples: int
     hideable: int
     device: str
-    settings: dict[str, Any]
 
     @property
     def early_stopping(self) -> bool:
@@ -122,7 +120,6 @@ def inspect(views: Views, specs: Sequence[ViewSpec]) -> Inspection:
         repeated_samples=_repeats(_mixed(codes)[telling]),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",
-        settings=_settings([facts for facts, _ in found], specs),
     )
 
 
@@ -137,7 +134,7 @@ def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.u
     codes = np.zeros(len(views), np.uint64)
     codes[row.numpy()] = code
     low, high = _range(raw, there)
-    kind = _likelihood(raw, there, x)
+    kind = likelihoods.guess(raw, there)
     facts = ViewFacts(
         name=spec.name,
         shape=spec.shape,
@@ -191,22 +188,10 @@ def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
         )
 
 
-def _settings(views: Sequence[ViewFacts], specs: Sequence[ViewSpec]) -> dict[str, Any]:
-    choices = [v.name for v in views if v.likelihood == "categorical"]
-    known = set(choices) <= set(io.categorical(specs))  # `vedute fit` sees it, too
-    return {} if known else {"likelihood": dict.fromkeys(choices, "categorical")}
-
-
 def _patterns(seen: Bools, names: Sequence[str]) -> list[tuple[list[str], int]]:
     kinds, counts = np.unique(seen, axis=0, return_counts=True)
     order = sorted(range(len(kinds)), key=lambda i: (-counts[i], -kinds[i].sum(), i))
     return [([k for k, s in zip(names, kinds[i], strict=True) if s], int(counts[i])) for i in order]
-
-
-def _likelihood(raw: Tensor, there: Tensor, x: Tensor) -> str:
-    kind = likelihoods.guess(raw, there)
-    one_hot = kind == "bernoulli" and x.shape[1] > 1 and bool((x.sum(1) == 1).all())
-    return "categorical" if one_hot else kind
 
 
 def _range(raw: Tensor, there: Tensor) -> tuple[float, float] | tuple[None, None]:

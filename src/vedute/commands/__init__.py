@@ -7,7 +7,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-ORDER = ("demo", "fit", "embed", "cluster", "impute", "generate", "list")
+ORDER = (
+    *("demo", "inspect", "fit", "embed", "cluster", "impute", "generate", "report"),
+    *("compare", "tune", "ampute", "bench", "list"),
+)
 
 
 def available() -> list[str]:

@@ -70,3 +70,10 @@ def _told(hint: Any) -> str:
         type(None): "None",
     }
     return words.get(get_origin(hint) or hint, str(hint))
+
+
+def clusters(given: str) -> int | str:
+    """What --clusters takes."""
+    if given != "auto" and not given.isdecimal():
+        raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
+    return given if given == "auto" else int(given)

@@ -60,8 +60,7 @@ def run(
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)
         common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
-        choices = dict.fromkeys(io.categorical(specs), "categorical")
-        models = _models(methods, common | {"likelihood": choices or "auto"}, settings or [])
+        models = _models(methods, common, settings or [])
         trial = comparison.Trial.of(views, seed)
         rows = comparison.ranked(list(comparison.compare(trial, models, views.y, following)))
         if folder is not None:
@@ -81,13 +80,12 @@ def run(
 
 
 def _clusters(given: str | None, y: Any) -> int | str | None:
+    from vedute.commands import _settings
     from vedute.comparison import labeled
 
     if given is None:
         return None if y is None else len(set(y[labeled(y)].tolist()))
-    if given != "auto" and not given.isdecimal():
-        raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
-    return given if given == "auto" else int(given)
+    return _settings.clusters(given)
 
 
 def _models(names: str, common: dict[str, Any], pairs: list[str]) -> dict[str, Estimator]:

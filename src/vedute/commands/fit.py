@@ -33,7 +33,7 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Write all settings to a .toml file.")
     ] = None,
     clusters: Annotated[
-        int | None, typer.Option(metavar="K", help="Cluster the samples, too.")
+        str | None, typer.Option(metavar="K|auto", help="Cluster the samples, too.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same result.", show_default="0")
@@ -66,9 +66,9 @@ def run(
     named = given.pop("method"), given.pop("preset")
     method, preset = method or named[0], preset or named[1]
     cls = methods.find(method)
-    wanted = presets.find(method, preset) if preset is not None else {}
+    wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
     wanted = {"random_state": 0} | wanted | given | _settings.parse(settings or [])
-    wanted |= {"n_clusters": clusters} if clusters is not None else {}
+    wanted |= {"n_clusters": _settings.clusters(clusters)} if clusters is not None else {}
     wanted |= {"random_state": seed} if seed is not None else {}
     model = cls(**_settings.check(cls, wanted))
     how = _data.reading(spec, label, one_hot, samples, decimal)
@@ -81,9 +81,6 @@ def run(
         folder = whole.enter_context(io.atomic_folder(out, force))
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)
-        choices = io.categorical(specs)
-        if choices and model.likelihood == "auto":
-            model.set_params(likelihood=dict.fromkeys(choices, "categorical"))
         with following(model):
             model.fit(views)
         model.views_ = specs  # with the columns and categories that files of new samples must have

@@ -78,7 +78,6 @@ def _print_json(facts: Inspection) -> None:
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
-    import json
     from shlex import join
 
     from rich.console import Console
@@ -96,8 +95,7 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     console.print("Suggested settings", style="bold")
     for name, value in _suggestions(facts):
         console.print(f"  {name:15} {value}", soft_wrap=True)
-    pairs = [w for k, v in facts.settings.items() for w in ("--set", f"{k}={json.dumps(v)}")]
-    command = join(["vedute", "fit", source, "-o", "run", *reading, *pairs])
+    command = join(["vedute", "fit", source, "-o", "run", *reading])
     console.print(f"  {command}", soft_wrap=True)
 
 

@@ -61,8 +61,6 @@ def run(
     with io.atomic_file(out, force) as part:
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)
-        choices = dict.fromkeys(io.categorical(specs), "categorical")
-        fixed = ({"likelihood": choices} if choices else {}) | fixed
         tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _Teller())
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{_toml.dumps(config)}"

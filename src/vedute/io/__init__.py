@@ -148,15 +148,6 @@ def write_views(
     form.write(path, data, views, ends or {})
 
 
-def categorical(specs: Sequence[ViewSpec]) -> list[str]:
-    """Views that are one column of three or more categories: their likelihood is categorical."""
-    return [
-        s.name
-        for s in specs
-        if s.levels is not None and len(s.levels) == 1 and len(s.levels[0] or ()) > 2
-    ]
-
-
 def write_new(out: Path, arrays: Mapping[str, Array], specs: Sequence[ViewSpec]) -> None:
     """A folder with one .csv file per view, or .npy where a sample is more than a row."""
     for spec in specs:
