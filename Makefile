@@ -28,6 +28,7 @@ RESULTS := benchmarks/results/mvp-clustering
 bench: .venv/.done
 	$(BIN)/vedute bench mvp-clustering -o $(RESULTS)/records.jsonl
 	$(BIN)/vedute report $(RESULTS)/records.jsonl -o $(RESULTS) --force
+	for f in acc error; do cp $(RESULTS)/$$f.png docs/images/mvp-clustering-$$f.png; done
 
 # The docs site, in build/site: build/site/index.html opens in a browser.
 docs: .venv/.done

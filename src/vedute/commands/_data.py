@@ -33,7 +33,7 @@ Spec = Annotated[
     typer.Option(
         "--views",
         metavar="SPEC",
-        help='TOML file: which columns of one table make which view, rna = "rna_*" under \\[views].',
+        help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
     ),
 ]
 Label = Annotated[
