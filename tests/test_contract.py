@@ -465,3 +465,10 @@ def test_training_leaves_a_record(name):
 def test_an_unknown_method_is_refused_with_those_there_are():
     with pytest.raises(KeyError, match=r"no method 'mvpp'; choose from .*mean_fill"):
         find("mvpp")
+
+
+def test_fit_refuses_a_column_nobody_has():
+    X = [np.ones((9, 2)) * np.arange(9)[:, None], np.arange(9.0)]
+    X[0][:, 1] = np.nan
+    with pytest.raises(ValueError, match="view 'view0' has no finite value in column 1; drop"):
+        find("mean_fill")().fit(X)

@@ -178,6 +178,7 @@ def reading(options):
 @pytest.mark.parametrize("make", MESSY, ids=lambda f: f.__name__)
 def test_five_messy_inputs(make, tmp_path):
     data, options = make(tmp_path)
+    vedute_("inspect", data, *options)
     vedute_("fit", data, "-o", tmp_path / "run", "--clusters", "3", *options, *SMALL)
     filled = tmp_path / f"filled{io.ending(data)}"
     vedute_("impute", tmp_path / "run", "-o", filled)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from vedute import clusters, likelihoods, scaling
-from vedute.holdout import FEWEST, HoldOut, choose
+from vedute.holdout import HoldOut, choose
 from vedute.telling import Teller, calibrate_views
 from vedute.views import Views, read_views
 
@@ -95,6 +95,15 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+        for v, spec in enumerate(self.views_):
+            empty = None if raw.holes[v] is None else ~scaling.entries_seen(raw, v).any(0)
+            if empty is not None and empty.any():
+                first = int(empty.flatten().nonzero()[0])
+                plain = spec.columns is not None and len(spec.columns) == empty.numel()
+                column = spec.columns[first] if plain and spec.columns is not None else first
+                raise ValueError(
+                    f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
+                )
         clusters.check(self.n_clusters, len(raw), self.soft)
 
     def _likelihoods(self, raw: Views) -> tuple[str, ...]:
@@ -108,15 +117,20 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         return "none" if self.kinds_[v] in UNSCALED else self.scaling
 
     def _learn_and_calibrate(self, data: Views) -> None:
-        fewest = 1 if self.relearns else FEWEST
-        hidden = choose(data.mask, fewest) if self._hides() else None
+        """Learn with some views hidden, let them tell how far to trust what was learned, and where
+        they did not also end the training, learn again with everything."""
+        hidden = choose(data.mask) if self._hides() else None
+        few = self._hides() and hidden is None
+        again = self.relearns or few
+        if again:
+            hidden = choose(data.mask, fewest=1)
+        if few and self.verbose:
+            print("too few rows with two views to watch any: training for a fixed number of steps")
         held = None if hidden is None else HoldOut.of(data, hidden, self.scalers_)
-        if hidden is None and self._hides() and self.verbose:
-            print("too few rows with two views to hide any: training for a fixed number of steps")
-        self._learn(data if hidden is None else data.hide(hidden), held)
+        self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
             self._calibrate(data, held)
-        if self.relearns:
+        if again and hidden is not None:
             self._learn(data, None)
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:

@@ -93,7 +93,7 @@ class Trained(Estimator):
             clip=self.clip,
             patience=self.patience,
             bf16=self._bf16(data, device),
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            checkpoint=Path(self.checkpoint) if self.checkpoint and watched else None,
             signature=self._signature(data),
         )
         exact = torch.get_float32_matmul_precision()
