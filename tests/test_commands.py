@@ -12,36 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from shell import done, refused, vedute_
 
 import vedute
 from vedute import demo, io, presets
-from vedute.cli import app
 from vedute.commands import _settings, _toml, available
 from vedute.estimator import Estimator
 from vedute.methods.mvp import MVP
 
 SRC = Path(__file__).parents[1] / "src"
 SMALL = ["--set", "steps=20", "--set", "warmup=5", "--set", "hidden=(16,)", "--set", "device=cpu"]
-
-
-def vedute_(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
-
-
-def done(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*words):
-    """One sentence on stderr, exit code 2."""
-    result = vedute_(*words)
-    assert result.exit_code == 2, result.output
-    assert len(result.stderr.strip().splitlines()) == 1
-    assert result.stderr.startswith("vedute: ")
-    return result.stderr
 
 
 def make(path, n=60, seed=0):

@@ -10,33 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.io import loadmat, savemat
-from typer.testing import CliRunner
+from shell import done, refused
 
 from vedute import comparison, io, metrics, missing
-from vedute.cli import app
 from vedute.comparison import Row, Trial
 from vedute.datasets import load
 from vedute.methods import find
 from vedute.views import Views
 
 RNG = np.random.default_rng(0)
-
-
-def vedute_(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
-
-
-def done(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 2, result.output
-    assert len(result.stderr.strip().splitlines()) == 1
-    return result.stderr
 
 
 def three(n=80):

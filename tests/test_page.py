@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
+from shell import done, refused
 
 from vedute import evidence, io, methods
-from vedute.cli import app
 from vedute.commands import _pages
 from vedute.page import POLICY, write_page
 from vedute.page.examples import examples
@@ -31,23 +30,6 @@ SMALL = ["--set", "steps=60", "--set", "warmup=20", "--set", "hidden=(16,)", "--
 browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium: the page was not opened in a browser"
 )
-
-
-def vedute_(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
-
-
-def done(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 2, result.output
-    assert len(result.stderr.strip().splitlines()) == 1
-    return result.stderr
 
 
 def make(path, n=120):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from shell import done, refused
 
 import vedute
 from vedute import tuning
-from vedute.cli import app
 from vedute.comparison import Trial
 from vedute.methods import find
 from vedute.methods.mean_fill import MeanFill
@@ -174,23 +173,6 @@ def test_what_cannot_be_tuned():
 
 
 # The commands.
-
-
-def vedute_(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
-
-
-def done(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*words):
-    result = vedute_(*words)
-    assert result.exit_code == 2, result.output
-    assert len(result.stderr.strip().splitlines()) == 1
-    return result.stderr
 
 
 @pytest.fixture

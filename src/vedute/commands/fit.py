@@ -91,6 +91,9 @@ def run(
             _pages.write(folder, page)
     told = Console(soft_wrap=True, highlight=False)
     told.print(f"{views!r}", markup=False)
+    history = vars(model).get("history_", [])
+    if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
+        told.print("too few rows with two views to watch any: trained for a fixed number of steps")
     if "r2_" in vars(model):
         shares = [f"{name} {share:.0%}" for name, share in model.r2_.items()]
         told.print(f"hidden views explained: {', '.join(shares)}")
