@@ -9,13 +9,22 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test omics lint bench docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
 
 test: lint
 	$(BIN)/python -m pytest
+
+# MuData and AnnData files: their packages want an older pandas, so they get a room of their own.
+omics: .venv-omics/.done
+	.venv-omics/bin/python -m pytest -q tests/test_formats.py
+
+.venv-omics/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv .venv-omics
+	@.venv-omics/bin/pip install -q -c constraints.txt -e '.[omics]' pytest pyarrow pillow
+	@touch $@
 
 lint: .venv/.done
 	$(BIN)/ruff check .
