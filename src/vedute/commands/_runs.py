@@ -1,4 +1,4 @@
-"""RUN folders and the data they are used on.
+"""RUN folders: what `vedute fit` leaves behind.
 
 model.safetensors, model.json   the estimator, for `vedute.load`
 config.toml                     method and settings
@@ -19,43 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from vedute import __version__, datasets, io, methods, missing
+from vedute import __version__, datasets, io, missing
 from vedute.commands import _toml
 from vedute.estimator import Estimator
 from vedute.views import Views
-
-
-def open_data(source: str) -> io.Data:
-    """A file of views, or a dataset by its name."""
-    if not Path(source).is_file():
-        if source in datasets.available():
-            return io.of_views(datasets.load(source))
-        if not Path(source).exists() and not Path(source).suffix:
-            known = ", ".join(datasets.available())
-            raise FileNotFoundError(
-                f"{source} is neither a file nor a dataset; datasets are {known}"
-            )
-    return io.read(source)
-
-
-def open_run(run: Path, source: str | None) -> tuple[Estimator, io.Data, Views]:
-    """A fitted estimator, the data to use it on, and those as it sees them."""
-    model = methods.load(run)
-    if source is None:
-        source = fitted_on(run)
-    data = open_data(source)
-    return model, data, io.as_views(data, model.views_)
-
-
-def fitted_on(run: Path) -> str:
-    """Where the training data of a run came from."""
-    path = run / "data.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
-    source = str(json.loads(path.read_text(encoding="utf-8"))["source"])
-    if not Path(source).is_file() and source not in datasets.available():
-        raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
-    return source
 
 
 def write(folder: Path, model: Estimator, views: Views, source: str, preset: str | None) -> None:
