@@ -14,8 +14,9 @@ endif
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
 
+# Two processes with one thread each: threads of small models wait for each other more than they help.
 test: lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 # MuData and AnnData files: their packages want an older pandas, so they get a room of their own.
 omics: .venv-omics/.done

@@ -1,9 +1,10 @@
 """How fast vedute is on this machine, and how the cost grows.
 
-    PYTHONPATH=src python benchmarks/speed.py [--quick] [--parts step,scaling,fit,verbs]
+    PYTHONPATH=src python benchmarks/speed.py [--quick] [--parts step,images,scaling,fit,verbs]
 
 step      one optimisation step of MVP on Handwritten, against the reference of the tests (eager,
           same precision and optimizer, same loss) and against the matrix products it is made of
+images    the same step on five image views with the shape of PolyMNIST (and its preset)
 scaling   the step over the number of views, latent dimensions, batch size and samples
 fit       all of `fit`, the second of the process
 verbs     `transform` and `impute` of 100 000 samples with three views of 50 features
@@ -61,32 +62,45 @@ def main() -> None:
 
 
 def step(options: Namespace) -> Iterator[Fact]:
-    device, budget = options.device, 0.3 if options.quick else 3.0
-    rate = stopwatch.gemm_rate(device, budget)
+    views = incomplete(datasets.load("handwritten"))
     for name, settings in {"preset": presets.find("mvp", "handwritten"), "defaults": {}}.items():
-        job = Job.of(incomplete(datasets.load("handwritten")), device, settings)
-        slow, memory = SlowMVP.of(job.model), PeakMemory(device)
-        how, difference = stopwatch.agreement(job, slow)
-        ours = job.step_ms(job.step(), budget)
-        peak = memory.read()
-        theirs = job.step_ms(job.step(slow, capture=False), budget)
-        flops = job.flops()
-        yield {
-            "name": f"handwritten, {name}",
-            "batch": job.batch,
-            "parameters": stopwatch.parameters(job.model),
-            "step_ms": ours,
-            "samples_per_s": 1e3 * job.batch / ours,
-            "reference_ms": theirs,
-            "ratio": theirs / ours,
-            "loss_difference": difference,
-            "compared": how,
-            "gflop": flops / 1e9,
-            "peak_tflops": rate / 1e12,
-            "floor_ms": 1e3 * flops / rate,
-            "fraction_of_floor": 1e3 * flops / rate / ours,
-            "memory_mib": peak,
-        }
+        yield {"name": f"handwritten, {name}", **_against_reference(options, views, settings)}
+
+
+def images(options: Namespace) -> Iterator[Fact]:
+    rows, few = (512, {"batch_size": 16}) if options.quick else (10_000, {})
+    x = torch.randint(256, (5, rows, 3, 28, 28), dtype=torch.uint8)
+    views = incomplete(Views.of(list(x.numpy())))
+    settings = presets.find("mvp", "polymnist") | few
+    yield {"name": "five views 3 x 28 x 28", **_against_reference(options, views, settings)}
+
+
+def _against_reference(options: Namespace, views: Views, settings: dict[str, Any]) -> Fact:
+    device, budget = options.device, 0.3 if options.quick else 3.0
+    job = Job.of(views, device, settings)
+    rate = stopwatch.gemm_rate(device, budget, job.bf16)
+    slow, memory = SlowMVP.of(job.model), PeakMemory(device)
+    how, difference = stopwatch.agreement(job, slow)
+    ours = job.step_ms(job.step(), budget)
+    peak = memory.read()
+    theirs = job.step_ms(job.step(slow, capture=False), budget)
+    flops = job.flops()
+    return {
+        "batch": job.batch,
+        "precision": "bf16" if job.bf16 else "tf32" if device == "cuda" else "float32",
+        "parameters": stopwatch.parameters(job.model),
+        "step_ms": ours,
+        "samples_per_s": 1e3 * job.batch / ours,
+        "reference_ms": theirs,
+        "ratio": theirs / ours,
+        "loss_difference": difference,
+        "compared": how,
+        "gflop": flops / 1e9,
+        "peak_tflops": rate / 1e12,
+        "floor_ms": 1e3 * flops / rate,
+        "fraction_of_floor": 1e3 * flops / rate / ours,
+        "memory_mib": peak,
+    }
 
 
 def scaling(options: Namespace) -> Iterator[Fact]:
@@ -137,7 +151,7 @@ def verbs(options: Namespace) -> Iterator[Fact]:
         yield {"verb": verb, "rows": rows, "seconds": took, "resident_mib": memory.read()}
 
 
-PARTS = {"step": step, "scaling": scaling, "fit": fit, "verbs": verbs}
+PARTS = {"step": step, "images": images, "scaling": scaling, "fit": fit, "verbs": verbs}
 
 
 def incomplete(views: Views) -> Views:

@@ -39,6 +39,7 @@ class Job(NamedTuple):
 
     model: MVPModel
     data: Views
+    bf16: bool
 
     @classmethod
     def of(cls, views: Views, device: str, settings: dict[str, Any]) -> Job:
@@ -49,15 +50,17 @@ class Job(NamedTuple):
         scalers = [scaling.fit("standard", x, there) for x, there in pairs]
         data = scaling.transform(scalers, views).bare().to(device)
         kind = "normal" if hp.likelihood == "auto" else str(hp.likelihood)
+        hp.kinds_, hp.words_ = [kind] * len(views.x), [0] * len(views.x)
         torch.manual_seed(0)
-        return cls(hp.build(data.shapes, [kind] * len(views.x)).to(device), data)
+        return cls(hp._build(data.shapes).to(device), data, hp._bf16(data, torch.device(device)))
 
     def step(self, model: Any = None, capture: bool = True) -> Step:
         """The step of the last stage, as training makes it; of the model, or of a reference."""
         hp, model = self.model.hp, model or self.model
         optimizer = make_optimizer(model, hp.lr, hp.weight_decay)
         model.train()
-        return Step(model, self.data, Stage(model.loss, capture=capture), optimizer, hp.clip)
+        stage = Stage(model.loss, capture=capture)
+        return Step(model, self.data, stage, optimizer, hp.clip, self.bf16, self.bf16 and capture)
 
     def rows(self) -> Tensor:
         return torch.randperm(len(self.data), device=self.data.mask.device)[: self.batch]
@@ -94,11 +97,11 @@ def seconds(f: Callable[[], object], budget: float) -> float:
     return median(times)
 
 
-def gemm_rate(device: str, budget: float) -> float:
+def gemm_rate(device: str, budget: float, bf16: bool = False) -> float:
     """The best FLOP/s of large square products in the precision of training."""
-    best = 0.0
+    best, kind = 0.0, torch.bfloat16 if bf16 else torch.float32
     for size in (4096, 8192) if device == "cuda" else (1024, 2048):
-        a, b = torch.randn(2, size, size, device=device)
+        a, b = torch.randn(2, size, size, device=device, dtype=kind)
         best = max(best, 2 * size**3 / seconds(lambda a=a, b=b: a @ b, budget / 2))  # type: ignore[misc]
     return best
 
@@ -108,7 +111,7 @@ def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
     job.model.eval(), slow.eval()  # no dropout inside the networks
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    batch = job.data[job.rows()]
+    batch = job.data[job.rows()].floating()
     try:
         ours, theirs = _same_chance(job.model, slow, batch)
         told = "same noise"

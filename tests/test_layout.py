@@ -252,7 +252,10 @@ def test_a_saved_model_remembers_the_frames(tmp_path):
         same(loaded.impute(part), model.impute(part))
 
 
-@pytest.mark.parametrize("make", [lambda: list(arrays()), lambda: list(frames()), arrays], ids=str)
+KINDS = {"arrays": lambda: list(arrays()), "frames": lambda: list(frames()), "dict": arrays}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_intervals_enclose_the_mean_and_close_on_what_is_known(make):
     X = make()
     mean, lower, upper = found = fitted(X).impute(X, interval=0.9)

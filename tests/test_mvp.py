@@ -36,6 +36,7 @@ def build(L, kind="normal", **settings):
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0.0, 0.4)
+        model.share.copy_(torch.linspace(1.5, 0.5, L))
     return model
 
 
@@ -306,7 +307,9 @@ def log_likelihood(model, batch):
 def linear_gaussian(L, **settings):
     exact = dict(prior="standard", permutation="none", hidden=(), linear_paths=False)
     weights = dict(average=False, rec_weight=1.0, kl_weight=1.0, beta_views=L, beta_consensus=1.0)
-    return build(L, **(exact | weights | settings))
+    model = build(L, **(exact | weights | settings))
+    model.share.fill_(1.0)
+    return model
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -127,3 +127,16 @@ def test_bytes_are_scaled_inside_the_step():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"no scaling 'robust'; choose from standard, minmax"):
         fit("robust", holed())
+
+
+def test_effective_dimensions_count_independent_features():
+    rng = np.random.default_rng(0)
+    free = rng.normal(size=(5000, 4))
+    views = Views.of([free, np.repeat(free[:, :1], 9, axis=1), np.hstack([free, free])])
+    found = scaling.effective_dimensions(views)
+    torch.testing.assert_close(found, torch.tensor([4.0, 1.0, 4.0]), rtol=0.01, atol=0)
+    wide = Views.of([rng.normal(size=(50, 300))])
+    x = wide.x[0]
+    values = torch.linalg.eigvalsh(x.T @ x)
+    expected = values.sum() ** 2 / values.square().sum()
+    torch.testing.assert_close(scaling.effective_dimensions(wide)[0], expected, rtol=1e-4, atol=0)

@@ -188,9 +188,10 @@ def test_history_has_the_average_of_every_term_over_the_rows():
     plan = [lambda m: Stage(partial(loss, m), epochs=2), lambda m: Stage(m.loss, steps=1)]
     _, history = run(one(plan))
     terms = {"index": pytest.approx(4.5), "one": pytest.approx(1.0)}
+    unseen = {"hidden_error": None, "watched": False}
     assert history[:2] == [
-        {"step": 3, "epoch": 1, "stage": 0, "terms": terms, "hidden_error": None},
-        {"step": 6, "epoch": 2, "stage": 0, "terms": terms, "hidden_error": None},
+        {"step": 3, "epoch": 1, "stage": 0, "terms": terms, **unseen},
+        {"step": 6, "epoch": 2, "stage": 0, "terms": terms, **unseen},
     ]
     assert history[2]["stage"] == 1
     assert set(history[2]["terms"]) == {"a", "b"}

@@ -9,17 +9,19 @@ if TYPE_CHECKING:
     from vedute.methods import load as load
     from vedute.methods.mvp import MVP as MVP
     from vedute.missing import drop_views as drop_views
+    from vedute.pairs import BestPair as BestPair
     from vedute.views import Views as Views
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BestPair": "vedute.pairs",
     "MVP": "vedute.methods.mvp",
     "Views": "vedute.views",
     "drop_views": "vedute.missing",
     "load": "vedute.methods",
 }
-__all__ = ["MVP", "Views", "__version__", "drop_views", "load"]
+__all__ = ["BestPair", "MVP", "Views", "__version__", "drop_views", "load"]
 
 
 def __getattr__(name: str) -> Any:

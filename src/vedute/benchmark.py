@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from vedute import io, methods, missing, presets, workers
-from vedute.measuring import Run, load, measure
+from vedute.measuring import SPLIT, Run, load, measure
 from vedute.records import Record
 from vedute.studies import Entry, Study
 from vedute.trained import Trained
@@ -86,15 +86,17 @@ def time_left(waiting: Iterable[Lane[Run]], records: Sequence[Record]) -> float:
 def _runs_on(
     dataset: str, study: Study, masks: Path, overrides: Mapping[str, Any]
 ) -> Iterator[Run]:
-    truth = load(dataset)
+    split = SPLIT.get(study.task)
+    truth = load(dataset, split)
+    samples = dataset if split is None else f"{dataset}-{split}"
     for rate in map(float, study.rates):
-        file = f"{dataset}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
+        file = f"{samples}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
         seen = missing.fingerprint(_mask(masks / file, truth, study, rate))
         for entry in study.entries:
             mine = applicable(entry, overrides)
             preset = None if entry.preset is None else dataset
             wanted = {} if preset is None else presets.find(entry.method, preset)
-            wanted |= {"n_clusters": _classes(truth), **entry.settings, **mine}
+            wanted |= {"n_clusters": _clusters(entry, study, truth), **entry.settings, **mine}
             for seed in study.seeds:
                 yield Run(
                     study=study.name,
@@ -110,6 +112,8 @@ def _runs_on(
                     mask=seen,
                     mask_file=file,
                     settings=_complete(entry.method, wanted | {"random_state": seed}),
+                    task=study.task,
+                    judges=tuple(study.judges),
                 )
 
 
@@ -121,8 +125,10 @@ def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
     return missing.load_mask(path, truth)
 
 
-def _classes(truth: Views) -> int | None:
-    return None if truth.y is None else len(np.unique(truth.y))
+def _clusters(entry: Entry, study: Study, truth: Views) -> int | None:
+    """As many as classes; none where nobody asks for clusters and the method needs none."""
+    asked = study.task == "clustering" or methods.find(entry.method).soft
+    return len(np.unique(truth.y)) if asked and truth.y is not None else None
 
 
 def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +138,8 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(record: Mapping[str, Any]) -> str:
     parts = ("label", "dataset", "rate", "seed", "mask", "settings")
-    return json.dumps([record[k] for k in parts], sort_keys=True)
+    task = record.get("task", "clustering")  # older records do not say
+    return json.dumps([task, *(record[k] for k in parts)], sort_keys=True)
 
 
 def _wants_gpu(run: Run) -> bool:

@@ -33,6 +33,8 @@ class Calibration:
 
     def variance(self, kind: str, mean: Array, draws: Array, seen: NDArray[np.int64]) -> Array:
         """Of a value: mean (n, *shape), draws of it (k, n, *shape) -> (n, *shape)."""
+        if kind == "tokens":
+            return np.zeros_like(mean)
         if kind in ("bernoulli", "categorical"):
             return np.asarray(np.clip(mean * (1 - mean), 0, None))
         return np.asarray(self.spread**2 * draws.var(0) + self.noise_of(seen) ** 2)
@@ -70,23 +72,28 @@ def evidence(
     return Evidence(gap, told, wander, there, std, seen)
 
 
-def calibrate(views: Sequence[Evidence], shrinks: bool = True) -> list[Calibration]:
-    """One calibration per view. Views with few instances borrow from the others."""
+def calibrate(
+    views: Sequence[Evidence], shrinks: bool = True, n_views: int | None = None
+) -> list[Calibration]:
+    """One calibration per view. Views with few instances borrow from the others.
+
+    n_views: how many views a sample may have, where `views` are only some of them.
+    """
     slopes = [_slope(e) for e in views]
     cross, power = sum(c for c, _ in slopes), sum(p for _, p in slopes)
     common = float(np.clip(cross / power, 0.0, 1.0)) if shrinks and power > 0 else 1.0
     errors = [(_residual(e, common).sum(), e.there.sum()) for e in views]
     pooled = sum(e for e, _ in errors) / max(sum(n for _, n in errors), 1)
-    by_seen = _by_seen(views, common)
+    by_seen = _by_seen(views, common, n_views or len(views))
     return [
         _one(e, slope, common if shrinks else None, pooled, by_seen)
         for e, slope in zip(views, slopes, strict=True)
     ]
 
 
-def _by_seen(views: Sequence[Evidence], shrink: float) -> Array:
+def _by_seen(views: Sequence[Evidence], shrink: float, n_views: int) -> Array:
     """How the error grows where fewer views are seen, (L,), relative to its view's average."""
-    total, count = np.zeros(len(views)), np.zeros(len(views))
+    total, count = np.zeros(n_views), np.zeros(n_views)
     for e in views:
         if e.there.any():
             residual = _residual(e, shrink).reshape(len(e.gap), -1).sum(1)

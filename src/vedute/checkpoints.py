@@ -35,7 +35,9 @@ def load_moments(
         if part == "optimizer":
             kind, _, name = rest.partition(".")
             p = parameters[name]
-            optimizer.state[p][kind] = value.to(p.device)
+            same = value.shape == p.shape  # then also its layout: fused updates walk memory
+            moment = torch.empty_like(p).copy_(value) if same else value.to(p.device)
+            optimizer.state[p][kind] = moment.detach()
 
 
 def set_random_state(tensors: dict[str, Tensor]) -> None:

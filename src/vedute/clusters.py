@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
 AUTO = "auto"
 MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
-PAIRS, STARTS = 10, 3
+PAIRS, FEW_PAIRS, STARTS = 10, 4, 3
 HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
 
 
@@ -96,6 +97,13 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
     return _read(curve), curve
 
 
+def stability(z: NDArray[Any], K: int, seed: int) -> float:
+    """How far halves of z (n, D) agree on K clusters, or on as many as half of it has rows."""
+    rng = np.random.default_rng(seed)
+    points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
+    return float(_repeats(points, max(1, min(K, len(points) // 2)), rng, FEW_PAIRS).mean())
+
+
 def _read(curve: Curve) -> int:
     advantage = curve["stability"] - curve["chance"]
     best = advantage.argmax()
@@ -103,11 +111,11 @@ def _read(curve: Curve) -> int:
     return int(curve["n_clusters"][near[-1]])
 
 
-def _repeats(points: Floats, K: int, rng: Generator) -> Floats:
-    """How far two halves agree on K clusters, (PAIRS,)."""
+def _repeats(points: Floats, K: int, rng: Generator, pairs: int = PAIRS) -> Floats:
+    """How far two halves agree on K clusters, (pairs,)."""
     half = min(len(points) // 2, HALF)
-    agreed = np.empty(PAIRS)
-    for pair in range(PAIRS):
+    agreed = np.empty(pairs)
+    for pair in range(pairs):
         rows = points[rng.permutation(len(points))[: 2 * half]]
         seeds = rng.integers(2**31 - 1, size=2).tolist()
         parts = zip((rows[:half], rows[half:]), seeds, strict=True)
@@ -122,3 +130,13 @@ def _axes(z: Floats) -> Floats:
     _, vectors = np.linalg.eigh(centered.T @ centered)
     found: Floats = centered @ vectors[:, ::-1][:, :AXES]
     return found
+
+
+def draw_like(rows: NDArray[Any], n: int, seed: int) -> NDArray[Any]:
+    """n draws (n, D) from a Gaussian mixture, its size by BIC, fitted to rows (m, D)."""
+    kind = "full" if len(rows) > 4 * rows.shape[1] else "diag"
+    sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
+    fits = (GaussianMixture(k, covariance_type=kind, random_state=seed) for k in sizes)
+    best = min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))
+    drawn: NDArray[Any] = best.sample(n)[0]
+    return drawn

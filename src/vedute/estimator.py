@@ -123,12 +123,18 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write model.safetensors and model.json into `folder`; read by `vedute.load`."""
         check_is_fitted(self, "embedding_")
+        saving.write(Path(folder), self.saved())
+
+    def saved(self) -> saving.Saved:
+        """What `save` writes."""
         modules = self._modules()
         learned = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in modules}
         for name, module in modules.items():
-            learned[name] = {k: v.cpu().numpy() for k, v in module.state_dict().items()}
+            learned[name] = {
+                k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
+            }
         method = type(self).__module__.rpartition(".")[2]
-        saving.write(Path(folder), saving.Saved(method, self.get_params(deep=False), learned))
+        return saving.Saved(method, self.get_params(deep=False), learned)
 
     def restore(self, learned: dict[str, Any]) -> Self:
         """Take what `save` wrote; used by `vedute.load`."""
@@ -145,7 +151,14 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         """Through the door, compared with the fitted views, scaled."""
         check_is_fitted(self, "views_")
         raw = Views.of(X, columns=self.columns, like=self.views_, dtype=torch.float64)
-        return scaling.transform(self.scalers_, raw)
+        data = scaling.transform(self.scalers_, raw)
+        for name, x, words in zip(data.names, data.x, self.words_, strict=True):
+            if words and int(x.max()) >= words:
+                told = (
+                    f"view {name!r} holds the token {int(x.max())}; fitted on those below {words}"
+                )
+                raise ValueError(f"{told}: encode unknown words as one that is known")
+        return data
 
     def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:
         """Values in the user's units, written where X has none (or everywhere)."""

@@ -12,15 +12,17 @@ from vedute.scaling import Scaler
 from vedute.views import Views
 
 SHARE, FEWEST = 0.1, 20
+NUMBERS = 2**25  # that hidden samples may hold
 
 
-def choose(mask: Tensor, fewest: int = FEWEST) -> Tensor | None:
+def choose(mask: Tensor, fewest: int = FEWEST, width: int = 1) -> Tensor | None:
     """About a tenth of the observed slots, at most one per row and never a row's last one.
 
-    mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had.
+    mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had. Of samples with many
+    numbers (`width`) a few will do.
     """
     rows = (mask.sum(1) > 1).nonzero()[:, 0]
-    count = min(len(rows), round(SHARE * int(mask.sum())))
+    count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, NUMBERS // width))
     if count < fewest:
         return None
     rows = rows[torch.randperm(len(rows))[:count]]
@@ -65,11 +67,14 @@ class HoldOut:
         return replace(self, inputs=self.inputs[:m], truth=self.truth[:m], hidden=self.hidden[:m])
 
     def errors(self, value: Tensor, v: int) -> Tensor:
-        """Mean over features of the squared error of view v in standard deviations.
+        """Mean over features of the squared error of view v in standard deviations; of tokens,
+        how many are wrong.
 
         value (m, *shape_v), or (*shape_v,) for all rows -> (m,)
         """
-        gap = ((value - self.truth.x[v]).square() * self.weights[v]).flatten(1)
+        off = value - self.truth.x[v]
+        off = off.ne(0) if self.truth.x[v].dtype == torch.int64 else off.square()
+        gap = (off * self.weights[v]).flatten(1)
         there = (self.weights[v] > 0).flatten().expand_as(gap)
         holes = self.truth.holes[v]
         there = there if holes is None else there & ~holes.flatten(1)

@@ -32,7 +32,13 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
     random_state: int | None = None
     verbose: bool = False
 
+    paper: ClassVar[str] = ""  # its authors and where it appeared
+    year: ClassVar[int | None] = None
+    two_views: ClassVar[bool] = False  # pairs only: see `pairs`
+    absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
+    unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     generative: ClassVar[bool] = True  # can it impute?
+    generates: ClassVar[bool] = False  # can it make new samples?
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     soft: ClassVar[bool] = False  # has it a clustering rule of its own?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
@@ -65,6 +71,10 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         """Whether some observed views are hidden while learning."""
         return self.generative
 
+    def _learns_again(self, rows: int) -> bool:
+        """Whether to learn once more with the hidden views, when these have told what they can."""
+        return self.relearns
+
     def _modules(self) -> dict[str, torch.nn.Module]:
         """Networks, saved by their weights."""
         return {}
@@ -86,12 +96,18 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
                 for v, x in enumerate(raw.x)
             ]
             data = scaling.transform(self.scalers_, raw)
+            self.words_ = [
+                int(data.x[v].max()) + 1 if s.tokens else 0 for v, s in enumerate(self.scalers_)
+            ]
             self._learn_and_calibrate(data)
             self.embedding_ = self._embed(data)
             self._cluster(data)
         return self
 
     def _check(self, raw: Views) -> None:
+        if self.two_views and len(raw.x) != 2:
+            told = f"{type(self).__name__} takes two views, X has {len(raw.x)}"
+            raise ValueError(f"{told}; BestPair({type(self).__name__}(...)) takes two of more")
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
@@ -114,16 +130,18 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def _scaling(self, v: int) -> str:
+        if self.kinds_[v] == "tokens":
+            return "tokens"
         return "none" if self.kinds_[v] in UNSCALED else self.scaling
 
     def _learn_and_calibrate(self, data: Views) -> None:
         """Learn with some views hidden, let them tell how far to trust what was learned, and where
         they did not also end the training, learn again with everything."""
-        hidden = choose(data.mask) if self._hides() else None
+        hidden = choose(data.mask, width=self.n_features_in_) if self._hides() else None
         few = self._hides() and hidden is None
-        again = self.relearns or few
+        again = few or self._learns_again(len(data))
         if again:
-            hidden = choose(data.mask, fewest=1)
+            hidden = choose(data.mask, 1, self.n_features_in_)
         if few and self.verbose:
             print("too few rows with two views to watch any: training for a fixed number of steps")
         held = None if hidden is None else HoldOut.of(data, hidden, self.scalers_)
@@ -136,13 +154,15 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """On the hidden views; where there are none, on views left out of the training rows."""
         if held is None:
-            out = choose(data.mask, fewest=1)
+            out = choose(data.mask, 1, self.n_features_in_)
             none = torch.zeros_like(data.mask)
             held = HoldOut.of(data, none if out is None else out, self.scalers_)
         self.calibration_ = calibrate_views(self._decode, held, self.scalers_, self.shrinks)
         self.hidden_, self.r2_ = self._teller().hidden_results(held)
 
     def _teller(self) -> Teller:
+        if not self.generative:
+            raise TypeError(self._cannot("impute"))
         return Teller(self._decode, self.kinds_, self.scalers_, self.calibration_)
 
     def _cluster(self, data: Views) -> None:

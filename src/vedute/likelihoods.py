@@ -1,8 +1,9 @@
-"""log p(x | decoder output): normal, laplace, bernoulli, categorical.
+"""log p(x | decoder output): normal, laplace, bernoulli, categorical, tokens.
 
 Densities have a fixed scale and carry their constants. `error` is -log p without the constant, at
 the scale where it is the bare squared error (normal, variance 1/2) or absolute error (laplace, 1).
 A categorical view is one-hot over its last axis; its output and the bernoulli one are logits.
+A view of tokens holds integers (T,); its output (T, V) has the logits of every word.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-KINDS = ("normal", "laplace", "bernoulli", "categorical")
+KINDS = ("normal", "laplace", "bernoulli", "categorical", "tokens")
 
 
 def log_prob(kind: str, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
@@ -43,17 +44,22 @@ def error(kind: str, out: Tensor, x: Tensor) -> Tensor:
             return F.binary_cross_entropy_with_logits(out, x.expand_as(out), reduction="none")
         case "categorical":
             return -x * out.log_softmax(-1)
+        case "tokens":
+            words = x.long().expand(out.shape[:-1]).unsqueeze(-1)
+            return -out.log_softmax(-1).gather(-1, words).squeeze(-1)
         case _:
             raise ValueError(f"no likelihood {kind!r}; choose from {', '.join(KINDS)}")
 
 
 def mean(kind: str, out: Tensor) -> Tensor:
-    """E[x | out]."""
+    """E[x | out]; of tokens the likeliest ones."""
     match kind:
         case "bernoulli":
             return out.sigmoid()
         case "categorical":
             return out.softmax(-1)
+        case "tokens":
+            return out.argmax(-1).float()
         case _:
             return out
 
@@ -62,7 +68,10 @@ def guess(x: Tensor, seen: Tensor) -> str:
     """The likelihood of a view from its observed entries: x and seen (n, *shape).
 
     Zeros and ones are bernoulli; categorical where every row has exactly one of three or more.
+    Integers get here only as tokens: the door makes floats of all other numbers.
     """
+    if x.dtype == torch.int64:
+        return "tokens"
     values = x[seen]
     if not x.is_floating_point() or not bool(((values == 0) | (values == 1)).all()):
         return "normal"
@@ -96,6 +105,8 @@ def draw(kind: str, mean: Tensor, noise: Tensor) -> Tensor:
             gumbel = -torch.empty_like(mean).exponential_().log()
             choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
             return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
+        case "tokens":
+            return mean
         case "laplace":
             up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
             return mean + noise / math.sqrt(2) * (up - down)

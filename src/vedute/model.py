@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -45,6 +46,8 @@ class Stage:
 
 class Model(nn.Module, ABC):
     """Networks and objective of a method, in scaled units."""
+
+    fusible: ClassVar[tuple[str, ...]] = ()  # methods worth compiling where the networks are
 
     @abstractmethod
     def loss(self, batch: Views) -> Terms:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from math import prod
 
 import torch
 from torch import Tensor, nn
 
+from vedute.convolutions import (
+    NETWORKS,
+    TextDecoder,
+    TextEncoder,
+    image_decoder,
+    image_encoder,
+    is_image,
+)
 from vedute.gaussian import Gaussian
+from vedute.streams import side_by_side
 from vedute.views import Views
+
+WIDEST = 15.0  # of a log-variance that nothing else bounds
 
 
 def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -25,10 +38,14 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
     """q(z_v | x_v) of every view, (B, L, D); zero where the view was spared."""
-    found, parts = batch.present(), []
-    for v, (encoder, x) in enumerate(zip(encoders, batch.x, strict=True)):
-        q = encoder(x if found is None else x[found[v]])
-        parts.append(q if found is None else q.map(_spread(found[v], len(x))))
+    found = batch.present()
+
+    def one(v: int) -> Gaussian:
+        x = batch.x[v]
+        q: Gaussian = encoders[v](x if found is None else x[found[v]])
+        return q if found is None else q.map(_spread(found[v], len(x)))
+
+    parts = side_by_side([partial(one, v) for v in range(len(encoders))], batch.x)
     return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
 
 
@@ -38,37 +55,80 @@ def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
 
 
 class Encoder(nn.Module):
-    """q(z | x): (B, *shape) -> Gaussian of shape (B, D). Statistics bounded by tanh."""
+    """q(z | x): (B, *shape) -> Gaussian of shape (B, D).
+
+    Images are seen by convolutions, tokens (shape (T, V), V words) by convolutions along the text,
+    the rest by an mlp. `bounded`: statistics bounded by tanh; else only kept from overflowing.
+    """
 
     def __init__(
-        self, shape: Sequence[int], hidden: Sequence[int], latent_dim: int, dropout: float = 0.0
+        self,
+        shape: Sequence[int],
+        hidden: Sequence[int],
+        latent_dim: int,
+        dropout: float = 0.0,
+        network: str = "auto",
+        kind: str = "normal",
+        bounded: bool = True,
     ) -> None:
         super().__init__()
-        self.net = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
+        self.bounded = bounded
+        self.net: nn.Module
+        if kind == "tokens":
+            self.net = TextEncoder(shape, latent_dim)
+        elif by_convolution(shape, network):
+            self.net = image_encoder(shape, latent_dim, network)
+        else:
+            dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
+            self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
 
     def forward(self, x: Tensor) -> Gaussian:
-        return Gaussian(*self.net(x.flatten(1)).tanh().chunk(2, dim=-1))
+        out = self.net(x).float()
+        out = out.tanh() if self.bounded else out.clamp(-WIDEST, WIDEST)
+        return Gaussian(*out.chunk(2, dim=-1))
 
 
 class Decoder(nn.Module):
     """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if asked."""
 
     def __init__(
-        self, latent_dim: int, hidden: Sequence[int], shape: Sequence[int], output: str, skip: bool
+        self,
+        latent_dim: int,
+        hidden: Sequence[int],
+        shape: Sequence[int],
+        output: str,
+        skip: bool,
+        network: str = "auto",
+        kind: str = "normal",
     ) -> None:
         super().__init__()
         self.shape, self.tanh = tuple(shape), output == "tanh"
-        self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
-        self.linear = nn.Linear(latent_dim, prod(shape), bias=False) if skip else None
-        if self.linear is not None:  # start at the linear map: the curve is learned on top of it
-            _silence(self.net[-1])
+        self.net: nn.Module
+        self.linear: nn.Module | None = None
+        if kind == "tokens":
+            self.net = TextDecoder(latent_dim, shape)
+        elif by_convolution(shape, network):
+            self.net = image_decoder(latent_dim, shape, network)
+        else:
+            self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
+        if skip and kind != "tokens":  # start at the linear map: the curve is learned on top
+            self.linear = nn.Linear(latent_dim, prod(shape), bias=False)
+            _silence(list(self.net.children())[-1])
 
     def forward(self, z: Tensor) -> Tensor:
-        out: Tensor = self.net(z)
+        lead = z.shape[:-1]
+        out: Tensor = self.net(z.reshape(prod(lead), z.shape[-1]))
         if self.linear is not None:
-            out = out + self.linear(z)
+            out = out + self.linear(z).reshape(out.shape)
         out = out.tanh() if self.tanh else out
-        return out.reshape(*out.shape[:-1], *self.shape)
+        return out.reshape(*lead, *self.shape)
+
+
+def by_convolution(shape: Sequence[int], network: str) -> bool:
+    """Whether a view is seen as a picture."""
+    if network not in NETWORKS:
+        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
+    return network != "mlp" and is_image(shape)
 
 
 class StackedLinear(nn.Module):
@@ -133,7 +193,7 @@ class Correspondences(nn.Module):
         asked = own.transpose(1, 2) if rows is None else own[:, rows, views[:, None]]
         z = asked.unsqueeze(2).expand(2, L, L - 1, *asked.shape[2:]).flatten(0, 2)
         paths = [path(z) for path in (self.curve, self.linear) if path is not None]
-        told = sum(paths[1:], start=paths[0]).view(2, L * (L - 1), -1, D)
+        told = sum(paths[1:], start=paths[0]).float().view(2, L * (L - 1), -1, D)
         table = own.new_zeros(2, B, L, L, D) if rows is not None else own.new_empty(2, B, L, L, D)
         if rows is None:
             table[:, :, self.source, self.target] = told.transpose(1, 2)
@@ -142,6 +202,21 @@ class Correspondences(nn.Module):
             table[:, *at] = told
         table[:, :, views, views] = own
         return Gaussian(*table)
+
+
+@contextmanager
+def compiled(model: nn.Module, methods: Sequence[str]) -> Iterator[None]:
+    """Inside, the networks of a model and these methods of its own run compiled; a step that was
+    captured there stays so."""
+    networks = [m for m in model.modules() if isinstance(m, (Encoder, Decoder, Correspondences))]
+    parts = [*((network, "forward") for network in networks), *((model, name) for name in methods)]
+    for owner, name in parts:
+        setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))
+    try:
+        yield
+    finally:
+        for owner, name in parts:
+            delattr(owner, name)
 
 
 def _present_first(mask: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Fill a module; buffers whose size depended on the training data are sized anew."""
     state = {k: torch.from_numpy(np.array(v)) for k, v in weights.items()}
     for key, buffer in module.named_buffers():
-        if buffer.shape != state[key].shape:
+        if key in state and buffer.shape != state[key].shape:
             owner, _, leaf = key.rpartition(".")
             setattr(module.get_submodule(owner), leaf, torch.empty_like(state[key]))
     module.load_state_dict(state)

@@ -14,6 +14,8 @@ from torch import Tensor
 from vedute.views import Views
 
 KINDS = ("standard", "minmax", "none")
+BYTES = 2048  # images at a time
+MANY = 2000  # samples to measure dimensions on
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +23,15 @@ class Scaler:
     """scaled = (x - shift) / scale, feature by feature; both (*shape,) float64.
 
     `mean` and `std` (*shape,) are those of the scaled observed entries: what a network sees at a
-    hole, and the unit in which errors are measured (0 marks a constant feature).
+    hole, and the unit in which errors are measured (0 marks a constant feature). Tokens stay the
+    integers they are.
     """
 
     shift: NDArray[np.float64]
     scale: NDArray[np.float64]
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
+    tokens: bool = False
 
     def restore(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
         """(..., *shape) back in the user's units."""
@@ -35,6 +39,8 @@ class Scaler:
 
     def transform(self, x: Tensor, seen: Tensor) -> Tensor:
         """(n, *shape) in any float -> float32, in float64 until then; the mean where not `seen`."""
+        if self.tokens:
+            return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
         scaled = ((x.double() - shift) / scale).float()
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
@@ -42,19 +48,20 @@ class Scaler:
 
 def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
     """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
-    if kind not in KINDS:
+    if kind not in (*KINDS, "tokens"):
         raise ValueError(f"no scaling {kind!r}; choose from {', '.join(KINDS)}")
+    one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
+    if kind == "tokens":
+        return Scaler(zero, one, zero, one, tokens=True)
     if x.dtype == torch.uint8:
-        x, kind = x / 127.5 - 1, "bytes"
+        mean, std = _byte_moments(x, seen)
+        return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     low, high, mean, std = _moments(x.double(), seen)
-    one, zero = np.ones_like(mean), np.zeros_like(mean)
     match kind:
         case "standard":
             shift, scale = mean, np.where(std > 0, std, one)
         case "minmax":
             shift, scale = low, np.where(high > low, high - low, one)
-        case "bytes":
-            return Scaler(one * 127.5, one * 127.5, mean, std)
         case _:
             shift, scale = zero, one
     return Scaler(shift, scale, (mean - shift) / scale, std / scale)
@@ -74,6 +81,21 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 
+def _byte_moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of images, exact in integers and a few rows at a time."""
+    first = torch.zeros(x.shape[1:], dtype=torch.int64)
+    second, count = first.clone(), first.clone()
+    for start in range(0, len(x), BYTES):
+        there = seen[start : start + BYTES]
+        values = x[start : start + BYTES].int().masked_fill(~there, 0)
+        first += values.sum(0)
+        second += values.square().sum(0)
+        count += there.sum(0)
+    mean = (first / count.clamp(min=1)).double()
+    variance = second.double() / count.clamp(min=1) - mean.square()
+    return mean.numpy(), variance.clamp(min=0).sqrt().numpy()
+
+
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
     """Every float view scaled to float32; zero where a view is missing."""
     x = []
@@ -83,7 +105,8 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
             continue
         there = entries_seen(views, v)
         row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
-        x.append(torch.where(row, scaler.transform(a, there), torch.zeros(())))
+        scaled = scaler.transform(a, there)
+        x.append(torch.where(row, scaled, torch.zeros((), dtype=scaled.dtype)))
     return replace(views, x=tuple(x))
 
 
@@ -92,3 +115,16 @@ def entries_seen(views: Views, v: int) -> Tensor:
     row = views.mask[:, v].view(-1, *[1] * (views.x[v].ndim - 1)).expand_as(views.x[v])
     holes = views.holes[v]
     return row if holes is None else row & ~holes
+
+
+def effective_dimensions(views: Views) -> Tensor:
+    """How many independent features each view amounts to, (L,): the squared sum of the eigenvalues
+    of its second moments over the sum of their squares. Its width where all features are
+    independent and equally strong, 1 where all say the same."""
+    found = []
+    for v in range(len(views.x)):
+        rows = views.mask[:, v].nonzero()[:MANY, 0]
+        x = views[rows].floating().x[v].flatten(1).float()
+        gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
+        found.append(gram.trace().square() / gram.square().sum())
+    return torch.stack(found).nan_to_num(1.0)

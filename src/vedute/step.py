@@ -1,4 +1,5 @@
-"""One optimisation step: gather the rows, loss, gradients, update. Captured on a GPU."""
+"""One optimisation step: gather the rows, loss, gradients, update. On a GPU captured, and where
+that pays, compiled."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.model import Model, Stage
+from vedute.networks import compiled
 from vedute.views import Views
 
 
@@ -24,9 +26,10 @@ class Step:
         optimizer: torch.optim.Optimizer,
         clip: float | None = None,
         bf16: bool = False,
+        compiled: bool = False,
     ) -> None:
         self.model, self.data, self.stage = model, data, stage
-        self.optimizer, self.clip, self.bf16 = optimizer, clip, bf16
+        self.optimizer, self.clip, self.bf16, self.compiled = optimizer, clip, bf16, compiled
         self.capture = stage.capture and data.mask.is_cuda
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.names: list[str] = []
@@ -79,13 +82,16 @@ class Step:
         totals = None if self.totals is None else self.totals.clone()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
+        whole = not self.graphs  # the first batch of an epoch; a short last one is not worth it
+        pays = self.compiled and whole
+        with compiled(self.model, self.model.fusible) if pays else nullcontext():
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    self._run(buffer)
+            torch.cuda.current_stream().wait_stream(side)
+            self.optimizer.zero_grad(set_to_none=True)
+            with torch.cuda.graph(graph):
                 self._run(buffer)
-        torch.cuda.current_stream().wait_stream(side)
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph):
-            self._run(buffer)
         with torch.no_grad():
             for k, v in self.model.state_dict().items():
                 v.copy_(weights[k])

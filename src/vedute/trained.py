@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,11 +19,13 @@ from vedute.holdout import HoldOut
 from vedute.learner import Array
 from vedute.model import Clusterer, Generative, Model, Stage, Terms
 from vedute.telling import CHUNK
-from vedute.training import Record, Settings, train
+from vedute.training import Record, Settings, continued, train, useful_steps
 from vedute.views import Views
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
+FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = ("verbose", "device", "checkpoint", "n_clusters")  # may differ when training goes on
+COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
 DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
@@ -42,6 +44,8 @@ class Trained(Estimator):
     device: str = "auto"
     precision: str = "auto"
     checkpoint: str | None = None
+
+    generates: ClassVar[bool] = True
 
     @abstractmethod
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Model:
@@ -70,6 +74,7 @@ class Trained(Estimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
+        self.length_: int | None = None  # how long training was worth it, once this is known
         for name in ("steps", "epochs", "batch_size", "lr", "patience"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -79,11 +84,16 @@ class Trained(Estimator):
     def _hides(self) -> bool:
         return self.generative and self.early_stopping
 
+    def _learns_again(self, rows: int) -> bool:
+        few = self._hides() and self.epochs is None and rows < FEW_ROWS
+        return super()._learns_again(rows) or few
+
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         device = self._device()
-        self.model_ = self.build(data.shapes, self.kinds_).to(device)
+        self.model_ = self._build(data.shapes).to(device)
         watched = held is not None or not self.early_stopping or self.epochs is not None
-        self.steps_ = self.steps if watched else min(self.steps, UNWATCHED_STEPS)
+        last = not (self.relearns and held is not None)  # else it is learned again
+        self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
         settings = Settings(
             steps=self.steps_,
             epochs=self.epochs,
@@ -93,13 +103,14 @@ class Trained(Estimator):
             clip=self.clip,
             patience=self.patience,
             bf16=self._bf16(data, device),
-            checkpoint=Path(self.checkpoint) if self.checkpoint and watched else None,
+            compiled=self._pays_to_compile(data, device),
+            checkpoint=Path(self.checkpoint) if self.checkpoint and watched and last else None,
             signature=self._signature(data),
         )
         exact = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high")  # TF32 on a GPU
         try:
-            self.history_ = train(
+            history = train(
                 self.model_,
                 data.to(device),
                 settings,
@@ -109,6 +120,9 @@ class Trained(Estimator):
             )
         finally:
             torch.set_float32_matmul_precision(exact)
+        before: list[Record] = [] if self.length_ is None else vars(self)["history_"]
+        self.history_ = continued(before, history)
+        self.length_ = None if held is None else useful_steps(history)
 
     @torch.no_grad()
     def _embed(self, data: Views) -> Array:
@@ -119,7 +133,9 @@ class Trained(Estimator):
         model = self._fitted()
         if not isinstance(model, Generative):
             return super()._decode(data, draws)
-        width = sum(int(np.prod(s)) for s in data.shapes)
+        width = sum(
+            int(np.prod(s)) * max(w, 1) for s, w in zip(data.shapes, self.words_, strict=True)
+        )
         parts = []
         for batch in data.bare().batches(max(1, min(CHUNK, DECODED // (width * max(draws, 1))))):
             outs = model.decode(batch.to(self._device()).floating(), draws)
@@ -151,8 +167,16 @@ class Trained(Estimator):
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
         if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
-            model = self.build([s.shape for s in self.views_], self.kinds_).to(self._device())
+            model = self._build([s.shape for s in self.views_]).to(self._device())
         return {"model_": model}
+
+    def _build(self, shapes: Sequence[tuple[int, ...]]) -> Model:
+        """Tokens (T,) are (T, V) to the model, V words. Images lie channel by channel in memory
+        outside and pixel by pixel inside, which is how convolutions are fast."""
+        sizes = [(*s, w) if w else s for s, w in zip(shapes, self.words_, strict=True)]
+        model = self.build(sizes, self.kinds_)
+        images = any(p.ndim == 4 for p in model.parameters())
+        return model.to(memory_format=torch.channels_last) if images else model  # type: ignore[call-overload]
 
     def _fitted(self) -> Model:
         model: Model = self.model_
@@ -160,7 +184,8 @@ class Trained(Estimator):
 
     def _each(self, data: Views, f: Any) -> Array:
         device, model = self._device(), self._fitted()
-        parts = [f(model, b.to(device).floating()) for b in data.bare().batches(CHUNK)]
+        rows = max(1, min(CHUNK, DECODED // self.n_features_in_))
+        parts = [f(model, b.to(device).floating()) for b in data.bare().batches(rows)]
         return torch.cat(parts).float().cpu().numpy()
 
     def _device(self) -> torch.device:
@@ -181,12 +206,19 @@ class Trained(Estimator):
             self.precision == "auto" and device.type == "cuda" and images
         )
 
+    def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
+        """Half a minute of compilation saves half a millisecond per step on images."""
+        steps = self.steps if self.epochs is None else self.epochs * len(data) // self.batch_size
+        images = any(len(s) > 1 for s in data.shapes)
+        return device.type == "cuda" and images and steps >= COMPILED_STEPS
+
     def _signature(self, data: Views) -> str:
         if self.checkpoint is None:
             return ""
         if self.random_state is None:
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in UNSIGNED}
+        free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
         text = json.dumps(params, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode())
         for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):

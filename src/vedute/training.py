@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Settings:
     clip: float | None = None
     patience: int = 500
     bf16: bool = False
+    compiled: bool = False
     checkpoint: Path | None = None
     checkpoint_minutes: float = 5.0
     signature: str = ""  # of data and settings: a checkpoint of another run is refused
@@ -68,6 +70,31 @@ def train(
     `held`: views hidden from `data`, with `kinds` the likelihood of each view, for early stopping.
     """
     return _Loop(model, data, settings, held, kinds, on_epoch).run()
+
+
+def useful_steps(history: Sequence[Record]) -> int:
+    """How many steps led to the weights that were kept: of every watched stage those up to its
+    last improvement, of the others all."""
+    total, best, start = 0, float("inf"), 0
+    for _, group in groupby(history, key=lambda record: record["stage"]):
+        records = list(group)
+        seen = [r for r in records if r["watched"]]
+        better = [r for r in seen if r["hidden_error"] < best]
+        if better:
+            first = min(better, key=lambda r: float(r["hidden_error"]))
+            best = first["hidden_error"]
+            total += first["step"] - start
+        elif not seen:
+            total += records[-1]["step"] - start
+        start = records[-1]["step"]
+    return max(total, 1)
+
+
+def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
+    """One history of two trainings, if there were two."""
+    last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
+    shift = {"step": last["step"], "epoch": last["epoch"], "stage": last["stage"] + 1}
+    return [*before, *({**r, **{k: r[k] + by for k, by in shift.items()}} for r in after)]
 
 
 class _Loop:
@@ -144,9 +171,8 @@ class _Loop:
                 self.model, self.settings.lr, self.settings.weight_decay
             )
         set_rates(self.optimizer, self.model, stage)
-        self.step = Step(
-            self.model, self.data, stage, self.optimizer, self.settings.clip, self.settings.bf16
-        )
+        s = self.settings
+        self.step = Step(self.model, self.data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
 
     def _epoch(self, stage: Stage) -> None:
         assert self.step is not None
@@ -167,7 +193,7 @@ class _Loop:
             epochs is not None and at.stage_epoch >= epochs
         )
         record: Record = {"step": at.step, "epoch": at.epoch, "stage": at.stage}
-        record |= {"terms": self.step.read_terms(at.step), "hidden_error": None}
+        record |= {"terms": self.step.read_terms(at.step), "hidden_error": None, "watched": False}
         self._watch(stage, record)
         at.history.append(record)
         if self.on_epoch is not None:
@@ -181,6 +207,7 @@ class _Loop:
             return
         at.last_check = at.step
         record["hidden_error"] = self._hidden_error(self.model, self.held)
+        record["watched"] = stage.watch
         if not stage.watch:
             return
         if record["hidden_error"] < at.best_error:

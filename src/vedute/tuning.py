@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from vedute import pairs
 from vedute.comparison import Following, Trial
 from vedute.estimator import Estimator
 from vedute.trained import Trained
@@ -150,6 +151,7 @@ class Search:
         model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
         if isinstance(model, Trained):
             _shorten(model, share)
+        model = pairs.for_views(model, len(trial.views.x))
         try:
             with self.following(model):
                 model.fit(trial.views)

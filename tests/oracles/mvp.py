@@ -194,4 +194,4 @@ def _error(model: MVPModel, batch: Views, b: int, v: int, out: Tensor) -> Tensor
         case _:
             errors = -Bernoulli(logits=out).log_prob(x)
     errors = errors if holes is None else errors[~holes[b]]
-    return errors.sum() / (errors.numel() if model.hp.average else 1)
+    return model.share[v] * errors.sum() / (errors.numel() if model.hp.average else 1)

@@ -28,6 +28,7 @@ class SlowMVP(nn.Module):
         if (model.hp.permutation, model.hp.prior) != ("cyclic", "cyclic"):
             raise ValueError("SlowMVP is written for cyclic permutations and priors")
         self.hp, self.kinds, self.shared = model.hp, model.kinds, model.shared
+        self.share = model.share
         self.L = L = len(model.kinds)
         self.encoders, self.decoders = copy.deepcopy(model.encoders), copy.deepcopy(model.decoders)
         self.maps = nn.ModuleDict()
@@ -94,7 +95,7 @@ class SlowMVP(nn.Module):
         holes = batch.holes[v]
         there = torch.ones_like(e) if holes is None else 1.0 - holes.float()
         total, count = (e * there).flatten(1).sum(1), there.flatten(1).sum(1)
-        return total / count if self.hp.average else total
+        return self.share[v] * (total / count if self.hp.average else total)
 
 
 class PairMap(nn.Module):

@@ -18,7 +18,15 @@ from vedute.studies import Entry, Study
 from vedute.workers import Lane
 
 T = TypeVar("T")
-SHOWN = {"acc": "ACC", "error": "error", "coverage": "coverage"}
+SHOWN = {
+    "acc": "ACC",
+    "error": "error",
+    "coverage": "coverage",
+    "nmi_1": "from one view: NMI",
+    "coherence_all_1": "coherence",
+    "angle_all_1": "angle",
+    "ssim_missing_1": "SSIM",
+}
 
 
 def choose(

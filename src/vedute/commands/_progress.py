@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from vedute.estimator import Estimator
+from vedute.pairs import BestPair
 from vedute.trained import Trained
 
 
@@ -18,10 +19,11 @@ from vedute.trained import Trained
 def following(model: Estimator) -> Iterator[None]:
     """While inside, the training of `model` shows on the terminal, if there is one."""
     console = Console(stderr=True)
-    if not isinstance(model, Trained) or not console.is_terminal:
+    inside = model.method if isinstance(model, BestPair) else model
+    if not isinstance(inside, Trained) or not console.is_terminal:
         yield
         return
-    unit, total = ("step", model.steps) if model.epochs is None else ("epoch", model.epochs)
+    unit, total = ("step", inside.steps) if inside.epochs is None else ("epoch", inside.epochs)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=16),
@@ -29,7 +31,7 @@ def following(model: Estimator) -> Iterator[None]:
         TextColumn("[dim]{task.fields[terms]}", table_column=Column(ratio=1, no_wrap=True)),
     )
     with Progress(*columns, console=console, transient=True, expand=True) as bar:
-        task = bar.add_task(type(model).__name__, total=total, terms="")
+        task = bar.add_task(type(inside).__name__, total=total, terms="")
         hidden: list[str] = []
 
         def show(record: dict[str, Any]) -> None:

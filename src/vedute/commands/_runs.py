@@ -22,6 +22,7 @@ import numpy as np
 from vedute import __version__, datasets, io, missing
 from vedute.commands import _toml
 from vedute.estimator import Estimator
+from vedute.pairs import BestPair
 from vedute.views import Views
 
 
@@ -29,8 +30,9 @@ def write(folder: Path, model: Estimator, views: Views, source: str, preset: str
     """Everything that a run leaves behind."""
     model.save(folder)
     learned = vars(model)
-    settings = model.get_params(deep=False)
-    method = type(model).__module__.rpartition(".")[2]
+    asked = model.unwrapped() if isinstance(model, BestPair) else model
+    settings = asked.get_params(deep=False)
+    method = type(asked).__module__.rpartition(".")[2]
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(_toml.dumps(config), encoding="utf-8")
     facts = describe(views, source) | {"seed": settings["random_state"]}

@@ -60,7 +60,7 @@ def run(
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)
         common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
-        models = _models(methods, common, settings or [])
+        models = _models(methods, common, settings or [], len(specs))
         trial = comparison.Trial.of(views, seed)
         rows = comparison.ranked(list(comparison.compare(trial, models, views.y, following)))
         if folder is not None:
@@ -88,23 +88,25 @@ def _clusters(given: str | None, y: Any) -> int | str | None:
     return _settings.clusters(given)
 
 
-def _models(names: str, common: dict[str, Any], pairs: list[str]) -> dict[str, Estimator]:
+def _models(
+    names: str, common: dict[str, Any], settings: list[str], n_views: int
+) -> dict[str, Estimator]:
     """An estimator per method, the fills last; a setting is for those that have it."""
     from dataclasses import fields
 
-    from vedute import methods
+    from vedute import methods, pairs
     from vedute.commands import _settings
     from vedute.comparison import FILLS
 
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
-    wanted, models, used = _settings.parse(pairs), {}, set()
+    wanted, models, used = _settings.parse(settings), {}, set()
     for name in dict.fromkeys([*asked, *FILLS]):
         cls = methods.find(name)
         mine = {k: v for k, v in wanted.items() if k in {f.name for f in fields(cls)}}
         used |= set(mine)
-        models[name] = cls(**common | _settings.check(cls, mine))
+        models[name] = pairs.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(type(next(iter(models.values()))), unknown)  # says which name is close
+    _settings.check(methods.find(next(iter(models))), unknown)  # says which name is close
     return models
 
 

@@ -58,7 +58,7 @@ def run(
 
     from rich.console import Console
 
-    from vedute import io, methods, presets
+    from vedute import io, methods, pairs, presets
     from vedute.commands import _pages, _runs, _settings, _toml
     from vedute.commands._progress import following
 
@@ -81,6 +81,7 @@ def run(
         folder = whole.enter_context(io.atomic_folder(out, force))
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)
+        model = pairs.for_views(model, len(specs))
         with following(model):
             model.fit(views)
         model.views_ = specs  # with the columns and categories that files of new samples must have
@@ -94,6 +95,8 @@ def run(
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
         told.print("too few rows with two views to watch any: trained for a fixed number of steps")
+    if isinstance(model, pairs.BestPair):
+        told.print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
         shares = [f"{name} {share:.0%}" for name, share in model.r2_.items()]
         told.print(f"hidden views explained: {', '.join(shares)}")

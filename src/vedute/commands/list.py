@@ -44,11 +44,8 @@ Rows = tuple[Sequence[str], Sequence[Sequence[str]]]
 def _methods() -> Rows:
     from vedute import methods
 
-    rows = []
-    for name in methods.available():
-        cls = methods.find(name)
-        rows.append((name, "yes" if cls.generative else "no", _first_line(cls.__doc__)))
-    return ("name", "imputes", "what it is"), rows
+    rows = [methods.facts(name) for name in methods.available()]
+    return list(rows[0]), [list(row.values()) for row in rows]
 
 
 def _datasets() -> Rows:

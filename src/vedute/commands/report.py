@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vedute.commands import _options
+from vedute.records import Record
 
 EXAMPLE = "vedute report run -o page.html"
 
@@ -43,7 +44,8 @@ def run(
     The page needs no network, reads without scripts and prints. --no-ids leaves out the names of
     samples and folders; the values of some samples are still shown. From records of `vedute
     bench`: tables (Markdown, LaTeX, CSV) and figures, means and population standard deviations
-    over seeds, the best marked, the paper's beside.
+    over seeds, the best marked, the paper's beside; of generation runs, scores over the number of
+    missing views.
     """
     if source.is_dir():
         from vedute.commands import _pages
@@ -63,24 +65,52 @@ def run(
 def _study(source: Path, out: Path, force: bool) -> None:
     from importlib.util import find_spec
 
-    from vedute import curves, io, records, tables
+    from vedute import io, records
+
+    found = records.read(source)
+    if not found:
+        raise ValueError(f"{source} has no records; run `vedute bench` first")
+    plots = find_spec("matplotlib") is not None
+    inferred = [r for r in found if r.get("task") == "generation"]
+    others = [r for r in found if r.get("task") != "generation"]
+    with io.atomic_folder(out, force) as folder:
+        if others:
+            _clustering(others, folder, plots)
+        if inferred:
+            _generation(inferred, folder, plots)
+        written = sorted(p.name for p in folder.iterdir())
+    if not plots:
+        print("no figures: they need matplotlib, pip install 'vedute[plots]'")
+    print(f"wrote {', '.join(written)} to {out}")
+
+
+def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
+    from vedute import curves, tables
     from vedute.summary import Summary
 
-    summary = Summary.of(records.read(source))
-    if not summary.records:
-        raise ValueError(f"{source} has no records; run `vedute bench` first")
-    writers = {
-        "tables.md": tables.markdown,
-        "tables.tex": tables.latex,
-        "tables.csv": tables.comma_separated,
+    summary = Summary.of(found)
+    texts = {
+        "tables.md": tables.markdown(summary),
+        "tables.tex": tables.latex(summary),
+        "tables.csv": tables.comma_separated(summary),
     }
-    with io.atomic_folder(out, force) as folder:
-        for name, write in writers.items():
-            (folder / name).write_text(write(summary), encoding="utf-8")
-        figures = [k for k in ("acc", "error") if summary.rows(k)]
-        if find_spec("matplotlib") is None:
-            print("no figures: they need matplotlib, pip install 'vedute[plots]'")
-            figures = []
-        for score in figures:
-            curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
-    print(f"wrote {', '.join([*writers, *(f'{k}.png' for k in figures)])} to {out}")
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for score in [k for k in ("acc", "error") if plots and summary.rows(k)]:
+        curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
+
+
+def _generation(found: list[Record], folder: Path, plots: bool) -> None:
+    from vedute import generation_report
+    from vedute.summary import Summary
+
+    summary = Summary.of(found)
+    texts = {
+        "generation.md": generation_report.markdown(summary),
+        "generation.csv": generation_report.comma_separated(summary),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for dataset, rate in generation_report.places(summary) if plots else ():
+        figure = generation_report.curves(summary, dataset, rate)
+        figure.savefig(folder / f"{dataset}-{rate:g}.png", dpi=150)

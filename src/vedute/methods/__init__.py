@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 from vedute import saving
 from vedute.estimator import Estimator
+from vedute.pairs import BestPair
 
 
 def available() -> list[str]:
@@ -27,14 +30,36 @@ def find(name: str) -> type[Estimator]:
     return cls
 
 
+def facts(name: str) -> dict[str, str]:
+    """What to know of a method before choosing it."""
+    cls = find(name)
+    makes = "imputes, generates" if cls.generates else "imputes"
+    return {
+        "method": name,
+        "paper": cls.paper,
+        "year": str(cls.year or ""),
+        "views": "two; more by pairs" if cls.two_views else "any number",
+        "missing views": cls.absent,
+        "generative": makes if cls.generative else "no",
+        "unseen rows": cls.unseen,
+    }
+
+
 def load(folder: str | Path) -> Estimator:
     """The estimator that was saved in `folder`."""
     saved = saving.read(folder)
-    known = find(saved.method)().get_params()
-    strange = [k for k in saved.params if k not in known]
+    return _made(saved.method, saved.params, folder).restore(saved.learned)
+
+
+def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:
+    """An estimator with these settings, of which one may be an estimator, too."""
+    cls = BestPair if method == "pairs" else find(method)
+    strange = params.keys() - {f.name for f in fields(cls)}
     if strange:
         raise ValueError(
-            f"{folder} has the setting {strange[0]!r}, unknown to this vedute; "
+            f"{folder} has the setting {min(strange)!r}, unknown to this vedute; "
             "use the version that saved it"
         )
-    return find(saved.method)(**saved.params).restore(saved.learned)
+    if cls is BestPair:
+        params = params | {"method": _made(**params["method"], folder=folder)}
+    return cls(**params)

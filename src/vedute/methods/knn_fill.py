@@ -35,6 +35,9 @@ class KNNFill(Estimator):
 
     n_neighbors: int = 10
 
+    paper: ClassVar[str] = "Troyanskaya et al., Bioinformatics"
+    year: ClassVar[int | None] = 2001
+    absent: ClassVar[str] = "filled from the nearest samples"
     relearns: ClassVar[bool] = True
     shrinks: ClassVar[bool] = False
 

@@ -36,6 +36,9 @@ class LowRankFill(Estimator):
 
     max_rank: int = 128
 
+    paper: ClassVar[str] = "Mazumder et al., JMLR"
+    year: ClassVar[int | None] = 2010
+    absent: ClassVar[str] = "filled by a matrix of low rank"
     relearns: ClassVar[bool] = True
     shrinks: ClassVar[bool] = False
 

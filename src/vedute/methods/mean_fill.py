@@ -25,6 +25,7 @@ from vedute.views import Views
 class MeanFill(Estimator):
     """Every missing value is the mean of its feature."""
 
+    absent: ClassVar[str] = "filled with the mean"
     shrinks: ClassVar[bool] = False
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:

@@ -20,19 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
 
-from vedute import gaussian
+from vedute import clusters, gaussian
 from vedute.cycles import permute_sources, random_cycles, random_permutations
 from vedute.gaussian import Gaussian, kl, product, symmetric_kl
 from vedute.losses import view_errors
 from vedute.model import Generative, Stage, Terms
 from vedute.networks import Correspondences, Decoder, Encoder, encode
 from vedute.opinions import diagonal, fixed_prior
-from vedute.trained import Trained
+from vedute.scaling import effective_dimensions
+from vedute.trained import FEW_ROWS, Trained
 from vedute.views import Views
 
 CHOICES = {
@@ -42,6 +43,7 @@ CHOICES = {
     "output": ("linear", "tanh"),
 }
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
+DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,22 +51,27 @@ class MVP(Trained):
     """Multi-view permutation of VAEs: representation, clusters, missing views with uncertainty.
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that
-    their balance with the divergences does not depend on its width, and hidden views end the
+    their weight against the divergences does not depend on its width, and hidden views end the
     training. The paper's settings are presets.
+
+    balance   a view with k effective dimensions weighs k ** balance; None: 0.2, few samples 0.5
+    dropout   in the encoders; None: 0.2, few samples 0.4 (few: under 1000)
     """
 
     latent_dim: int = 32
     shared_dim: int | None = None
     hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = (128, 128)
+    network: str = "auto"
     map_hidden: tuple[int, ...] = (64, 64)
     beta_views: float = 0.2
     beta_consensus: float = 0.1
     rec_weight: float = 100.0
     kl_weight: float = 1.0
     average: bool = True
+    balance: float | None = None
     output: str = "linear"
     linear_paths: bool = True
-    dropout: float = 0.2
+    dropout: float | None = None
     view_dropout: float = 0.3
     warmup: int = 50
     cooldown: int = 300
@@ -72,6 +79,10 @@ class MVP(Trained):
     permutation: str = "cyclic"
     prior: str = "cyclic"
     maps: str = "mlp"
+
+    paper: ClassVar[str] = "Gao & Pu, ICLR"
+    year: ClassVar[int | None] = 2025
+    absent: ClassVar[str] = "told by the views that are there"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVPModel:
         for name, words in CHOICES.items():
@@ -81,7 +92,7 @@ class MVP(Trained):
         if self.latent_dim < 1:
             raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
         for name in ("dropout", "view_dropout"):
-            if not 0 <= getattr(self, name) < 1:
+            if not 0 <= (getattr(self, name) or 0.0) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
             raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
@@ -98,7 +109,9 @@ class MVP(Trained):
 
 
 class MVPModel(Generative):
+    fusible = ("rows", "_divergences")
     posteriors: Tensor
+    share: Tensor
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVP) -> None:
         super().__init__()
@@ -108,16 +121,25 @@ class MVPModel(Generative):
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind, hidden in zip(shapes, kinds, hp.hidden_of(), strict=True):
             output = hp.output if kind in ("normal", "laplace") else "linear"
-            self.encoders.append(Encoder(shape, hidden, D, hp.dropout))
-            self.decoders.append(Decoder(k + D, hidden, shape, output, hp.linear_paths))
+            paths = (output, hp.linear_paths, hp.network, kind)
+            dropout = DROPOUT[False] if hp.dropout is None else hp.dropout
+            self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, kind))
+            self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
+        self.register_buffer("share", torch.ones(L), persistent=False)
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
         cool = min(hp.cooldown, hp.total() // 4)
         end = hp.total() - cool
         warm, turn = min(hp.warmup, end), min(hp.lr_halving or end, end)
+        few = len(data) < FEW_ROWS
+        rich = effective_dimensions(data) ** (BALANCE[few] if hp.balance is None else hp.balance)
+        self.share.copy_(rich / rich.mean())
+        for module in self.encoders.modules() if hp.dropout is None else ():
+            if isinstance(module, nn.Dropout):
+                module.p = DROPOUT[few]
         if warm > 0:
             yield hp.stage(self.warmup_loss, warm)
         if turn > warm:
@@ -196,13 +218,15 @@ class MVPModel(Generative):
                 code = torch.where(seen.unsqueeze(-1), code, torch.cat([agreed, told], dim=-1))
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
-        return view_errors(
+        errors = view_errors(
             self.kinds,
             lambda v, rows: self.decoders[v](code[:, rows, v]),
             batch,
             self.hp.average,
             batch.present(),
-        ).mean(0)
+            code,
+        )
+        return self.share * errors.mean(0)
 
     def _divergences(
         self,
@@ -248,12 +272,8 @@ class MVPModel(Generative):
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
         rows = self.posteriors.cpu().double().numpy()
-        seed = int(torch.randint(2**31 - 1, ()))
-        kind = "full" if len(rows) > 4 * rows.shape[1] else "diag"
-        sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
-        fits = (GaussianMixture(k, covariance_type=kind, random_state=seed) for k in sizes)
-        best = min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))
-        code = torch.from_numpy(best.sample(n)[0]).to(self.posteriors)
+        drawn = clusters.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
+        code = torch.from_numpy(drawn).to(self.posteriors)
         consensus, told = code[:, : self.shared], code[:, self.shared :]
         return self._tell(consensus[None], told.reshape(1, n, len(self.decoders), -1))
 

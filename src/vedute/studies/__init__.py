@@ -2,6 +2,9 @@
 
     datasets, rates, seeds          every one with every other
     protocol, mask_seed             how views are hidden: one mask per dataset and rate
+    task = "clustering"             fit and score on the same samples
+    task = "generation"             fit on the train split, infer views of the test split from every
+                                    subset of them; judges: classifiers that look at the images
     [[runs]] label, method          a row of the table
              preset = "paper"       with the published settings of each dataset
              settings = { ... }     with these
@@ -19,6 +22,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 PAPER = "paper"
+TASKS = ("clustering", "generation")
 Published = dict[tuple[str, str, float], tuple[float, float]]
 
 
@@ -47,6 +51,8 @@ class Study:
     entries: Sequence[Entry]
     protocol: str = "bernoulli"
     mask_seed: int = 42
+    task: str = "clustering"
+    judges: Sequence[str] = ()
 
 
 def available() -> list[str]:
@@ -98,6 +104,8 @@ def _check(study: Study, path: Path) -> None:
         if not getattr(study, name):
             told = "runs" if name == "entries" else name
             raise ValueError(f"{path} has no {told}; give at least one")
+    if study.task not in TASKS:
+        raise ValueError(f"{path}: task must be one of {', '.join(TASKS)}, got {study.task!r}")
     labels = [entry.label for entry in study.entries]
     twice = [label for label in labels if labels.count(label) > 1]
     if twice:

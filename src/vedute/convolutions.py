@@ -1,0 +1,120 @@
+"""Convolutional trunks for images (C, H, W) and for token sequences (T, V).
+
+Every layer has kernel 3, stride 2, padding 1, so a side is halved, rounded up, until it is small;
+decoders go the same way back.
+
+    mvp         the network of the MVP paper: 64 128 256 512 512 ... channels down to a side of 2
+    polymnist   the smaller one of the multimodal VAE literature: 32 64 128 ... down to a side of 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+
+class Plan(NamedTuple):
+    """First and most channels, the side to stop at, the width of the dense layer (None: latent)."""
+
+    first: int
+    most: int
+    least: int
+    dense: int | None
+
+
+PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
+NETWORKS = ("auto", "mlp", *PLANS)
+SMALLEST = 8  # images below this side are better seen by an mlp
+EMBEDDING = 64  # numbers per token
+
+
+def is_image(shape: Sequence[int]) -> bool:
+    """(C, H, W) with one or three channels, square, and large enough to be halved."""
+    return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
+
+
+def image_encoder(shape: Sequence[int], latent_dim: int, network: str) -> nn.Sequential:
+    """(B, C, H, W) -> (B, 2 D)."""
+    plan = PLANS["mvp" if network == "auto" else network]
+    sides, channels = _sizes(shape[1], plan)
+    layers: list[nn.Module] = []
+    for a, b in pairwise((shape[0], *channels)):
+        layers += [nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
+    flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
+    layers += [nn.Flatten(), _linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
+    return nn.Sequential(*layers)
+
+
+def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:
+    """(B, D) -> (B, C, H, W), linear at the end."""
+    plan = PLANS["mvp" if network == "auto" else network]
+    sides, channels = _sizes(shape[1], plan)
+    flat = channels[-1] * sides[-1] ** 2
+    layers: list[nn.Module] = [_linear(latent_dim, flat), nn.ReLU()]
+    layers.append(nn.Unflatten(1, (channels[-1], sides[-1], sides[-1])))
+    widths, sizes = [*reversed(channels), shape[0]], [*reversed(sides), shape[1]]
+    for (a, b), (small, large) in zip(pairwise(widths), pairwise(sizes), strict=True):
+        odd = large - (2 * small - 1)  # what a transposed convolution leaves open
+        layers += [nn.ConvTranspose2d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class TextEncoder(nn.Module):
+    """Tokens (B, T) of a vocabulary of V -> (B, 2 D)."""
+
+    def __init__(self, shape: Sequence[int], latent_dim: int) -> None:
+        super().__init__()
+        length, vocabulary = shape
+        self.embedding = nn.Embedding(vocabulary, EMBEDDING)
+        sides, channels = _sizes(length, Plan(128, 512, 4, None))
+        layers: list[nn.Module] = []
+        for a, b in pairwise((EMBEDDING, *channels)):
+            layers += [nn.Conv1d(a, b, 3, stride=2, padding=1), nn.ReLU()]
+        flat = channels[-1] * sides[-1] if channels else EMBEDDING * length
+        layers += [nn.Flatten(), _linear(flat, 256), nn.ReLU(), _linear(256, 2 * latent_dim)]
+        self.net = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.net(self.embedding(x.long()).transpose(1, 2))
+        return out
+
+
+class TextDecoder(nn.Module):
+    """(B, D) -> logits (B, T, V)."""
+
+    def __init__(self, latent_dim: int, shape: Sequence[int]) -> None:
+        super().__init__()
+        length, vocabulary = shape
+        sides, channels = _sizes(length, Plan(128, 512, 4, None))
+        widths = [*reversed(channels), EMBEDDING]
+        sizes = [*reversed(sides), length] if channels else [length]
+        flat = widths[0] * sizes[0]
+        layers: list[nn.Module] = [_linear(latent_dim, 256), nn.ReLU(), _linear(256, flat)]
+        layers += [nn.ReLU(), nn.Unflatten(1, (widths[0], sizes[0]))]
+        for (a, b), (small, large) in zip(pairwise(widths), pairwise(sizes), strict=True):
+            odd = large - (2 * small - 1)
+            layers += [nn.ConvTranspose1d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
+        self.net = nn.Sequential(*layers)
+        self.words = _linear(EMBEDDING, vocabulary)
+
+    def forward(self, z: Tensor) -> Tensor:
+        out: Tensor = self.words(self.net(z).transpose(1, 2))
+        return out
+
+
+def _sizes(side: int, plan: Plan) -> tuple[list[int], list[int]]:
+    """Sides and channels after each layer."""
+    sides: list[int] = []
+    while side > plan.least:
+        side = -(-side // 2)
+        sides.append(side)
+    return sides, [min(plan.first * 2**i, plan.most) for i in range(len(sides))]
+
+
+def _linear(a: int, b: int) -> nn.Linear:
+    layer = nn.Linear(a, b)
+    nn.init.xavier_normal_(layer.weight)
+    return layer

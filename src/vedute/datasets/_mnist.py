@@ -1,0 +1,61 @@
+"""MNIST, from mnist.npz or from its four IDX files in the data folder; else downloaded."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.datasets import _files
+
+Bytes = NDArray[np.uint8]
+ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
+PREFIX = {"train": "train", "test": "t10k"}  # of IDX files
+
+
+def digits(split: str) -> tuple[Bytes, Bytes]:
+    """Images (n, 28, 28) and labels (n,): 60000 of "train", 10000 of "test"."""
+    images, labels = (
+        _idx(f"{PREFIX[split]}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")
+    )
+    if images is not None and labels is not None:
+        source, x, y = _files.folder(), images, labels
+    else:
+        source = _files.find_npz("mnist") or _files.fetch(ADDRESS)
+        x, y = _npz(source, split)
+    if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
+        raise ValueError(
+            f"{source} has {split} images of shape {x.shape} and labels of {y.shape}; MNIST has "
+            "(n, 28, 28) and a digit for each: delete the files and load again"
+        )
+    return x, y
+
+
+def _npz(path: Path, split: str) -> tuple[Bytes, Bytes]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return file[f"x_{split}"].astype(np.uint8), file[f"y_{split}"].astype(np.uint8)
+    except (BadZipFile, EOFError, KeyError, IndexError, ValueError):
+        raise ValueError(
+            f"{path} lacks x_{split} and y_{split}; delete it and load again"
+        ) from None
+
+
+def _idx(name: str) -> Bytes | None:
+    """An IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
+    path = next(
+        (p for end in ("", ".gz") if (p := _files.folder() / f"{name}{end}").is_file()), None
+    )
+    if path is None:
+        return None
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        if data[:3] != b"\0\0\x08":
+            raise ValueError("no bytes in it")
+        sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
+        return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
+    except (OSError, EOFError, IndexError, ValueError) as e:
+        raise ValueError(f"{path} is no IDX file ({e}); delete it and load again") from None

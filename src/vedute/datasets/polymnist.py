@@ -1,0 +1,201 @@
+"""PolyMNIST: five pictures of the same digit by five hands, each on another background.
+
+Views share the digit only (Sutter, Daunhawer & Vogt, ICLR 2021). Made here by the published recipe
+from MNIST and five free photographs that come with scikit-image; the original backgrounds are not
+free, so numbers on it are of "the PolyMNIST recipe on other backgrounds".
+
+    view m of the j-th sample of a digit shows the j-th of its MNIST images in an order that is
+    view m's own; x = a random 28 x 28 piece of picture m, and 255 - x where the stroke is > 128
+
+Digits come in the order of MNIST. Making all takes two seconds, no longer than reading them would.
+
+The published images (Zenodo record 4899160) are read with source="published" from the folder
+polymnist in the data folder: {train,test}/m0..m4/<i>.<digit>.png, paired by file name, or
+{train,test}/m0..m4.pt with labels.pt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from vedute.datasets import _files, _mnist
+from vedute.io import images
+from vedute.views import Views
+
+Bytes = NDArray[np.uint8]
+SPLITS = {"train": 0, "test": 1}
+NAMES = ("m0", "m1", "m2", "m3", "m4")
+PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png")
+ZENODO = "https://zenodo.org/records/4899160"
+SIDE, STROKE = 28, 128
+CHUNK = 2000  # images at a time: they stay in the processor's cache
+
+
+class Part(NamedTuple):
+    """x: views of (n, 3, 28, 28); y (n,)"""
+
+    x: Sequence[Bytes]
+    y: NDArray[np.int64]
+
+
+def load(
+    split: str = "train",
+    n: int | None = None,
+    seed: int = 0,
+    source: str = "recipe",
+    backgrounds: Sequence[Bytes] | None = None,
+) -> Views:
+    """Views m0..m4 (n, 3, 28, 28) in bytes, y the digit: 60000 to train, 10000 to test, or "all".
+
+    n: the first so many. backgrounds: pictures (H, W, 3) of your own, one per view.
+    """
+    if split not in (*SPLITS, "all"):
+        raise ValueError(f"no split {split!r}; choose from train, test, all")
+    if source not in ("recipe", "published"):
+        raise ValueError(f"no source {source!r}; choose from recipe, published")
+    wanted = list(SPLITS) if split == "all" else [split]
+    if source == "published":
+        parts = [_published(_files.folder() / "polymnist" / one) for one in wanted]
+    else:
+        pictures = _photographs() if backgrounds is None else backgrounds
+        parts = [_made(one, n, seed, pictures) for one in wanted]
+    x, y = parts[0] if len(parts) == 1 else _joined(parts)
+    return Views.of({f"m{v}": a[:n] for v, a in enumerate(x)}, y=y[:n])
+
+
+# The recipe.
+
+
+def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Part:
+    digits, labels = _mnist.digits(split)
+    y = labels.astype(np.int64)
+    x = []
+    for v, picture in enumerate(pictures):
+        rng = np.random.default_rng((seed, SPLITS[split], v))
+        if picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) <= SIDE:
+            raise ValueError(
+                f"background {v} has shape {picture.shape}; pass (H, W, 3), more than {SIDE} pixels"
+            )
+        strokes = digits[_same_digit(y, rng)[:n]] > STROKE
+        corners = np.stack([rng.integers(side - SIDE, size=len(y)) for side in picture.shape[:2]])
+        x.append(_painted(strokes, picture, corners[:, :n]))
+    return Part(x, y[:n])
+
+
+def _same_digit(y: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """For every row another row of the same digit, (n,): a permutation within each."""
+    rows = np.empty(len(y), np.int64)
+    for digit in range(10):
+        mine = np.flatnonzero(y == digit)
+        rows[mine] = rng.permutation(mine)
+    return rows
+
+
+def _painted(strokes: NDArray[np.bool_], picture: Bytes, corners: NDArray[np.int64]) -> Bytes:
+    """Strokes (n, 28, 28) on the pieces of a picture that begin at corners (2, n)."""
+    pieces = sliding_window_view(picture.transpose(2, 0, 1), (SIDE, SIDE), (1, 2))
+    pieces = pieces.transpose(1, 2, 0, 3, 4)  # (row, column, 3, 28, 28)
+    x = np.empty((len(strokes), 3, SIDE, SIDE), np.uint8)
+    for start in range(0, len(x), CHUNK):
+        rows = slice(start, start + CHUNK)
+        ink = np.where(strokes[rows], np.uint8(255), np.uint8(0))
+        x[rows] = pieces[*corners[:, rows]] ^ ink[:, None]  # x ^ 255 = 255 - x
+    return x
+
+
+def _photographs() -> list[Bytes]:
+    """The five of scikit-image, read from its files, (H, W, 3) each."""
+    package, reader = find_spec("skimage"), find_spec("PIL")
+    if package is None or package.origin is None or reader is None:
+        raise ImportError(
+            "the backgrounds of polymnist come with scikit-image: pip install 'vedute[images]'"
+        )
+    folder = Path(package.origin).parent / "data"
+    absent = [name for name in PHOTOGRAPHS if not (folder / name).is_file()]
+    if absent:
+        raise FileNotFoundError(
+            f"{absent[0]} is not in {folder}; install a scikit-image that ships it, or pass "
+            "backgrounds of your own"
+        )
+    return [_photograph(folder / name) for name in PHOTOGRAPHS]
+
+
+def _photograph(path: Path) -> Bytes:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+# The published images.
+
+
+def _published(folder: Path) -> Part:
+    if all((folder / f"{name}.pt").is_file() for name in (*NAMES, "labels")):
+        labels = _tensor(folder / "labels.pt").reshape(-1).long().numpy()
+        x, y = Part([_pixels(_tensor(folder / f"{name}.pt")) for name in NAMES], labels)
+    elif all((folder / name).is_dir() for name in NAMES):
+        x, y = _from_files(folder)
+    else:
+        raise FileNotFoundError(
+            f"{folder} has neither folders m0 to m4 nor files m0.pt to m4.pt and labels.pt; "
+            f"fetch PolyMNIST from {ZENODO} and unpack it there, or make it: source='recipe'"
+        )
+    shapes = [a.shape for a in x]
+    if shapes != [(len(y), 3, SIDE, SIDE)] * len(NAMES):
+        raise ValueError(
+            f"{folder} has views of shapes {shapes} and {len(y)} labels; PolyMNIST has five of "
+            f"(n, 3, {SIDE}, {SIDE}): unpack it again"
+        )
+    return Part(x, y)
+
+
+def _from_files(folder: Path) -> Part:
+    """<i>.<digit>.png: what has the same name belongs together, in whatever order a disk has it."""
+    keyed = [images.read(folder / name) for name in NAMES]
+    ids = keyed[0].known()
+    x = []
+    for name, view in zip(NAMES, keyed, strict=True):
+        values, there = view.spread(ids)
+        if len(view.values) != len(ids) or not there.all():
+            odd = ids.symmetric_difference(view.known())[0]
+            raise ValueError(
+                f"{folder} has {odd}.png in one of m0 and {name} only; unpack it again"
+            )
+        x.append(values)
+    try:
+        return Part(x, np.array([int(name.rpartition(".")[2]) for name in ids]))
+    except ValueError:
+        raise ValueError(
+            f"a file of {folder / NAMES[0]} is not called <i>.<digit>.png; unpack it again"
+        ) from None
+
+
+def _tensor(path: Path) -> torch.Tensor:
+    """A tensor from a file, which can hold nothing else: no code is executed."""
+    try:
+        found = torch.load(path, weights_only=True)
+    except Exception:  # damaged files raise anything
+        found = None
+    if not isinstance(found, torch.Tensor):
+        raise ValueError(f"{path} holds no tensor; unpack PolyMNIST again")
+    return found
+
+
+def _pixels(x: torch.Tensor) -> Bytes:
+    """Bytes, whether stored so or as floats in [0, 1]."""
+    whole = (255 * x).round().clamp(0, 255) if x.is_floating_point() else x
+    return np.asarray(whole.to(torch.uint8).numpy())
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    x = [np.concatenate(views) for views in zip(*(p.x for p in parts), strict=True)]
+    return Part(x, np.concatenate([p.y for p in parts]))

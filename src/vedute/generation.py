@@ -1,0 +1,179 @@
+"""What a fitted model makes of every incomplete set of views: the evaluation of image papers.
+
+Of a complete test set, every subset of the L views but none and all (30 for L = 5) is given alone:
+
+    nmi         of k-means on the representation against the classes, one start
+    coherence   the share of decoded images whose class a classifier finds right; `angle`: the view
+    ssim        structural similarity of decoded images to the true ones
+
+Images are decoded at posterior means. All but nmi are means over the views that were not given
+(`_missing`: what most papers report), over those given (`_given`) and over all (`_all`: MVP's),
+then over the subsets of a size.
+
+Two floors need no model: the mean image of a view, and that view of the nearest training sample.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vedute import clusters, likelihoods, metrics
+from vedute.classifiers import Judge
+from vedute.estimator import Estimator
+from vedute.learner import Array
+from vedute.model import Generative, Model
+from vedute.ssim import ssim
+from vedute.trained import Trained
+from vedute.views import Views
+
+Scores = dict[str, float]
+ROWS = 2000  # at a time
+
+
+class Told(NamedTuple):
+    """z: the representation (B, D), if there is any; images: of all views (B, C, H, W) in [0, 1],
+    or of none."""
+
+    z: Tensor | None
+    images: Sequence[Tensor]
+
+
+Teller = Callable[[Views], Told]
+
+
+class Evaluation(NamedTuple):
+    """sizes: by the number of given views, score by score; subsets: the same for each subset, with
+    `given`, and under `by_view` what is averaged over views, L numbers each."""
+
+    sizes: dict[int, Scores]
+    subsets: list[dict[str, Any]]
+
+
+def subsets(L: int) -> list[tuple[int, ...]]:
+    """Which views are given, few first: all subsets but the empty and the full one."""
+    return [given for size in range(1, L) for given in combinations(range(L), size)]
+
+
+@torch.no_grad()
+def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 42) -> Evaluation:
+    """All subsets of a complete test set; `test` as `enter` gives it, with its labels."""
+    if test.y is None or not bool(test.mask.all()):
+        raise ValueError("evaluation needs a complete test set with labels; pass one")
+    found = []
+    for given in subsets(test.shape[1]):
+        z, by_view = _means(teller, test, given, judges)
+        row: dict[str, Any] = {"given": list(given)}
+        if z is not None:
+            middles = clusters.centers(z, len(np.unique(test.y)), seed, starts=1)
+            row["nmi"] = metrics.clustering_scores(test.y, clusters.nearest(z, middles))["nmi"]
+        for name, values in by_view.items():
+            mine = np.isin(np.arange(len(values)), given)
+            row[f"{name}_missing"] = float(values[~mine].mean())
+            row[f"{name}_given"] = float(values[mine].mean())
+            row[f"{name}_all"] = float(values.mean())
+        row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
+        found.append(row)
+    return Evaluation(_by_size(found), found)
+
+
+def _means(
+    teller: Teller, test: Views, given: Iterable[int], judges: Sequence[Judge]
+) -> tuple[Array | None, dict[str, Array]]:
+    """The representation (n, D), and per view the mean of each score, (L,)."""
+    n, L = test.shape
+    hidden = torch.ones(L, dtype=torch.bool, device=test.mask.device)
+    hidden[list(given)] = False
+    parts, sums = [], dict[str, Tensor]()
+    for start in range(0, n, ROWS):
+        rows = slice(start, start + ROWS)
+        batch = test[rows].bare()
+        told = teller(batch.hide(hidden.expand(len(batch), L)))
+        parts += [] if told.z is None else [told.z]
+        for v, image in enumerate(told.images):
+            here = {judge.name: ~judge.wrong(image, v, rows) for judge in judges}
+            here["ssim"] = ssim(image, batch.x[v] / 255)
+            for name, values in here.items():
+                total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
+                total[v] += values.double().sum()
+    z = torch.cat(parts).cpu().numpy() if parts else None
+    return z, {name: (total / n).cpu().numpy() for name, total in sums.items()}
+
+
+def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
+    values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for name in row.keys() - {"given", "by_view"}:
+            values[len(row["given"])][name].append(row[name])
+    return {
+        size: {name: float(np.mean(scores[name])) for name in sorted(scores)}
+        for size, scores in values.items()
+    }
+
+
+# Who tells.
+
+
+def device_of(estimator: Estimator) -> torch.device:
+    return estimator._device() if isinstance(estimator, Trained) else torch.device("cpu")
+
+
+def enter(estimator: Estimator, test: Views) -> Views:
+    """Images in bytes, as the estimator takes them, on its device."""
+    if any(x.dtype != torch.uint8 or x.ndim != 4 for x in test.x):
+        raise ValueError("generated images are compared in bytes; pass views (n, C, H, W) of uint8")
+    return estimator._enter(test).to(device_of(estimator))
+
+
+def by_model(estimator: Estimator) -> Teller:
+    """A fitted estimator; one that cannot decode tells the representation only."""
+    if not isinstance(estimator, Trained):
+        return partial(_in_arrays, estimator)
+    return partial(_on_device, estimator._fitted(), estimator.kinds_)
+
+
+def _on_device(model: Model, kinds: Sequence[str], batch: Views) -> Told:
+    seen = batch.floating()
+    outs = model.decode(seen) if isinstance(model, Generative) else []
+    return Told(model.embed(seen).float(), [unit(kinds[v], x[0]) for v, x in enumerate(outs)])
+
+
+def _in_arrays(estimator: Estimator, batch: Views) -> Told:
+    outs = estimator._decode(batch) if estimator.generative else []
+    told = [unit("normal", torch.from_numpy(x[0])) for x in outs]
+    return Told(torch.from_numpy(estimator._embed(batch)), told)
+
+
+def unit(kind: str, out: Tensor) -> Tensor:
+    """From what networks see of bytes, [-1, 1], to [0, 1]."""
+    return ((likelihoods.mean(kind, out.float()) + 1) / 2).clamp(0, 1)
+
+
+def by_mean(real: Views) -> Teller:
+    """Every view is its mean image in the complete training set."""
+    means = [x.float().mean(0) / 255 for x in real.x]
+    return lambda batch: Told(None, [m.expand(len(batch), *m.shape) for m in means])
+
+
+def by_nearest(real: Views) -> Teller:
+    """Every view is that of the training sample whose given views are nearest, pixel by pixel.
+
+    All training samples are complete here, which is more than a model was shown.
+    """
+
+    def tell(batch: Views) -> Told:
+        distance = torch.zeros(len(batch), len(real), device=batch.mask.device)
+        for v in batch.mask[0].nonzero()[:, 0].tolist():
+            a, b = (x.flatten(1) / 255 for x in (batch.x[v], real.x[v]))
+            distance += b.square().sum(1) - 2 * a @ b.T  # up to |a|^2
+        rows = distance.argmin(1)
+        return Told(None, [x[rows] / 255 for x in real.x])
+
+    return tell

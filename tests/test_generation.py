@@ -1,0 +1,295 @@
+"""All subsets, both kinds of coherence, and a study of them from the run to the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from vedute import exhibits, generation, measuring, records, studies
+from vedute.classifiers import Judge, Recipe, judges
+from vedute.cli import app
+from vedute.datasets import synthetic
+from vedute.generation import Told, by_mean, by_model, by_nearest, evaluate, subsets
+from vedute.methods.knn_fill import KNNFill
+from vedute.methods.mean_fill import MeanFill
+from vedute.methods.mvp import MVP
+from vedute.missing import drop_views
+from vedute.ssim import ssim
+from vedute.views import Views
+
+SHORT = Recipe(epochs=6, batch_size=16, dropout=0.1)
+
+
+def squares(n, seed=0, L=3, side=12):
+    """Bytes (n, 1, side, side): a bright quarter that all views share, in a view's own noise."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 4
+    half = side // 2
+    x = []
+    for v in range(L):
+        image = rng.integers(40 + 30 * v, size=(n, 1, side, side))
+        for i, kind in enumerate(y):
+            top, left = half * (kind // 2), half * (kind % 2)
+            image[i, 0, top : top + half, left : left + half] += 110
+        x.append(image.astype(np.uint8))
+    return Views.of(x, y=y)
+
+
+REAL, TEST = squares(80), squares(40, seed=1)
+
+
+@pytest.fixture(scope="module")
+def jury():
+    return judges(["per_view", "angle"], REAL, TEST, recipe=SHORT)
+
+
+@pytest.fixture(scope="module")
+def model():
+    light = MVP(latent_dim=4, hidden=(16,), map_hidden=(8,), network="mlp", steps=30, device="cpu")
+    return light.set_params(random_state=0, warmup=5).fit(drop_views(REAL, 0.5, 42))
+
+
+def perfect(test):
+    """Returns the true images, whatever it is given."""
+    return lambda batch: Told(torch.zeros(len(batch), 1), [x[batch.index] / 255 for x in test.x])
+
+
+def test_all_subsets_but_none_and_all():
+    assert len(subsets(5)) == 30
+    assert [sum(len(s) == k for s in subsets(5)) for k in range(6)] == [0, 5, 10, 10, 5, 0]
+    assert len(set(subsets(5))) == 30
+    assert subsets(2) == [(0,), (1,)]
+
+
+def test_a_perfect_generator_reaches_what_the_classifier_does(jury):
+    found = evaluate(perfect(TEST), TEST, jury)
+    assert set(found.sizes) == {1, 2}
+    for row in found.sizes.values():
+        assert row["coherence_all"] == pytest.approx(jury[0].accuracy)
+        assert row["angle_all"] == pytest.approx(jury[1].accuracy)
+        assert row["ssim_all"] == row["ssim_missing"] == row["ssim_given"] == pytest.approx(1.0)
+        assert row["nmi"] == 0.0  # one representation for all
+    missing = np.mean([row["coherence_missing"] for row in found.subsets])
+    assert missing == pytest.approx(jury[0].accuracy)
+
+
+def test_missing_and_given_views_are_told_apart():
+    """What is given comes back, the rest is black: coherence A is 0, B is the share given."""
+
+    def repeats(batch):
+        images = [x / 255 * m.view(-1, 1, 1, 1) for x, m in zip(batch.x, batch.mask.T, strict=True)]
+        return Told(torch.eye(4)[torch.arange(len(batch)) % 4], images)
+
+    class Bright(Judge):
+        def wrong(self, images, v, rows):
+            return images.flatten(1).amax(1) == 0
+
+    judge = Bright("coherence", [], torch.zeros(0), 1.0)
+    found = evaluate(repeats, TEST, [judge])
+    for size, row in found.sizes.items():
+        assert row["coherence_missing"] == 0
+        assert row["coherence_given"] == 1
+        assert row["coherence_all"] == pytest.approx(size / 3)
+        assert row["ssim_given"] == pytest.approx(1.0)
+        assert row["ssim_missing"] < 0.5
+        assert row["nmi"] == pytest.approx(1.0)
+    (last,) = (row for row in found.subsets if row["given"] == [0, 2])
+    assert last["by_view"]["coherence"] == [1, 0, 1]
+
+
+def test_batches_change_nothing(model, jury, monkeypatch):
+    whole = evaluate(by_model(model), generation.enter(model, TEST), jury)
+    monkeypatch.setattr(generation, "ROWS", 7)
+    parts = evaluate(by_model(model), generation.enter(model, TEST), jury)
+    for size in whole.sizes:
+        assert parts.sizes[size] == pytest.approx(whole.sizes[size], abs=1e-4)
+
+
+def test_scores_are_those_of_imputed_images(model):
+    """The slow way: impute what is hidden, compare image by image."""
+    found = evaluate(by_model(model), generation.enter(model, TEST), [])
+    for row in found.subsets:
+        hidden = torch.ones(TEST.shape, dtype=torch.bool)
+        hidden[:, row["given"]] = False
+        decoded = model._decode(model._enter(TEST.hide(hidden)))
+        for v, mean in enumerate(row["by_view"]["ssim"]):
+            image = ((torch.from_numpy(decoded[v][0]) + 1) / 2).clamp(0, 1)
+            assert float(ssim(image, TEST.x[v] / 255).mean()) == pytest.approx(mean, abs=1e-5)
+
+
+def test_what_is_hidden_changes_nothing(model):
+    """Poison: a teller sees the given views only."""
+    seen = []
+
+    def spy(batch):
+        seen.append((batch.mask.clone(), [x.clone() for x in batch.x]))
+        return by_model(model)(batch)
+
+    evaluate(spy, generation.enter(model, TEST), [])
+    for mask, x in seen:
+        assert all(not a[~mask[:, v]].any() for v, a in enumerate(x))
+
+
+def test_floors_and_fills_agree():
+    """The mean image is mean_fill's, the nearest sample that of knn_fill with one neighbour."""
+    mean, nearest = (evaluate(by(REAL), TEST, []) for by in (by_mean, by_nearest))
+    fills = (MeanFill(random_state=0), KNNFill(n_neighbors=1, random_state=0))
+    for floor, fill in zip((mean, nearest), fills, strict=True):
+        told = evaluate(by_model(fill.fit(REAL)), TEST, [])
+        for size, scores in floor.sizes.items():
+            assert "nmi" not in scores
+            if fill is fills[0]:
+                assert scores["ssim_missing"] == pytest.approx(
+                    told.sizes[size]["ssim_missing"], abs=1e-3
+                )
+    assert nearest.sizes[1]["ssim_missing"] > 0
+    same = evaluate(by_nearest(TEST), TEST, [])  # everybody is nearest to itself
+    assert same.sizes[1]["ssim_missing"] == pytest.approx(1.0)
+
+
+def test_pictures(model, jury):
+    images, wrong = exhibits.infer(model, TEST, [3, 8], [2, 0], jury[0])
+    assert images.shape == (2, 4, 1, 12, 12)
+    assert images.dtype == np.uint8
+    assert (images[0, 0] == TEST.x[2][3].numpy()).all()
+    assert (images[1, 0] == TEST.x[0][8].numpy()).all()
+    assert not wrong[:, 0].any()
+    steps = exhibits.traverse(model, 1, axes=2, steps=5)
+    assert steps.shape == (2, 5, 1, 12, 12)
+    assert (steps[0, 2] == steps[1, 2]).all()  # both walks pass through the middle
+    with pytest.raises(TypeError, match="keeps no posteriors"):
+        exhibits.traverse(Mute(), 0)
+
+
+class Mute(MVP):
+    def _fitted(self):
+        return torch.nn.Identity()
+
+
+def test_a_walk_follows_the_principal_axes():
+    points = torch.randn(500, 3, dtype=torch.float64) * torch.tensor([5.0, 1.0, 0.1]) + 2
+    path = exhibits.walk(points, 2, 3, 2.0)
+    assert path[:, 1] == pytest.approx(points.mean(0).expand(2, 3))
+    ahead = (path[0, 2] - path[0, 1]).abs()
+    assert ahead[0] == pytest.approx(2 * 5, rel=0.1)
+    assert ahead[1:].max() < 0.5
+
+
+def test_only_complete_images_in_bytes_are_evaluated(model):
+    with pytest.raises(ValueError, match="complete test set"):
+        evaluate(by_model(model), drop_views(TEST, 0.5, 0), [])
+    floats = Views.of([x.numpy().astype(float) for x in TEST.x], y=TEST.y)
+    with pytest.raises(ValueError, match="compared in bytes"):
+        generation.enter(model, floats)
+
+
+# A study.
+
+STUDY = """
+task = "generation"
+datasets = ["squares"]
+rates = [0.5]
+seeds = [1, 2]
+judges = ["shared", "angle"]
+
+[[runs]]
+label = "small mvp"
+method = "mvp"
+settings = { hidden = [16], network = "mlp", latent_dim = 4, steps = 6, device = "cpu" }
+
+[[runs]]
+label = "mean_fill"
+method = "mean_fill"
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    parts = {None: synthetic.load(80), "train": REAL, "test": TEST}
+    monkeypatch.setattr(measuring.datasets, "load", lambda name, split=None: parts[split])
+    monkeypatch.setattr(measuring.datasets, "available", lambda: ["squares"])
+    monkeypatch.setattr("vedute.classifiers.RECIPES", {"shared": SHORT, "angle": SHORT})
+    for cached in (measuring.load, measuring._floors):
+        cached.cache_clear()
+    yield tmp_path
+    for cached in (measuring.load, measuring._floors):
+        cached.cache_clear()
+
+
+def vedute_(*words):
+    return CliRunner().invoke(app, [str(w) for w in words])
+
+
+def test_a_study_from_the_runs_to_the_report(place):
+    pytest.importorskip("matplotlib")
+    told = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
+    assert told.exit_code == 0, told.output
+    found = records.read(Path("out/r.jsonl"))
+    assert len(found) == 4
+    mvp = found[0]
+    assert (mvp["task"], mvp["judges"]) == ("generation", ["shared", "angle"])
+    assert mvp["settings"]["n_clusters"] is None
+    for name in ("coherence_all", "coherence_missing", "angle_all", "ssim_missing", "nmi"):
+        assert {f"{name}_1", f"{name}_2"} <= set(mvp["scores"])
+    assert {"nearest_ssim_missing_1", "mean_ssim_missing_2"} <= set(mvp["scores"])
+    assert 50 < mvp["scores"]["classifier_coherence"] <= 100
+    assert 0 <= mvp["scores"]["coherence_all_1"] <= 100
+    assert len(mvp["subsets"]) == 6
+    assert {p.name for p in Path("out").iterdir()} == {
+        "r.jsonl", "masks", "classifiers", "pictures"
+    }  # fmt: skip
+    assert len(list(Path("out/classifiers").iterdir())) == 2  # made once, for all runs
+    pictures = sorted(p.name for p in Path("out/pictures").iterdir())
+    assert pictures[-1] == "small-mvp-on-squares-at-0.5-seed-2.png"
+    again = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
+    assert "4 of them done before" in again.stdout
+
+    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert {p.name for p in Path("report").iterdir()} == {
+        "generation.md", "generation.csv", "squares-0.5.png"
+    }  # fmt: skip
+    text = Path("report/generation.md").read_text()
+    assert "| dataset | trained at | method | 1 missing | 2 missing |" in text
+    assert "(nearest training sample)" in text
+    assert "classifiers that judge coherence are right on" in text
+    rows = list(csv.DictReader(Path("report/generation.csv").read_text().splitlines()))
+    mine = [float(r["scores"]["nmi_2"]) for r in found if r["label"] == "small mvp"]
+    (row,) = (
+        r for r in rows if list(r.values())[:5] == ["nmi", "squares", "0.5", "small mvp", "1"]
+    )
+    assert float(row["mean"]) == pytest.approx(np.mean(mine), abs=1e-4)
+    assert row["runs"] == "2"
+
+
+def test_both_kinds_of_records_in_one_file(place):
+    vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl", "--methods", "mean_fill")
+    old = {**records.read(Path("out/r.jsonl"))[0], "scores": {"acc": 50.0}}
+    del old["task"]  # as before there were tasks
+    with Path("out/r.jsonl").open("a") as file:
+        file.write(json.dumps(old) + "\n")
+    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert {"tables.md", "generation.md"} <= {p.name for p in Path("report").iterdir()}
+
+
+def test_the_studies_of_images():
+    for name, kinds in (("polymnist", ["per_view"]), ("shapes", ["shared", "angle"])):
+        study = studies.load(name)
+        assert study.task == "generation"
+        assert study.datasets == [name]
+        assert study.judges == kinds
+    assert studies.load("shapes").rates == [0.1, 0.5]
+
+
+def test_a_strange_task_is_refused(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text(STUDY.replace('task = "generation"', 'task = "dreaming"'))
+    with pytest.raises(ValueError, match="task must be one of clustering, generation"):
+        studies.load(str(path))
