@@ -1,0 +1,53 @@
+"""Diagonal Laplace distributions, for posteriors whose total width is fixed.
+
+A Laplace carries (loc, scale) of shape (..., D): any leading axes, latent axis last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+NARROWEST = 1e-6  # a scale that a softmax has driven to nothing
+
+
+class Laplace(NamedTuple):
+    loc: Tensor
+    scale: Tensor
+
+    def map(self, f: Callable[[Tensor], Tensor]) -> Laplace:
+        """Apply an indexing or reshaping to both parameters."""
+        return Laplace(f(self.loc), f(self.scale))
+
+
+def standard_like(t: Tensor) -> Laplace:
+    """Lap(0, 1) in the shape of t."""
+    return Laplace(torch.zeros_like(t), torch.ones_like(t))
+
+
+def shared_width(h: Tensor) -> Tensor:
+    """Scales D softmax(h) over the latent axis: one dimension narrows only as others widen."""
+    return h.shape[-1] * h.softmax(-1) + NARROWEST
+
+
+def sample(q: Laplace) -> Tensor:
+    """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials."""
+    up, down = (torch.empty_like(q.loc).exponential_() for _ in range(2))
+    return q.loc + q.scale * (up - down)
+
+
+def log_prob(q: Laplace, z: Tensor) -> Tensor:
+    """log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
+    return -((z - q.loc).abs() / q.scale).sum(-1) - (2 * q.scale).log().sum(-1)
+
+
+def kl(q: Laplace, scale: Tensor | float = 1.0) -> Tensor:
+    """KL(q || Lap(0, scale)), summed over the latent axis: (..., D) -> (...).
+
+    log(c / b) + (|m| + b exp(-|m| / b)) / c - 1        for q = Lap(m, b) and scale c
+    """
+    far, ratio = q.loc.abs(), q.scale / scale
+    return (far / scale + ratio * torch.exp(-far / q.scale) - ratio.log() - 1.0).sum(-1)

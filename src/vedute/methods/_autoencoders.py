@@ -1,0 +1,91 @@
+"""One autoencoder per view, each trained on the instances that are there.
+
+    z_v = encoder_v(x_v)        sum over views of the mean over O_v of error(decoder_v(z_v), x_v)
+
+with O_v the samples that have view v and the error averaged over the entries of a view. Layers
+are given by `hidden`, ReLU between them, both ends linear; images and tokens by convolutions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from vedute.gaussian import Gaussian
+from vedute.losses import per_view_mean, view_errors
+from vedute.model import Terms
+from vedute.networks import Decoder, Encoder, encode
+from vedute.views import Views
+
+ROWS = 8192  # encoded at a time
+
+
+class RawEncoder(Encoder):
+    """The two outputs of an encoder as the network gives them: nothing bounds a latent here."""
+
+    def forward(self, x: Tensor) -> Gaussian:
+        return Gaussian(*self.net(x).float().chunk(2, dim=-1))
+
+
+class Autoencoders(nn.Module):
+    """(B, *shape_v) -> (B, L, D) and back, view by view; zero latents where a view is missing.
+
+    An encoder's first output is the latent; the second is for those who want a variance.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        kinds: Sequence[str],
+        hidden: Sequence[int],
+        latent_dim: int,
+    ) -> None:
+        super().__init__()
+        self.kinds = tuple(kinds)
+        self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
+        for shape, kind in zip(shapes, kinds, strict=True):
+            self.encoders.append(RawEncoder(shape, hidden, latent_dim, kind=kind))
+            self.decoders.append(Decoder(latent_dim, hidden, shape, "linear", False, kind=kind))
+
+    def forward(self, batch: Views) -> Tensor:
+        """Latents, (B, L, D)."""
+        return encode(self.encoders, batch).mean.masked_fill(~batch.mask.unsqueeze(-1), 0.0)
+
+    def latents(self, data: Views) -> Tensor:
+        """The same for many samples, (n, L, D)."""
+        return torch.cat([self(part.floating()) for part in data.batches(ROWS)])
+
+    def errors(self, z: Tensor, batch: Views) -> Tensor:
+        """How far decoder_v(z_v) is from x_v, averaged over its entries: (B, L, D) -> (B, L)."""
+        return view_errors(
+            self.kinds,
+            lambda v, rows: self.decoders[v](z[None, rows, v]),
+            batch,
+            mean=True,
+            present=batch.present(),
+            code=z,
+        )[0]
+
+    def reconstruction(self, batch: Views) -> Terms:
+        """The loss above."""
+        errors = self.errors(self(batch), batch)
+        return {"reconstruction": per_view_mean(errors, batch.mask)}
+
+    def stretch(self, factor: float) -> None:
+        """Latents times `factor`; decoders undo it, so that nothing else changes."""
+        for encoder, decoder in zip(self.encoders, self.decoders, strict=True):
+            last, first = _linears(encoder)[-1], _linears(decoder)[0]
+            half = first.in_features  # the rest tells a variance
+            last.weight[:half].mul_(factor)
+            last.bias[:half].mul_(factor)
+            first.weight.div_(factor)
+
+    def decode(self, z: Tensor) -> list[Tensor]:
+        """(S, B, L, D) -> L tensors (S, B, *shape_v)."""
+        return [decoder(z[:, :, v]) for v, decoder in enumerate(self.decoders)]
+
+
+def _linears(module: nn.Module) -> list[nn.Linear]:
+    return [m for m in module.modules() if isinstance(m, nn.Linear)]

@@ -1,0 +1,146 @@
+"""Deep canonical correlation analysis: what DCCA and DCCAE share.
+
+Networks f_1, f_2 make outputs h_j = f_j(x_j). On samples with both views, with S_jk the
+covariances of the outputs and a ridge r on S_11 and S_22,
+
+    corr = sum of the singular values of S_11^-1/2 S_12 S_22^-1/2
+
+After training, linear CCA of the outputs: u_j = (h_j - mean_j) W_j has unit covariance and
+cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. What stands for a missing u_2:
+
+    canonical    rho u_1 = E[u_2 | u_1], were the two jointly Gaussian
+    copy         u_1
+    mean_input   what f_2 makes of the mean of x_2: the same for all who lack it
+    zero_input   what f_2 makes of zeros, which are the mean under standard scaling
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from vedute.losses import cca_corr, whitened
+from vedute.methods import _paired
+from vedute.model import Model, Stage
+from vedute.trained import Trained
+from vedute.views import Views
+
+FILLS = ("canonical", "copy", "mean_input", "zero_input")
+LAST_RIDGE = 1e-4  # of the linear CCA after training
+ROWS = 8192  # encoded at a time
+
+
+def network(*sizes: int) -> nn.Sequential:
+    """Linear layers; after all but the last a sigmoid and a batch norm without parameters, which
+    keeps the scale of the outputs, and with it the meaning of the ridge."""
+    layers: list[nn.Module] = []
+    for a, b in pairwise(sizes):
+        layers += [nn.Linear(a, b), nn.Sigmoid(), nn.BatchNorm1d(b, affine=False)]
+    return nn.Sequential(*layers[:-2])
+
+
+def check(hp: Trained, fill: str, ridge: float, latent_dim: int, kinds: Sequence[str]) -> None:
+    _paired.check(hp, kinds)
+    if fill not in FILLS:
+        raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
+    if not ridge > 0:
+        raise ValueError(f"ridge must be positive, got {ridge}")
+    if not 1 <= latent_dim < hp.batch_size:
+        raise ValueError(
+            f"latent_dim must lie in 1..batch_size - 1, got {latent_dim} and {hp.batch_size}"
+        )
+
+
+class LinearCCA(nn.Module):
+    """u_j = (h_j - mean_j) W_j for j = 1, 2: unit covariance, and cov(u_1, u_2) = diag(rho)."""
+
+    mean: Tensor
+    weight: Tensor
+    inverse: Tensor
+    rho: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(2, dim))
+        self.register_buffer("weight", torch.eye(dim).repeat(2, 1, 1))
+        self.register_buffer("inverse", torch.eye(dim).repeat(2, 1, 1))
+        self.register_buffer("rho", torch.zeros(dim))
+
+    def fit(self, h: Tensor, ridge: float) -> None:
+        """h (n, 2, D). With S_jj = C_j C_j' and C_1^-1 S_12 C_2^-T = U diag(rho) V', the weights
+        are C_1^-T U and C_2^-T V."""
+        T, *factors = whitened(h[:, 0], h[:, 1], ridge)
+        left, rho, right = torch.linalg.svd(T)
+        self.mean.copy_(h.double().mean(0))
+        self.rho.copy_(rho)
+        for j, (C, U) in enumerate(zip(factors, (left, right.mT), strict=True)):
+            self.weight[j] = torch.linalg.solve_triangular(C.mT, U, upper=True)
+            self.inverse[j] = (C @ U).mT
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, 2, D) -> (B, 2, D)"""
+        return torch.einsum("bjd,jdk->bjk", h - self.mean, self.weight)
+
+    def restore(self, u: Tensor) -> Tensor:
+        """The outputs with these projections, (B, 2, D) -> (B, 2, D)."""
+        return torch.einsum("bjk,jkd->bjd", u, self.inverse) + self.mean
+
+
+class DeepCCA(Model):
+    """Two networks, the correlation of their outputs, and linear CCA at the end."""
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        hp: Trained,
+        hidden: Sequence[int],
+        latent_dim: int,
+        ridge: float,
+        fill: str,
+    ) -> None:
+        super().__init__()
+        self.trained, self.ridge, self.fill = hp, ridge, fill
+        self.encoders = nn.ModuleList(network(prod(s), *hidden, latent_dim) for s in shapes)
+        self.linear = LinearCCA(latent_dim)
+        for v, shape in enumerate(shapes):
+            self.register_buffer(f"blank{v}", torch.zeros(shape))
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        if self.fill == "mean_input":
+            for v, x in enumerate(data.floating().x):
+                self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
+        hp = self.trained
+        # a captured step may not wait for the GPU to say whether a decomposition went well
+        yield _paired.stage(hp, data, self.loss, hp.total(), capture=False)
+        both = data[data.mask.all(1)]
+        h = torch.cat([self.outputs(part.floating()) for part in both.batches(ROWS)])
+        self.linear.fit(h, LAST_RIDGE)
+
+    def outputs(self, batch: Views) -> Tensor:
+        """h, (B, 2, D); of a missing view that of its blank."""
+        parts = []
+        for v, (encoder, x) in enumerate(zip(self.encoders, batch.x, strict=True)):
+            seen = batch.mask[:, v].view(-1, *[1] * (x.ndim - 1))
+            given = torch.where(seen, x, self.get_buffer(f"blank{v}"))
+            parts.append(encoder(given.flatten(1)))
+        return torch.stack(parts, dim=1)
+
+    def correlation(self, h: Tensor) -> Tensor:
+        """-corr of (B, 2, D)."""
+        return -cca_corr(h[:, 0], h[:, 1], self.ridge).sum()
+
+    def canonical(self, batch: Views, fill: str) -> Tensor:
+        """u, (B, 2, D), with missing ones filled in."""
+        u = self.linear.project(self.outputs(batch))
+        if fill.endswith("_input"):
+            return u
+        other = u.flip(1)
+        told = self.linear.rho * other if fill == "canonical" else other
+        return torch.where(batch.mask.unsqueeze(-1), u, told)
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.canonical(batch, self.fill).flatten(1)

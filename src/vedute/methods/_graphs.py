@@ -1,0 +1,212 @@
+"""Who is near to whom in two views of which either may be missing, and networks on such graphs.
+
+A sample without a view takes over its relations from the other one. With S_v[i, j] the nearness
+of i and j in view v, -|x_i - x_j|^2, known where both have it, the row of i in graph v is
+
+    S_v[i, :]   where i has view v, else   S_w[i, :]   of the other view w
+
+and i is linked to the k largest of its row; links go both ways, and everybody has one to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vedute.neighbours import PAIRS, nearest
+
+
+def relations(
+    x: Sequence[Tensor],
+    mask: Tensor,
+    others: Sequence[Tensor],
+    there: Tensor,
+    k: int,
+    itself: bool,
+) -> list[Tensor]:
+    """Per view the k nearest of `others` for every row, (m, k) long, -1 where there are fewer.
+
+    x and others (m, d_v) and (n, d_v) per view, mask and there (m, 2) and (n, 2).
+    `itself`: row i is the i-th of the others, and not its own neighbour.
+    """
+    own = []
+    for v in (0, 1):
+        asks, known = mask[:, v].nonzero()[:, 0], there[:, v].nonzero()[:, 0]
+        blocked = torch.arange(len(asks), device=mask.device) if itself else None
+        _, near = nearest(x[v][asks], others[v][known], k, blocked, "euclidean")
+        table = torch.full((len(mask), k), -1, device=mask.device)
+        if len(known):
+            table[asks] = torch.where(near >= 0, known[near.clamp(min=0)], -1)
+        own.append(table)
+    return [torch.where(mask[:, [v]], own[v], own[1 - v]) for v in (0, 1)]
+
+
+def released_relations(
+    x: Sequence[Tensor],
+    mask: Tensor,
+    others: Sequence[Tensor],
+    there: Tensor,
+    k: int,
+    itself: bool,
+) -> list[Tensor]:
+    """The same with exp(-|x_i - x_j|^2 / 2) in place of its exponent, as the released code has it:
+
+    zero far away and where j lacks the view, and then as good as any other; a row taken over from
+    the second view to the first one counts those who lack the second at the origin.
+    """
+    k, parts = min(k, len(there) - itself), []
+    for start in range(0, len(mask), max(1, PAIRS // max(len(there), 1))):
+        rows = slice(start, start + max(1, PAIRS // max(len(there), 1)))
+        first, second = (
+            torch.exp(-0.5 * torch.cdist(a[rows].double(), b.double()).square())
+            for a, b in zip(x, others, strict=True)
+        )
+        seen = mask[rows]
+        first = torch.where(seen[:, :1], first * there[:, 0], second)
+        second = torch.where(seen[:, 1:], second * there[:, 1], first)
+        near = torch.stack([first, second])
+        if itself:
+            at = torch.arange(len(mask), device=mask.device)[rows]
+            near[:, at - start, at] = -1.0
+        parts.append(near.sort(dim=-1, descending=True, stable=True).indices[..., :k])
+    return list(torch.cat(parts, dim=1))
+
+
+def links(table: Tensor) -> Tensor:
+    """Neighbours (n, k) as links that go both ways, and to oneself: (2, E), sorted."""
+    n, k = table.shape
+    own = torch.arange(n, device=table.device)
+    there = table.flatten() >= 0
+    i, j = own.repeat_interleave(k)[there], table.flatten()[there]
+    pairs = torch.cat([i * n + j, j * n + i, own * n + own]).unique()  # type: ignore[no-untyped-call]
+    return torch.stack([pairs // n, pairs % n])
+
+
+class Sums(torch.autograd.Function):
+    """The sum of x_j over the links i -> j, P x; as P = P^T, the way back is P again."""
+
+    @staticmethod
+    def forward(ctx: Any, ends: Tensor, x: Tensor) -> Tensor:
+        ctx.save_for_backward(ends)
+        return link_sums(ends, x, len(x))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (ends,) = ctx.saved_tensors
+        return None, link_sums(ends, grads[0], len(grads[0]))
+
+
+def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
+    """The sum of x_j over the links i -> j, ends (2, E): x (n, D) -> (m, D)."""
+    ones = torch.ones(ends.shape[1], dtype=x.dtype, device=x.device)
+    matrix = torch.sparse_coo_tensor(
+        ends, ones, (m, len(x)), is_coalesced=True, check_invariants=False
+    )
+    total: Tensor = torch.sparse.mm(matrix, x)
+    return total
+
+
+class Layer(nn.Module):
+    """H -> relu(norm(A H W + b)), + H where it is as wide and not the input; bare at the end."""
+
+    sent: Tensor
+
+    def __init__(self, d_in: int, d_out: int, place: int, last: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_in, d_out)))
+        self.bias = nn.Parameter(torch.zeros(d_out))
+        self.norm = None if last else full_norm(d_out)
+        self.skip = place > 0 and d_in == d_out
+        self.register_buffer("sent", torch.zeros(0, d_out))
+
+    def forward(self, x: Tensor, heard: Tensor) -> Tensor:
+        out = heard + self.bias
+        if self.norm is None:
+            return out
+        out = torch.relu(self.norm(out))
+        return out + x if self.skip else out
+
+
+Hear = Callable[[Layer, Tensor], Tensor]
+
+
+class GraphNetwork(nn.Module):
+    """Layers on the graph of one view, (n, d) -> (n, D), and its training samples.
+
+    A = D^(-1/2) P D^(-1/2) (`symmetric`) or D^(-1/2) P, P the links, D how many each has.
+    """
+
+    x: Tensor
+    ends: Tensor
+    degree: Tensor
+
+    def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
+        super().__init__()
+        last = len(sizes) - 2
+        self.layers = nn.ModuleList(
+            Layer(a, b, at, at == last) for at, (a, b) in enumerate(pairwise(sizes))
+        )
+        self.symmetric = symmetric
+        self.register_buffer("x", torch.zeros(0, sizes[0]))
+        self.register_buffer("ends", torch.zeros(2, 0, dtype=torch.long))
+        self.register_buffer("degree", torch.zeros(0, 1))
+
+    def set_graph(self, x: Tensor, table: Tensor) -> None:
+        """The training samples (n, d) and their neighbours (n, k)."""
+        self.x, self.ends = x, links(table)
+        self.degree = torch.bincount(self.ends[0]).unsqueeze(1).to(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The training samples, listening to each other."""
+
+        def sums(layer: Layer, sent: Tensor) -> Tensor:
+            total: Tensor = Sums.apply(self.ends, sent)  # type: ignore[no-untyped-call]
+            return total
+
+        return self._through(x, self.degree, sums)
+
+    def freeze(self) -> Tensor:
+        """The same, keeping what every layer sends along the links, which are then forgotten."""
+
+        def keep(layer: Layer, sent: Tensor) -> Tensor:
+            layer.sent = sent
+            return link_sums(self.ends, sent, len(sent))
+
+        out = self._through(self.x, self.degree, keep)
+        self.ends = self.ends[:, :0]
+        return out
+
+    def attach(self, x: Tensor, table: Tensor) -> Tensor:
+        """New rows (m, d), listening to training samples (m, k) and to themselves."""
+        there = table >= 0
+        ends = torch.stack([there.nonzero()[:, 0], table[there]])
+        degree = there.sum(1, keepdim=True).to(x) + 1
+
+        def listen(layer: Layer, sent: Tensor) -> Tensor:
+            return sent + link_sums(ends, layer.sent, len(sent))
+
+        return self._through(x, degree, listen)
+
+    def _through(self, x: Tensor, degree: Tensor, hear: Hear) -> Tensor:
+        root = degree.rsqrt()
+        for layer in self.layers:
+            assert isinstance(layer, Layer)
+            sent = x @ layer.weight
+            x = layer(x, root * hear(layer, root * sent if self.symmetric else sent))
+        return x
+
+
+def full_norm(width: int) -> nn.BatchNorm1d:
+    """Every batch is the whole: the last one's statistics are kept, not an average."""
+    return nn.BatchNorm1d(width, momentum=1.0)
+
+
+def freeze_norms(model: nn.Module, n: int) -> None:
+    """Kept variances as they were used: over n, not n - 1."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
+            module.running_var.mul_((n - 1) / n)

@@ -1,0 +1,41 @@
+"""What two-view methods that learn from samples with both views have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from vedute.model import Stage, Terms
+from vedute.trained import Trained
+from vedute.views import Views
+
+FEWEST = 2  # a covariance, or a batch norm, of one sample is none
+
+
+def stage(
+    hp: Trained, data: Views, loss: Callable[[Views], Terms], amount: int, capture: bool = True
+) -> Stage:
+    """A stage of this length on the samples with both views.
+
+    Its batches are of nearly equal size: of a short last one neither correlations nor the
+    statistics of batch norms could be told from noise.
+    """
+    both = data.mask.all(1)
+    n = int(both.sum())
+    if n < FEWEST:
+        raise ValueError(
+            f"{type(hp).__name__} learns from samples that have both views; "
+            f"X has {n} sample(s) of that kind, it takes {FEWEST} or more"
+        )
+    size = -(-n // max(1, round(n / hp.batch_size)))
+    return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
+
+
+def check(hp: Trained, kinds: Sequence[str]) -> None:
+    """Settings that the networks here cannot work with."""
+    if "tokens" in kinds:
+        raise ValueError(
+            f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
+        )
+    if hp.batch_size < FEWEST:
+        raise ValueError(f"batch_size must be at least {FEWEST}, got {hp.batch_size}")

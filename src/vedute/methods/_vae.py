@@ -1,0 +1,176 @@
+"""The bones of the multimodal VAEs: an encoder and a decoder per view, one latent space for all.
+
+    -log p(x_v | z) = r_v / s  sum_features error + constant
+
+s = 2 scale^2 (normal), scale (laplace) or 1 (the others). r_v = W / dim_v: every view counts as W
+features, whatever its width. W is the number `rescale`, which keeps the balance with the
+divergences the same for narrow and wide data; or max_u dim_u (True), the rule of the literature;
+or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
+the batch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from vedute import gaussian
+from vedute.gaussian import Gaussian, product
+from vedute.losses import view_errors
+from vedute.model import Generative
+from vedute.networks import Decoder, Encoder, encode
+from vedute.trained import Trained
+from vedute.views import Views
+
+OUTPUTS = ("linear", "tanh")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainedVAE(Trained):
+    """What all of them can be told. `beta` weighs the divergences against -log p."""
+
+    latent_dim: int = 32
+    hidden: tuple[int, ...] = (128, 128)
+    beta: float = 1.0
+    scale: float = 1.0
+    rescale: bool | float = 200.0
+    dropout: float = 0.0
+    linear_paths: bool = True
+    output: str = "linear"
+    network: str = "auto"
+
+    def check(self, choices: Mapping[str, Sequence[str]]) -> None:
+        """Refuse settings that cannot be; `choices`: field -> the words it may hold."""
+        for name, words in {"output": OUTPUTS, **choices}.items():
+            if getattr(self, name) not in words:
+                told = f"{name} must be one of {', '.join(words)}"
+                raise ValueError(f"{told}, got {getattr(self, name)!r}")
+        if self.latent_dim < 1:
+            raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if not self.scale > 0:
+            raise ValueError(f"scale must be positive, got {self.scale}")
+        if self.rescale is not False and not self.rescale > 0:
+            raise ValueError(f"rescale must be positive, True or False, got {self.rescale}")
+        if not self.beta >= 0:
+            raise ValueError(f"beta must not be negative, got {self.beta}")
+
+
+class VAE(Generative):
+    """Networks and weighted errors. `told_by`: numbers that a decoder reads, the latent_dim unless
+    a method adds some."""
+
+    weights: Tensor
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        kinds: Sequence[str],
+        hp: TrainedVAE,
+        told_by: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kinds, D = kinds, hp.latent_dim
+        self.latent_dim = told_by or D
+        self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
+        for shape, kind in zip(shapes, kinds, strict=True):
+            output = hp.output if kind in ("normal", "laplace") else "linear"
+            self.encoders.append(
+                Encoder(shape, hp.hidden, D, hp.dropout, hp.network, kind, bounded=False)
+            )
+            self.decoders.append(
+                Decoder(
+                    self.latent_dim, hp.hidden, shape, output, hp.linear_paths, hp.network, kind
+                )
+            )
+        weights = likelihood_weights(shapes, kinds, hp.scale, hp.rescale)
+        self.register_buffer("weights", torch.tensor(weights))
+
+    def errors(self, batch: Views, z: Tensor) -> Tensor:
+        """-log p(x_v | z_v) up to a constant, zero where the view is missing.
+
+        z (S, B, L, D), or (S, B, 1, D) where all views are told by one code -> (S, B, L)
+        """
+        codes = z.expand(-1, -1, len(self.decoders), -1)
+        errors = view_errors(
+            self.kinds,
+            lambda v, rows: self.decoders[v](codes[:, rows, v]),
+            batch,
+            mean=False,
+            present=batch.present(),
+            code=codes,
+        )
+        return torch.where(batch.mask, self.weights * errors, 0.0)
+
+    def tell(self, z: Tensor) -> list[Tensor]:
+        """Decoder outputs, L tensors (S, B, *shape_v), of z as in `errors`."""
+        codes = z.expand(-1, -1, len(self.decoders), -1)
+        return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
+
+
+class GaussianVAE(VAE):
+    """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian posterior of what is seen."""
+
+    @abstractmethod
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        """Of samples that were seen so: q (B, L, D), mask (B, L) -> (B, D)."""
+
+    def experts(self, batch: Views) -> Gaussian:
+        """q(z | x_v) of every view, (B, L, D); N(0, 1) where it is missing."""
+        seen = batch.mask.unsqueeze(-1)
+        return encode(self.encoders, batch).map(lambda t: torch.where(seen, t, 0.0))
+
+    def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
+        """z of the posterior, (draws, B, D)."""
+        many = self.posterior(q, mask).map(lambda t: t.expand(draws, *t.shape))
+        return gaussian.sample(many)
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.posterior(self.experts(batch), batch.mask).mean
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        q = self.experts(batch)
+        z = self.draw(q, batch.mask, draws) if draws else self.posterior(q, batch.mask).mean[None]
+        return self.tell(z.unsqueeze(2))
+
+    def prior(self, n: int) -> list[Tensor]:
+        return self.tell(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
+
+
+def likelihood_weights(
+    shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], scale: float, rescale: bool | float
+) -> list[float]:
+    """What turns the summed error of each view into -log p."""
+    dims = [s[0] if k == "tokens" else prod(s) for s, k in zip(shapes, kinds, strict=True)]
+    spread = {"normal": 2 * scale**2, "laplace": scale}
+    width = max(dims) if rescale is True else rescale
+    return [
+        (width / d if width else 1.0) / spread.get(k, 1.0) for d, k in zip(dims, kinds, strict=True)
+    ]
+
+
+def with_prior(q: Gaussian) -> Gaussian:
+    """N(0, 1) as one more expert, the last: (..., L, D) -> (..., L + 1, D)."""
+    return q.map(lambda t: torch.cat([t, torch.zeros_like(t[..., :1, :])], dim=-2))
+
+
+def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
+    """The product of the experts in a set, and of N(0, 1) where `prior`.
+
+    q (B, ..., L, D), members (B, ..., L) and prior (B, ...) bool -> (B, ..., D)
+    """
+    chosen = torch.cat([members, prior.unsqueeze(-1)], dim=-1)
+    return product(with_prior(q), -2, chosen.unsqueeze(-1))
+
+
+def any_of(available: Tensor) -> Tensor:
+    """One of the available at random, all as likely: (..., C) bool -> (...) long."""
+    return (
+        torch.rand(available.shape, device=available.device).masked_fill(~available, -1).argmax(-1)
+    )

@@ -1,0 +1,162 @@
+"""Completer: incomplete multi-view clustering by contrastive prediction (Lin et al., CVPR 2021).
+
+Autoencoders with latents on the simplex, z_v = softmax(encoder_v(x_v)), and predictors G_ab of one
+latent from the other, learned from samples that have both views:
+
+    L_cl  = -[I(P) + alpha (H(P_1) + H(P_2))],  P = mean of z_1 z_2' over the batch, made symmetric
+    L_rec = MSE(x_1, D_1(z_1)) + MSE(x_2, D_2(z_2))
+    L_pre = MSE(G_12(z_1), z_2) + MSE(G_21(z_2), z_1)
+
+    warm-up   L_cl + rec_weight L_rec
+    then      L_cl + rec_weight L_rec + predict_weight L_pre
+
+A missing z_a is G_ba(z_b); the representation is [z_1, z_2]; D_a(z_a) imputes. Decoders end in a
+ReLU, as published: values must not be negative, hence min-max scaling.
+
+Departures. A last batch that is too short is neither kept nor dropped, batches are made of
+equal size (with a loader that drops it, few complete samples mean no training at all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vedute.losses import mutual_information, view_errors
+from vedute.methods import _paired
+from vedute.model import Generative, Stage, Terms
+from vedute.trained import Trained
+from vedute.views import Views
+
+PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
+OUTPUTS = ("relu", "linear")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Completer(Trained):
+    """Two views that share as much information as they can, and each predicted from the other.
+
+    `latent_dim` counts clusters finer than those wanted, about twice as many: latents end near the
+    corners of the simplex, and k-means can join some of them, but not hundreds.
+    """
+
+    latent_dim: int = 20
+    hidden: tuple[int, ...] = (256, 256)
+    map_hidden: tuple[int, ...] = PREDICTOR
+    alpha: float = 9.0
+    rec_weight: float = 0.1
+    predict_weight: float = 0.1
+    output: str = "relu"
+    scaling: str = "minmax"
+    warmup: int = 200
+    steps: int = 800
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper: ClassVar[str] = "Lin et al., CVPR"
+    year: ClassVar[int | None] = 2021
+    two_views: ClassVar[bool] = True
+    generates: ClassVar[bool] = False
+    absent: ClassVar[str] = "its latent is predicted from the other view's"
+    relearns: ClassVar[bool] = True
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> CompleterModel:
+        _paired.check(self, kinds)
+        if self.output not in OUTPUTS:
+            raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
+        if self.output == "relu" and self.scaling == "standard":
+            raise ValueError(
+                "output='relu' tells no negative value; choose scaling='minmax' or output='linear'"
+            )
+        if self.latent_dim < 2:
+            raise ValueError(f"latent_dim must be at least 2, got {self.latent_dim}")
+        return CompleterModel(shapes, kinds, self)
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
+            raise ValueError("output='relu' tells no dark pixel; choose output='linear' for images")
+
+
+def network(*sizes: int, last: bool = False) -> nn.Sequential:
+    """Linear layers with batch norm and ReLU after all but the last, or after that, too."""
+    layers: list[nn.Module] = []
+    for a, b in pairwise(sizes):
+        layers += [nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU()]
+    return nn.Sequential(*layers if last else layers[:-2])
+
+
+class CompleterModel(Generative):
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: Completer
+    ) -> None:
+        super().__init__()
+        self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
+        D = hp.latent_dim
+        self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
+        for shape, kind in zip(shapes, kinds, strict=True):
+            positive = hp.output == "relu" and kind in ("normal", "laplace")
+            self.encoders.append(network(prod(shape), *hp.hidden, D))
+            self.decoders.append(network(D, *reversed(hp.hidden), prod(shape), last=positive))
+        self.predictors = nn.ModuleList(network(D, *hp.map_hidden, D) for _ in shapes)
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp = self.hp
+        warm = min(hp.warmup, hp.total())
+        if warm > 0:
+            yield _paired.stage(hp, data, self.warmup_loss, warm)
+        if hp.total() > warm:
+            yield _paired.stage(hp, data, self.loss, hp.total() - warm)
+
+    def warmup_loss(self, batch: Views) -> Terms:
+        return self._terms(batch, self.latents(batch))
+
+    def loss(self, batch: Views) -> Terms:
+        z = self.latents(batch)
+        off = (self.predicted(z) - z).square().mean((0, 2))  # targets learn, too
+        return self._terms(batch, z) | {"prediction": self.hp.predict_weight * off.sum()}
+
+    def _terms(self, batch: Views, z: Tensor) -> Terms:
+        errors = view_errors(self.kinds, lambda v, rows: self._tell(v, z[rows]), batch, mean=True)
+        return {
+            "information": -mutual_information(z[:, 0], z[:, 1], self.hp.alpha),
+            "reconstruction": self.hp.rec_weight * errors[0].sum(1).mean(),
+        }
+
+    def latents(self, batch: Views) -> Tensor:
+        """z of both views, (B, 2, D)."""
+        parts = [f(x.flatten(1)) for f, x in zip(self.encoders, batch.x, strict=True)]
+        return torch.stack(parts, dim=1).softmax(-1)
+
+    def predicted(self, z: Tensor) -> Tensor:
+        """Each latent from that of the other view: (B, 2, D) -> (B, 2, D)."""
+        parts = [g(z[:, 1 - v]) for v, g in enumerate(self.predictors)]
+        return torch.stack(parts, dim=1).softmax(-1)
+
+    def completed(self, batch: Views) -> Tensor:
+        """z with predictions for missing views, (B, 2, D)."""
+        z = self.latents(batch)
+        return torch.where(batch.mask.unsqueeze(-1), z, self.predicted(z))
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.completed(batch).flatten(1)
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        """There is nothing to draw: latents are points."""
+        z = self.completed(batch)
+        return [x.expand(max(draws, 1), *x.shape[1:]) for x in (self._tell(v, z) for v in (0, 1))]
+
+    def prior(self, n: int) -> list[Tensor]:
+        raise TypeError("Completer cannot generate: nothing says how likely a latent is")
+
+    def _tell(self, v: int, z: Tensor) -> Tensor:
+        """View v decoded: (B, 2, D) -> (1, B, *shape_v)."""
+        out: Tensor = self.decoders[v](z[:, v])
+        return out.reshape(1, len(z), *self.shapes[v])

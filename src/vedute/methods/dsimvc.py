@@ -1,0 +1,260 @@
+"""DSIMVC: deep safe incomplete multi-view clustering (Tang & Liu, ICML 2022).
+
+Missing views are borrowed from neighbours, and a small network learns how far each sample so
+completed can be trusted: its weight must make a step that is good for the complete samples C.
+
+    z_v = encoder_v(x_v)   h_v = f(z_v), |h_v| <= sqrt 3   q_v = softmax g(z_v)   f, g for all views
+
+    features  l_i = sum_{v<w}  -2/B h_i^v.h_i^w + 1/(B(B-1)) sum_{j!=i} (h_i^v.h_j^w)^2
+    labels    sum_{v<w}  contrast of the columns of q_v and q_w (temperature 1, negatives of the
+              same view)  +  sum of log K - H(mean q) of both
+
+1. Autoencoders on C: the encoders start from there.
+2. A guide, a network of the same kind started from the same encoders, learns features + labels on
+   C with |h| = 1. Each missing view is the mean of the donors that are near by its h (`_donors`).
+3. Batches of C, and of the completed samples I with trust w_i = sigmoid net(mean_v q_i^v):
+
+     L(t, w)   = features_C + labels_C + sum_I w_i l_i / sum_I w_i + labels_I
+     F(t)      = features_C + labels_C,     t' = t - meta_lr dL/dt      a look ahead
+     minimise    L(t, w) over t, and F(t') over the weights of the trust net
+4. The cluster is the largest mean of q_v over the views that are there; nothing is borrowed then.
+
+Departs from the released code: one pretraining serves the model and the guide; neighbours are
+sought among those who have the view (there among all, in lists of 600); fewer donors, or the mean
+of the view, where three are not found; the batch of I has no sample twice; both problems take
+their step at once, with the same w. As released, borrowed views stay as they are:
+`reimpute=True` borrows anew after every step, by a running mean of the model's own h, as the
+algorithm is described. The label heads start balanced. One view is contrasted with itself.
+Defaults have light networks; the paper's are presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import normalize
+
+from vedute import clusters
+from vedute.losses import cluster_contrastive, entropy_balance, spectral_contrastive
+from vedute.methods._autoencoders import ROWS, Autoencoders
+from vedute.methods._donors import borrowed, donors
+from vedute.model import Clusterer, Stage, Terms
+from vedute.networks import mlp
+from vedute.trained import Trained
+from vedute.views import Views
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DSIMVC(Trained):
+    """Clusters learned on complete samples, and on completed ones as far as they can be trusted.
+
+    `steps` counts the bi-level iterations; `pretrain` and `warmup` (the guide) come before.
+    """
+
+    scaling: str = "minmax"
+    latent_dim: int = 128
+    feature_dim: int = 64
+    hidden: tuple[int, ...] = (256, 256)
+    pretrain: int = 300
+    warmup: int = 200
+    steps: int = 200
+    n_neighbors: int = 3
+    meta_lr: float = 1e-3
+    trust_lr: float = 4e-4
+    momentum: float = 0.5
+    reimpute: bool = False
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper: ClassVar[str] = "Tang & Liu, ICML"
+    year: ClassVar[int | None] = 2022
+    absent: ClassVar[str] = "borrowed from neighbours, in training only"
+    generative: ClassVar[bool] = False
+    soft: ClassVar[bool] = True
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DSIMVCModel:
+        clusters.require(self.n_clusters, "DSIMVC")
+        for name in ("latent_dim", "feature_dim", "n_neighbors"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
+        return DSIMVCModel(shapes, kinds, self, int(self.n_clusters or 0))
+
+
+class Network(nn.Module):
+    """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
+
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DSIMVC, K: int
+    ) -> None:
+        super().__init__()
+        D = hp.latent_dim
+        self.nets = Autoencoders(shapes, kinds, hp.hidden, D)
+        self.features, self.labels = mlp(D, D, hp.feature_dim), mlp(D, D, K)
+
+    def forward(self, batch: Views) -> tuple[Tensor, Tensor]:
+        z = self.nets(batch)
+        return self.features(z), self.labels(z).softmax(-1)
+
+    def balance(self, data: Views) -> None:
+        """Let no cluster be preferred at the start: every layer of the label head is scaled to
+        mean 0 and variance 1 on these samples (Krahenbuhl et al., ICLR 2016)."""
+        out = self.nets.latents(data).flatten(0, 1)
+        for layer in self.labels:
+            if isinstance(layer, nn.Linear):
+                std, mean = torch.std_mean(layer(out), dim=0, correction=0)
+                std = std.clamp(min=1e-6)
+                layer.weight /= std.unsqueeze(1)
+                layer.bias.copy_((layer.bias - mean) / std)
+            out = layer(out)
+
+
+class DSIMVCModel(Clusterer):
+    memory: Tensor
+
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DSIMVC, K: int
+    ) -> None:
+        super().__init__()
+        self.hp, self.kinds = hp, kinds
+        self.net, self.guide = Network(shapes, kinds, hp, K), Network(shapes, kinds, hp, K)
+        self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
+        self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
+        for v in range(len(shapes)):  # the incomplete samples, completed, while training
+            self.register_buffer(f"completed{v}", torch.zeros(0))
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp, whole = self.hp, data.mask.all(1)
+        if int(whole.sum()) < 2:
+            raise ValueError(
+                "DSIMVC learns from samples that have every view, at least 2; of these, X has "
+                f"{int(whole.sum())} sample(s)"
+            )
+        if hp.pretrain > 0:
+            yield replace(hp.stage(self.net.nets.reconstruction, hp.pretrain), rows=whole)
+        self.net.balance(data[whole])
+        if bool(whole.all()):
+            yield replace(hp.stage(self.complete_loss, hp.total()), rows=whole, fresh=True)
+            return
+        self.guide.nets.load_state_dict(self.net.nets.state_dict())
+        self.guide.balance(data[whole])
+        if hp.warmup > 0:
+            yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
+        self.complete(data, places(self.guide, data))
+        length = 1 if hp.reimpute else hp.total()
+        bilevel = replace(
+            hp.stage(self.loss, length, lr=hp.lr),
+            rows=whole,
+            fresh=True,
+            rates=(("trust.", hp.trust_lr),),
+            capture=False,
+        )
+        for done in range(hp.total() // length):
+            yield bilevel
+            if hp.reimpute:
+                h = places(self.net, data)
+                old = self.memory if done else h
+                self.memory = normalize(hp.momentum * old + (1 - hp.momentum) * h, dim=-1)
+                self.complete(data, self.memory)
+        self.memory = self.memory[:0]
+        for v in range(len(data.x)):
+            setattr(self, f"completed{v}", torch.zeros(0, device=data.mask.device))
+
+    # The objective.
+
+    def complete_loss(self, batch: Views) -> Terms:
+        h, q = self.net(batch)
+        return {"features": features(h).sum(), "labels": labels(q)}
+
+    def guide_loss(self, batch: Views) -> Terms:
+        h, q = self.guide(batch)
+        return {"features": features(normalize(h, dim=-1)).sum(), "labels": labels(q)}
+
+    def loss(self, batch: Views) -> Terms:
+        h, q = self.net(self.some_completed(batch))
+        trust = self.trust(q.mean(1).detach())
+        share = trust / trust.sum()
+        given = share.detach().requires_grad_()  # the trust net learns from what lies ahead only
+        terms = self.complete_loss(batch)
+        terms["features_completed"] = (given * features(h)).sum()
+        terms["labels_completed"] = labels(q)
+        later = self.ahead(batch, torch.stack(list(terms.values())).sum())
+        (slope,) = torch.autograd.grad(later, given, retain_graph=True)
+        gain = (slope * share).sum()
+        return {**terms, "ahead": later.detach() + gain - gain.detach()}
+
+    def ahead(self, batch: Views, total: Tensor) -> Tensor:
+        """F(t'): how the complete samples would fare after a step down the total."""
+        now = {k: p for k, p in self.net.named_parameters() if ".decoders." not in k}
+        steps = torch.autograd.grad(total, list(now.values()), create_graph=True)
+        moved = zip(now.items(), steps, strict=True)
+        then = {k: p.detach() - self.hp.meta_lr * step for (k, p), step in moved}
+        h, q = functional_call(self.net, then, (batch,))
+        return features(h).sum() + labels(q)
+
+    # Completed samples.
+
+    def complete(self, data: Views, h: Tensor) -> None:
+        """Keep the incomplete samples with their missing views borrowed; h (n, L, H)."""
+        lacking = ~data.mask.all(1)
+        for v, x in enumerate(data.floating().x):
+            rows = (~data.mask[:, v]).nonzero()[:, 0]
+            givers = donors(h, data.mask, v, rows, self.hp.n_neighbors)
+            filled = x.float().clone()
+            filled[rows] = borrowed(filled, data.mask[:, v], givers, self.kinds[v] == "tokens")
+            setattr(self, f"completed{v}", filled[lacking])
+
+    def some_completed(self, batch: Views) -> Views:
+        """A batch of completed samples."""
+        kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
+        rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]
+        x, holes = tuple(a[rows] for a in kept), (None,) * len(kept)
+        seen = torch.ones(len(rows), len(x), dtype=torch.bool, device=rows.device)
+        return replace(batch, x=x, mask=seen, index=rows, holes=holes)
+
+    # Inference.
+
+    def embed(self, batch: Views) -> Tensor:
+        """The mean of h_v over the views that are there."""
+        return mean_over(self.net(batch)[0], batch.mask)
+
+    def assign(self, batch: Views) -> Tensor:
+        return mean_over(self.net(batch)[1], batch.mask)
+
+
+def features(h: Tensor) -> Tensor:
+    """l_i, the part of each sample: (B, L, H) -> (B,)."""
+    return spectral_contrastive(*pairs(h)).sum(0)
+
+
+def labels(q: Tensor) -> Tensor:
+    """The contrast of clusters between views, and their balance: (B, L, K) -> scalar."""
+    a, b = pairs(q)
+    balance = entropy_balance(a) + entropy_balance(b)
+    return (cluster_contrastive(a, b, 1.0, "same") + balance).sum()
+
+
+def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
+    """Both views of every pair, t (B, L, ...) -> (pairs, B, ...); one view: it with itself."""
+    views = t.unbind(1)
+    first, second = zip(*(list(combinations(views, 2)) or [(t[:, 0], t[:, 0])]), strict=True)
+    return torch.stack(first), torch.stack(second)
+
+
+def places(net: Network, data: Views) -> Tensor:
+    """Where the samples stand in every view, by which neighbours are found: unit h, (n, L, H)."""
+    return torch.cat([normalize(net(part.floating())[0], dim=-1) for part in data.batches(ROWS)])
+
+
+def mean_over(t: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the views that are there: (B, L, ...) -> (B, ...)."""
+    seen = mask.unsqueeze(-1)
+    return t.masked_fill(~seen, 0.0).sum(1) / seen.sum(1)

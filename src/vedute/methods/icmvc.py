@@ -1,0 +1,217 @@
+"""ICMVC: incomplete contrastive multi-view clustering with high-confidence guiding (Chao et al.,
+AAAI 2024). Two views. A graph network per view gives every sample both representations: one that
+lacks a view is linked, in its graph, to its neighbours in the other one (`_graphs`).
+
+    layers      H -> relu(norm(A H W + b)) + H, the last one A H W + b: h_v, (n, D)
+                A = D^(-1/2) P D^(-1/2), P the links, D their number
+    fused       h = e_1 h_1 + e_2 h_2,  e = softmax(sigmoid(mlp [h_1, h_2]) / 10)
+    labels      y = softmax g(h),  y_v = softmax g(h_v)
+
+    clusters    contrast of the columns of y_1 and y_2 (temperature 1/2, all others negative)
+                + log K - H(mean y_1) + log K - H(mean y_2)
+    instances   NT-Xent (temperature 1) of unit f_v(h_v), in batches, summed over them
+    guiding     KL(t || y),  t ~ max(y_1, y_2, y)^2, no gradient through t
+
+One step sees all samples. The cluster is argmax y. After training, batch statistics are frozen and
+what every layer sends along the links is stored. A row that equals a training row has its result;
+another one is linked to its nearest training rows by the same rule and goes through the frozen
+layers, listening to what they sent.
+
+Departs from the released code: nearness is ranked by distance, not by an exp that underflows for
+wide views, and nobody is near to a view that is not there (`released_graph=True`: as released);
+A is normalised as in the paper (norm="released_row_l2": rows of length one); frozen statistics
+in place of a model that is never put in evaluation mode. Defaults have light networks and fewer
+steps; the paper's are presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from vedute import clusters
+from vedute.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
+from vedute.methods._graphs import (
+    GraphNetwork,
+    freeze_norms,
+    full_norm,
+    relations,
+    released_relations,
+)
+from vedute.model import Clusterer, Stage, Terms
+from vedute.trained import Trained
+from vedute.views import Views
+
+CHOICES = {"norm": ("sym", "released_row_l2"), "instances": ("sum", "mean")}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ICMVC(Trained):
+    """Graph networks of two views that lend each other their neighbours, and clusters by contrast.
+
+    A step sees all samples; `batch_size` is that of the contrast of instances.
+    """
+
+    latent_dim: int = 128
+    hidden: tuple[int, ...] = (256, 256)
+    n_neighbors: int = 10
+    norm: str = "sym"
+    released_graph: bool = False
+    cluster_weight: float = 1.0
+    instance_weight: float = 1.0
+    guide_weight: float = 1.0
+    instances: str = "sum"
+    steps: int = 200
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper: ClassVar[str] = "Chao et al., AAAI"
+    year: ClassVar[int | None] = 2024
+    two_views: ClassVar[bool] = True
+    absent: ClassVar[str] = "neighbours taken over from the other view"
+    unseen: ClassVar[str] = "linked to training rows"
+    generative: ClassVar[bool] = False
+    soft: ClassVar[bool] = True
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> ICMVCModel:
+        clusters.require(self.n_clusters, "ICMVC")
+        if "tokens" in kinds:
+            raise ValueError("ICMVC measures distances between samples, and tokens have none")
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                told = f"{name} must be one of {', '.join(words)}"
+                raise ValueError(f"{told}, got {getattr(self, name)!r}")
+        for name in ("latent_dim", "n_neighbors"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        return ICMVCModel([prod(s) for s in shapes], self, int(self.n_clusters or 0))
+
+
+class ICMVCModel(Clusterer):
+    mask: Tensor
+    fused: Tensor
+
+    def __init__(self, widths: Sequence[int], hp: ICMVC, K: int) -> None:
+        super().__init__()
+        self.hp, D = hp, hp.latent_dim
+        self.relations = released_relations if hp.released_graph else relations
+        symmetric = hp.norm == "sym"
+        self.first, self.second = (GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
+        self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
+        self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
+        self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
+        self.register_buffer("mask", torch.zeros(0, 2, dtype=torch.bool))  # of training samples
+        self.register_buffer("fused", torch.zeros(0, D))  # where they ended
+
+    def networks(self) -> tuple[GraphNetwork, GraphNetwork]:
+        return self.first, self.second
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        if len(data) < 2:
+            raise ValueError("ICMVC links samples to others; X has 1 sample, it needs at least 2")
+        x, self.mask = _tables(data.floating()), data.mask
+        tables = self.relations(x, data.mask, x, data.mask, self.hp.n_neighbors, itself=True)
+        for net, a, table in zip(self.networks(), x, tables, strict=True):
+            net.set_graph(a, table)
+        yield replace(self.hp.stage(self.loss, self.hp.total()), batch_size=0, capture=False)
+        self.freeze(x)
+
+    # The objective.
+
+    def loss(self, batch: Views) -> Terms:
+        """Of all samples, in order."""
+        hp = self.hp
+        h1, h2 = self.represent(_tables(batch))
+        log_y1, log_y2, log_y = (
+            self.head(h).log_softmax(1) for h in (h1, h2, self.fuse(h1, h2))
+        )  # (n, K); the head's batch statistics of the last one stay
+        y1, y2 = log_y1.exp(), log_y2.exp()
+        balance = entropy_balance(y1) + entropy_balance(y2)
+        z1, z2 = (normalize(f(h), dim=1) for f, h in zip(self.projectors, (h1, h2), strict=True))
+        return {
+            "clusters": hp.cluster_weight * (cluster_contrastive(y1, y2, 0.5, "both") + balance),
+            "instances": hp.instance_weight * self.contrast(z1, z2),
+            "guiding": hp.guide_weight * guiding(y1, y2, log_y),
+        }
+
+    def represent(self, x: list[Tensor]) -> list[Tensor]:
+        """h_v of the training samples, (n, D) each."""
+        return [net(a) for net, a in zip(self.networks(), x, strict=True)]
+
+    def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
+        e = (self.attention(torch.cat([h1, h2], dim=1)).sigmoid() / 10).softmax(1)
+        fused: Tensor = e[:, :1] * h1 + e[:, 1:] * h2
+        return fused
+
+    def contrast(self, z1: Tensor, z2: Tensor) -> Tensor:
+        """NT-Xent in batches drawn anew; a remainder is left out."""
+        n, B = len(z1), min(self.hp.batch_size, len(z1))
+        rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
+        each = nt_xent(z1[rows], z2[rows], 1.0)
+        return each.sum() if self.hp.instances == "sum" else each.mean()
+
+    # Inference.
+
+    def freeze(self, x: list[Tensor]) -> None:
+        """Keep batch statistics, what was sent along the links, and where everybody ended."""
+        self.train()
+        self.head(self.fuse(*self.represent(x)))
+        self.eval()
+        freeze_norms(self, len(self.mask))
+        self.fused = self.fuse(*(net.freeze() for net in self.networks()))
+
+    def embed(self, batch: Views) -> Tensor:
+        """The fused h: that of the same training row, or found along links to training rows."""
+        x, kept = _tables(batch), [net.x for net in self.networks()]
+        same = equal_rows(x, batch.mask, kept, self.mask)
+        out = self.fused[same.clamp(min=0)]
+        new = (same < 0).nonzero()[:, 0]
+        if len(new):
+            x, mask = [a[new] for a in x], batch.mask[new]
+            tables = self.relations(x, mask, kept, self.mask, self.hp.n_neighbors, itself=False)
+            each = zip(self.networks(), x, tables, strict=True)
+            out[new] = self.fuse(*(net.attach(a, table) for net, a, table in each))
+        return out
+
+    def assign(self, batch: Views) -> Tensor:
+        out: Tensor = self.head(self.embed(batch)).softmax(1)
+        return out
+
+
+def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
+    """KL(t || y), averaged: t (n, K) is the boldest of three opinions, sharpened."""
+    t = sharpen(torch.maximum(torch.maximum(y1, y2), log_y.exp())).detach()
+    return (torch.xlogy(t, t) - t * log_y).sum(1).mean()
+
+
+def equal_rows(
+    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor
+) -> Tensor:
+    """Which of the others is the same, in views and mask, to the last bit; -1: none. (m,) long."""
+    first: dict[bytes, int] = {}
+    for i, row in enumerate(_bits(others, there)):
+        first.setdefault(row, i)
+    found = [first.get(row, -1) for row in _bits(x, mask)]
+    return torch.tensor(found, dtype=torch.long, device=mask.device)
+
+
+def _bits(x: Sequence[Tensor], mask: Tensor) -> list[bytes]:
+    table = torch.cat([*x, mask.float()], dim=1).cpu().numpy()
+    return [row.tobytes() for row in table]
+
+
+def _tables(batch: Views) -> list[Tensor]:
+    """The views as (n, d_v), zero where missing."""
+    pairs = zip(batch.x, batch.mask.unbind(1), strict=True)
+    return [a.float().flatten(1).masked_fill(~seen.unsqueeze(1), 0.0) for a, seen in pairs]
+
+
+def _block(width: int) -> list[nn.Module]:
+    return [nn.Linear(width, width), full_norm(width), nn.ReLU()]

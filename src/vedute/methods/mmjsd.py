@@ -1,0 +1,105 @@
+"""mmJSD: the Jensen-Shannon divergence of experts and prior (Sutter et al., NeurIPS 2020).
+
+    f(z) ~ (p prod_v q_v)^pi            q_v = q(z | x_v),  p = N(0, 1),  pi = 1 / (|O| + 1)
+
+    JSD  = pi [ KL(p || f) + sum_v KL(q_v || f) ]
+    loss = E_m(z) [ sum_v -log p(x_v | z) ] + beta JSD
+
+Sums and products are over O, the views observed of a sample; f, the dynamic prior, is the geometric
+mean of their experts and the prior; m = 1/|O| sum_v q_v, of which one component is drawn.
+
+`prior_in_mixture`   p is a component of m too, as in later re-implementations
+`subset_rule`        what tells all views at inference. dynamic_prior: f, and q_v where one view is
+                     seen; random_expert: one of q_v; mean_of_means: the mean of a draw of each.
+                     The representation is its mean, of a random expert that of m.
+
+Departs from the released code: weights of missing views are shared out among those that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vedute import gaussian
+from vedute.gaussian import Gaussian, kl, product
+from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, with_prior
+from vedute.model import Terms
+from vedute.views import Views
+
+CHOICES = {"subset_rule": ("dynamic_prior", "random_expert", "mean_of_means")}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MMJSD(TrainedVAE):
+    """Multimodal VAE whose experts share a prior made of themselves."""
+
+    prior_in_mixture: bool = False
+    subset_rule: str = "dynamic_prior"
+
+    paper: ClassVar[str] = "Sutter et al., NeurIPS"
+    year: ClassVar[int | None] = 2020
+    absent: ClassVar[str] = "left out of mixture and mean"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MMJSDModel:
+        self.check(CHOICES)
+        return MMJSDModel(shapes, kinds, self)
+
+
+class MMJSDModel(GaussianVAE):
+    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMJSD) -> None:
+        super().__init__(shapes, kinds, hp)
+        self.hp = hp
+
+    def loss(self, batch: Views) -> Terms:
+        q, seen = with_prior(self.experts(batch)), _and_prior(batch.mask, True)
+        mixed = _and_prior(batch.mask, self.hp.prior_in_mixture)
+        z = gaussian.sample(_one_of(q, mixed))
+        return {
+            "reconstruction": self.errors(batch, z[None, :, None]).sum(-1).mean(),
+            "jsd": self.hp.beta * jensen_shannon(q, seen).mean(),
+        }
+
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        n = mask.sum(1, keepdim=True)
+        if self.hp.subset_rule == "dynamic_prior":
+            f = geometric_mean(with_prior(q), _and_prior(mask, True))
+            alone = product(q, 1, mask.unsqueeze(-1))
+            return Gaussian(*(torch.where(n > 1, a, b) for a, b in zip(f, alone, strict=True)))
+        mean = torch.where(mask.unsqueeze(-1), q.mean, 0.0).sum(1) / n
+        variance = torch.where(mask.unsqueeze(-1), q.logvar.exp(), 0.0).sum(1) / n**2
+        return Gaussian(mean, variance.log())
+
+    def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
+        if self.hp.subset_rule != "random_expert":
+            return super().draw(q, mask, draws)
+        many = q.map(lambda t: t.repeat(draws, 1, 1))  # (draws * B, L, D)
+        z = gaussian.sample(_one_of(many, mask.repeat(draws, 1)))
+        return z.view(draws, *mask.shape[:1], -1)
+
+
+def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:
+    """Of n experts, equal weights: their product, as wide as one. (B, E, D), (B, E) -> (B, D)."""
+    f = product(q, 1, mask.unsqueeze(-1))
+    return Gaussian(f.mean, f.logvar + mask.sum(1, keepdim=True).to(f.logvar).log())
+
+
+def jensen_shannon(q: Gaussian, mask: Tensor) -> Tensor:
+    """1/n sum KL(q_e || f), f the geometric mean of the n experts: (B, E, D), (B, E) -> (B,)."""
+    f = geometric_mean(q, mask).map(lambda t: t.unsqueeze(1))
+    return torch.where(mask, kl(q, f), 0.0).sum(1) / mask.sum(1)
+
+
+def _one_of(q: Gaussian, mask: Tensor) -> Gaussian:
+    """One expert per sample, all kept ones as likely: (B, E, D), (B, E) -> (B, D)."""
+    chosen = any_of(mask)[:, None, None]
+    return q.map(lambda t: t.take_along_dim(chosen, 1)[:, 0])
+
+
+def _and_prior(mask: Tensor, there: bool) -> Tensor:
+    """(B, L) -> (B, L + 1): the prior as the last expert."""
+    return torch.cat([mask, torch.full_like(mask[:, :1], there)], dim=1)

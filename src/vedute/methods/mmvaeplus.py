@@ -1,0 +1,150 @@
+"""MMVAE+: a mixture of experts with room for what is private to a view (Palumbo et al., ICLR 2023).
+
+Of latent_dim numbers, shared_dim are z, what the views share, and the rest w_v, private to view v.
+Encoder v gives Laplace posteriors q(z | x_v) and q(w_v | x_v), the scales of each summing to its
+dimension. A source e tells itself with its own w_e ~ q(w_e | x_e), and every other seen view n with
+a fresh w~_n ~ r_n = Lap(0, learned scale), so that w_e is no way round z:
+
+    log w_e^k = log p(x_e | z_e, w_e) + sum_{n != e} log p(x_n | z_e, w~_n)
+              + beta [ log p(z_e) - log 1/n sum_u q(z_e | x_u) + log p(w_e) - log q(w_e | x_e) ]
+
+with p = Lap(0, 1) for both. The loss is the negative of
+
+    iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published, with K = 1)
+    iwae_tight    log 1/(nK) sum_e sum_k w_e^k
+    dreg          the loose one with doubly reparameterised gradients: see `_mixture`
+
+At inference z is a draw of one seen view, each as likely, or the mean of their locations; a seen
+view has its own w; a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
+(`private="auxiliary"`), zero without draws. The representation is z alone.
+
+Departs from the released code: one trunk per encoder, not one each for z and w; codes are [z, w];
+its DReG hooks never fire; the loss is averaged over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vedute import laplace
+from vedute.laplace import Laplace, standard_like
+from vedute.methods._mixture import (
+    OBJECTIVES,
+    bound,
+    each_by_each,
+    log_mixture,
+    many,
+    mean_seen,
+    one_of,
+    source_errors,
+)
+from vedute.methods._vae import VAE, TrainedVAE
+from vedute.model import Terms
+from vedute.networks import encode
+from vedute.views import Views
+
+CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MMVAEPlus(TrainedVAE):
+    """Mixture-of-experts VAE with shared and private latents. `samples` is K."""
+
+    shared_dim: int | None = None  # of latent_dim; None: half of it, rounded up
+    objective: str = "iwae_loose"
+    samples: int = 1
+    private: str = "prior"
+
+    paper: ClassVar[str] = "Palumbo et al., ICLR"
+    year: ClassVar[int | None] = 2023
+    absent: ClassVar[str] = "left out of the mixture"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MMVAEPlusModel:
+        self.check(CHOICES)
+        if self.samples < 1:
+            raise ValueError(f"samples must be at least 1, got {self.samples}")
+        if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
+            raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
+        return MMVAEPlusModel(shapes, kinds, self)
+
+
+class MMVAEPlusModel(VAE):
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMVAEPlus
+    ) -> None:
+        super().__init__(shapes, kinds, hp)
+        self.hp = hp
+        self.shared = hp.shared_dim or (hp.latent_dim + 1) // 2
+        self.widths = nn.Parameter(torch.zeros(len(shapes), hp.latent_dim - self.shared))
+
+    def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
+        """q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
+        (z, w), (h_z, h_w) = (self.parts(t) for t in encode(self.encoders, batch))
+        return Laplace(z, laplace.shared_width(h_z)), Laplace(w, laplace.shared_width(h_w))
+
+    def parts(self, code: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., D) -> (..., shared) and (..., private)."""
+        return code[..., : self.shared], code[..., self.shared :]
+
+    def auxiliary(self) -> Laplace:
+        """r_v(w) of every view, (L, private)."""
+        return Laplace(torch.zeros_like(self.widths), laplace.shared_width(self.widths))
+
+    # The objective.
+
+    def loss(self, batch: Views) -> Terms:
+        hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
+        z, w = (laplace.sample(many(q, hp.samples)) for q in (qz, qw))  # (K, B, E, .)
+        if hp.objective == "dreg":
+            qz, qw = (q.map(torch.Tensor.detach) for q in (qz, qw))
+        errors = source_errors(batch, torch.cat([z, w], dim=-1), self.told_by_one)
+        ratio = (
+            laplace.log_prob(standard_like(z), z)
+            - log_mixture(each_by_each(qz, z), mask)
+            + laplace.log_prob(standard_like(w), w)
+            - laplace.log_prob(qw, w)
+        )
+        log_w = hp.beta * ratio - errors  # (K, B, E)
+        return {"bound": -bound(hp.objective, log_w, mask, [z, w]).mean()}
+
+    def told_by_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
+        """Errors (K, M, L) of all views, told by the codes (K, M, D) of one of them, (M,)."""
+        (K, M, _), L = codes.shape, len(self.decoders)
+        z, own = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
+        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)))
+        itself = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
+        w = torch.where(itself.unsqueeze(-1), own, fresh)
+        return self.errors(samples, torch.cat([z, w], dim=-1))
+
+    # Inference.
+
+    def embed(self, batch: Views) -> Tensor:
+        return mean_seen(self.experts(batch)[0].loc, batch.mask.unsqueeze(-1), -2)
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        (qz, qw), seen = self.experts(batch), batch.mask.unsqueeze(-1)
+        if draws == 0:
+            z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
+            return self._tell(z[None], w[None])
+        z, own = (laplace.sample(many(q, draws)) for q in (qz, qw))
+        return self._tell(one_of(z, batch.mask), torch.where(seen, own, self._unseen(own)))
+
+    def prior(self, n: int) -> list[Tensor]:
+        z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
+        return self._tell(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
+
+    def _unseen(self, like: Tensor) -> Tensor:
+        """Private codes of views that are missing, (S, B, L, private)."""
+        if self.hp.private == "prior":
+            return laplace.sample(standard_like(like))
+        return laplace.sample(self.auxiliary().map(lambda t: t.expand_as(like)))
+
+    def _tell(self, z: Tensor, w: Tensor) -> list[Tensor]:
+        """Decode (S, B, shared) and (S, B, L, private)."""
+        z = z.unsqueeze(2).expand(*w.shape[:3], -1)
+        return self.tell(torch.cat([z, w], dim=-1))

@@ -1,0 +1,102 @@
+"""MoPoE-VAE: a mixture of the products of all subsets of experts (Sutter et al., ICLR 2021).
+
+    q(z | X) = 1/|P| sum_{S in P} q_S(z)        q_S ~ prod_{v in S} q(z | x_v)        p = N(0, 1)
+
+    loss = E_q(z | X) [ sum_v -log p(x_v | z) ] + beta / |P| sum_{S in P} KL(q_S || p)
+
+P are all subsets of the views observed of a sample, 2^|O| - 1 of them; z is drawn from one, all as
+likely. Inference: q_O, the product of exactly what is seen.
+
+`prior_expert`   full_only, as published: p joins the product of the complete set; never; always
+
+Departs from the released code: components are drawn per sample, not dealt out along the batch,
+which counts the complete set twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vedute import gaussian
+from vedute.gaussian import Gaussian, kl, standard_like
+from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, product_with_prior
+from vedute.model import Terms
+from vedute.views import Views
+
+CHOICES = {"prior_expert": ("full_only", "never", "always")}
+MOST = 12  # views: 4095 subsets
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MoPoE(TrainedVAE):
+    """Multimodal VAE that trains the product of every subset of the views that are there."""
+
+    prior_expert: str = "full_only"
+
+    paper: ClassVar[str] = "Sutter et al., ICLR"
+    year: ClassVar[int | None] = 2021
+    absent: ClassVar[str] = "subsets with them left out"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MoPoEModel:
+        self.check(CHOICES)
+        if len(shapes) > MOST:
+            raise ValueError(
+                f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"
+            )
+        return MoPoEModel(shapes, kinds, self)
+
+
+class MoPoEModel(GaussianVAE):
+    members: Tensor
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MoPoE) -> None:
+        super().__init__(shapes, kinds, hp)
+        self.hp = hp
+        self.register_buffer("members", subsets(len(shapes)))
+
+    def loss(self, batch: Views) -> Terms:
+        q = all_products(self.experts(batch), self.prior_joins(self.members))  # (B, S, D)
+        available = ~(self.members & ~batch.mask.unsqueeze(1)).any(-1)  # (B, S)
+        divergence = torch.where(available, kl(q, standard_like(q)), 0.0)
+        chosen = any_of(available)[:, None, None]
+        z = gaussian.sample(q.map(lambda t: t.take_along_dim(chosen, 1)))  # (B, 1, D)
+        return {
+            "reconstruction": self.errors(batch, z[None]).sum(-1).mean(),
+            "kl": self.hp.beta * (divergence.sum(1) / available.sum(1)).mean(),
+        }
+
+    def prior_joins(self, members: Tensor) -> Tensor:
+        """Whether N(0, 1) is an expert beside these, (..., L) -> (...)."""
+        full = members.all(-1)
+        joins = {"full_only": full, "never": full & False, "always": full | True}
+        return joins[self.hp.prior_expert]
+
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        return product_with_prior(q, mask, self.prior_joins(mask))
+
+
+def all_products(q: Gaussian, prior: Tensor) -> Gaussian:
+    """q_S of all S, in the order of `subsets`: (B, L, D), prior (S,) bool -> (B, S, D).
+
+    Precisions add, so every view doubles the sums, without it and with it: L steps, and no table
+    of (B, S, L, D). They are relative to the surest expert: none overflows, and none vanishes as
+    long as log-variances are less than 87 apart, which encoders see to.
+    """
+    top = (-q.logvar).amax(1, keepdim=True).clamp(min=0.0).detach()
+    weight = (-q.logvar - top).exp()
+    sums = weight.new_zeros(2, len(weight), 1, weight.shape[2])
+    for each in torch.stack([weight, weight * q.mean]).unbind(2):
+        sums = torch.cat([sums, sums + each.unsqueeze(2)], dim=2)
+    precision, pull = sums[:, :, 1:]
+    precision = precision + prior[:, None] * (-top).exp()
+    return Gaussian(pull / precision, -(top + precision.log()))
+
+
+def subsets(n_views: int) -> Tensor:
+    """All but the empty one, (2^L - 1, L) bool; the last is complete."""
+    return (torch.arange(1, 2**n_views)[:, None] >> torch.arange(n_views)) % 2 == 1

@@ -1,0 +1,119 @@
+"""MVAE: a product of experts, the prior among them (Wu & Goodman, NeurIPS 2018).
+
+    q(z | x_S) ~ p(z) prod_{v in S} q(z | x_v)                                      p(z) = N(0, 1)
+
+    ELBO(S) = E_q(z | x_S) [ sum_{v in S} log p(x_v | z) ] - beta KL(q(z | x_S) || p)
+
+    loss = -[ ELBO(O) + sum_{v in O} ELBO({v}) + sum_{j=1..k} ELBO(S_j) ]
+
+O are the views observed of a sample, S_j random subsets of them: first a size in 2 ... |O| - 1,
+then that many views; none where |O| < 3. Inference: q(z | x_O), all views decoded from it.
+
+`subsample`      unimodal+k: all, as published, k = `subsets`; unimodal: the first two; none: the
+                 first, the default, since incomplete data are subsets already
+`prior_expert`   always, as published; several: only beside two or more experts; never
+
+Departs from the released code: subsets are drawn per sample, not per batch; beta is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vedute import gaussian
+from vedute.gaussian import Gaussian, kl, standard_like
+from vedute.methods._vae import GaussianVAE, TrainedVAE, product_with_prior
+from vedute.model import Terms
+from vedute.views import Views
+
+CHOICES = {
+    "subsample": ("none", "unimodal", "unimodal+k"),
+    "prior_expert": ("always", "several", "never"),
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MVAE(TrainedVAE):
+    """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
+
+    subsample: str = "none"
+    subsets: int = 1
+    prior_expert: str = "always"
+
+    paper: ClassVar[str] = "Wu & Goodman, NeurIPS"
+    year: ClassVar[int | None] = 2018
+    absent: ClassVar[str] = "left out of the product"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVAEModel:
+        self.check(CHOICES)
+        if self.subsets < 0:
+            raise ValueError(f"subsets must not be negative, got {self.subsets}")
+        return MVAEModel(shapes, kinds, self)
+
+
+class MVAEModel(GaussianVAE):
+    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVAE) -> None:
+        super().__init__(shapes, kinds, hp)
+        self.hp = hp
+
+    def loss(self, batch: Views) -> Terms:
+        sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)
+        q = self.product(self.experts(batch).map(lambda t: t.unsqueeze(1)), sets)
+        divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
+        z, told = self._codes(gaussian.sample(q), sets & counts.unsqueeze(-1))
+        errors = torch.where(told, self.errors(batch, z), 0.0)
+        return {
+            "reconstruction": errors.sum((0, 2)).mean(),
+            "kl": self.hp.beta * divergence.sum(1).mean(),
+        }
+
+    def subsets(self, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The S subsets whose bounds are summed: O, then every single view, then k random ones.
+
+        mask (B, L) -> members (B, S, L), never empty; counts (B, S), whether there is such a bound
+        """
+        B, L = mask.shape
+        sets, counts = [mask.unsqueeze(1)], [mask.new_ones(B, 1)]
+        if self.hp.subsample != "none":
+            sets.append(torch.eye(L, dtype=torch.bool, device=mask.device).expand(B, L, L))
+            counts.append(mask)
+        if self.hp.subsample == "unimodal+k":
+            sets.append(random_subsets(mask, self.hp.subsets))
+            counts.append((mask.sum(1, keepdim=True) > 2).expand(B, self.hp.subsets))
+        return torch.cat(sets, dim=1), torch.cat(counts, dim=1)
+
+    def product(self, q: Gaussian, members: Tensor) -> Gaussian:
+        """q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
+        least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
+        return product_with_prior(q, members, members.sum(-1) >= least)
+
+    def _codes(self, z: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
+        """What each view is decoded from. A single view tells only itself, so these L draws are
+        one code per view: z (B, S, D), told (B, S, L) -> (S', B, L, D), (S', B, L)."""
+        L = told.shape[2]
+        z, told = z.transpose(0, 1).unsqueeze(2), told.transpose(0, 1)  # (S, B, 1, D), (S, B, L)
+        if self.hp.subsample == "none":
+            return z, told
+        own = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
+        alone = told[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
+        joint = torch.cat([z[:1], z[L + 1 :]]).expand(-1, -1, L, -1)
+        return torch.cat([joint, own]), torch.cat([told[:1], told[L + 1 :], alone])
+
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        return self.product(q, mask)
+
+
+def random_subsets(mask: Tensor, k: int) -> Tensor:
+    """k subsets of 2 ... |O| - 1 of the observed views, every size as likely; (B, L) -> (B, k, L).
+    Where there is none, all that are observed."""
+    B, L = mask.shape
+    order = torch.rand(B, k, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
+    rank = order.argsort(-1).argsort(-1)  # observed first, in random order
+    n = mask.sum(1)[:, None, None]
+    size = 2 + (torch.rand(B, k, 1, device=mask.device) * (n - 2)).floor()
+    return mask[:, None] & (rank < torch.where(n > 2, size, n))

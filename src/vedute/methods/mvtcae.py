@@ -1,0 +1,72 @@
+"""MVTCAE: a bound on total correlation (Hwang et al., NeurIPS 2021).
+
+    q(z | X) ~ prod_v q(z | x_v)                                                    p = N(0, 1)
+
+    loss = (V - alpha) / V  sum_v -log p(x_v | z)
+         + beta [ (1 - alpha) KL(q(z | X) || p) + alpha / V sum_v KL(q(z | X) || q(z | x_v)) ]
+
+z is one draw of q(z | X); products and sums are over the views observed of a sample. The prior is
+no expert, and weighs little: every view is asked to say alone what all say together.
+
+`normaliser`   views: V counts all views, a missing one has an infinitely wide likelihood (as the
+               authors advise); observed: V counts those of the sample
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vedute import gaussian
+from vedute.gaussian import Gaussian, kl, product, standard_like
+from vedute.methods._vae import GaussianVAE, TrainedVAE
+from vedute.model import Terms
+from vedute.views import Views
+
+CHOICES = {"normaliser": ("views", "observed")}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MVTCAE(TrainedVAE):
+    """Multimodal VAE whose views are trained to agree with their product."""
+
+    alpha: float = 5 / 6
+    normaliser: str = "views"
+
+    paper: ClassVar[str] = "Hwang et al., NeurIPS"
+    year: ClassVar[int | None] = 2021
+    absent: ClassVar[str] = "left out of the product"
+
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVTCAEModel:
+        self.check(CHOICES)
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must lie in [0, 1], got {self.alpha}")
+        return MVTCAEModel(shapes, kinds, self)
+
+
+class MVTCAEModel(GaussianVAE):
+    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVTCAE) -> None:
+        super().__init__(shapes, kinds, hp)
+        self.hp = hp
+
+    def loss(self, batch: Views) -> Terms:
+        hp, mask = self.hp, batch.mask
+        q = self.experts(batch)
+        joint = self.posterior(q, mask)
+        z = gaussian.sample(joint)
+        errors = self.errors(batch, z[None, :, None])[0].sum(1)  # (B,)
+        prior = kl(joint, standard_like(joint))
+        views = torch.where(mask, kl(joint.map(lambda t: t.unsqueeze(1)), q), 0.0).sum(1)
+        V = mask.sum(1).to(prior) if hp.normaliser == "observed" else mask.shape[1]
+        return {
+            "reconstruction": ((V - hp.alpha) / V * errors).mean(),
+            "kl_prior": hp.beta * (1 - hp.alpha) * prior.mean(),
+            "kl_views": hp.beta * (hp.alpha / V * views).mean(),
+        }
+
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        return product(q, 1, mask.unsqueeze(-1))
