@@ -6,7 +6,6 @@ defaults in the table of settings in api.md. tests/test_docs.py says when to run
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -19,16 +18,6 @@ from vedute.trained import Trained
 
 HERE = Path(__file__).parent
 START, END = "<!-- methods: made by docs/tables.py -->\n", "<!-- end of methods -->\n"
-HEADS = (
-    "method",
-    "what it does",
-    "views",
-    "missing data",
-    "generative",
-    "unseen rows",
-    "clusters",
-    "cost",
-)
 
 
 def main() -> None:
@@ -62,38 +51,17 @@ PAGES: Mapping[str, Callable[[str], str]] = {
 
 
 def table() -> str:
-    """One line per method, those that train first."""
+    """One line per method: those that train first, the newest of them first."""
     found = {name: methods.find(name) for name in methods.available()}
-    names = sorted(found, key=lambda k: (not issubclass(found[k], Trained), k))
-    lines = [HEADS, ("---",) * len(HEADS), *(row(name, found[name]) for name in names)]
+    order = sorted(found, key=lambda k: (not issubclass(found[k], Trained), -(found[k].year or 0)))
+    rows = [row(name, found[name]) for name in order]
+    lines = [tuple(rows[0]), ("---",) * len(rows[0]), *(tuple(r.values()) for r in rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def row(name: str, cls: type[Estimator]) -> tuple[str, ...]:
-    doc = (inspect.getdoc(cls) or "").partition("\n")[0]
-    return (
-        f"`{name}`",
-        doc.removesuffix("."),
-        views(cls),
-        "views, entries",
-        generative(cls),
-        "yes",
-        "its own" if cls.soft else "k-means",
-        cost(cls),
-    )
-
-
-def views(cls: type[Estimator]) -> str:
-    """Methods for two views run on more with the help of `BestPair`."""
-    module = inspect.getmodule(cls)
-    return "two; more by pairs" if hasattr(module, "BestPair") else "any number"
-
-
-def generative(cls: type[Estimator]) -> str:
-    if not cls.generative:
-        return "no"
-    new = issubclass(cls, Trained) or cls.generate is not Estimator.generate
-    return "imputes, generates" if new else "imputes"
+def row(name: str, cls: type[Estimator]) -> dict[str, str]:
+    known = methods.facts(name) | {"method": f"`{name}`"}
+    return known | {"clusters": "its own" if cls.soft else "k-means", "cost": cost(cls)}
 
 
 def cost(cls: type[Estimator]) -> str:
