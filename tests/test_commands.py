@@ -15,7 +15,7 @@ import pytest
 from shell import done, refused, vedute_
 
 import vedute
-from vedute import demo, io, presets
+from vedute import demo, io, picture_demo, presets
 from vedute.commands import _settings, _toml, available
 from vedute.estimator import Estimator
 from vedute.methods.mvp import MVP
@@ -299,3 +299,15 @@ def short(init):
         init(self, **settings, steps=30, warmup=10)
 
     return begin
+
+
+def test_picture_demo(tmp_path, monkeypatch):
+    """The whole demo on few small pictures; what it draws is looked at by people."""
+    monkeypatch.setattr(picture_demo, "OBJECTS", 300)
+    monkeypatch.setattr(picture_demo, "SIZE", 8)
+    monkeypatch.setattr(picture_demo, "SETTINGS", picture_demo.SETTINGS | {"steps": 6})
+    told = done("demo", "--images", "-o", tmp_path / "out", "--json")
+    scores = json.loads(told.splitlines()[-1])
+    assert {f"{who}ssim_{n}" for who in ("", "mean_") for n in (1, 2, 3, 4)} < set(scores)
+    assert (tmp_path / "out" / "inferred.png").read_bytes()[:4] == b"\x89PNG"
+    assert "--force" in refused("demo", "--images", "-o", tmp_path / "out")
