@@ -88,6 +88,8 @@ def test_bytes_have_exact_moments():
     np.testing.assert_allclose(found.mean, np.nanmean(floats, 0), atol=1e-6)
     np.testing.assert_allclose(found.std, np.nanstd(floats, 0), atol=1e-5)
     assert found.restore(found.mean).max() <= 255
+    still = torch.full((7001, 1, 1, 1), 253, dtype=torch.uint8)
+    assert scaling.fit("standard", still, torch.ones_like(still).bool()).std.item() == 0
 
 
 # One model.
@@ -146,6 +148,14 @@ def test_a_word_nobody_has_seen_is_refused():
     strange = Views(tuple(x), views.mask, views.index, views.holes, views.names)
     with pytest.raises(ValueError, match=r"'caption' holds the token \d+; fitted on those below"):
         model.impute(strange)
+
+
+@pytest.mark.parametrize("strange", [-1.0, 2.5])
+def test_what_is_no_token_is_refused(strange):
+    words = np.random.default_rng(0).integers(5, size=(30, 4)).astype(float)
+    words[3, 2] = strange
+    with pytest.raises(ValueError, match=r"'view0' holds .*; tokens are whole numbers from 0"):
+        MVP(**SMALL, likelihood={"view0": "tokens"}).fit([words, np.ones((30, 2)) * words[:, :1]])
 
 
 def test_what_lies_under_missing_pictures_changes_nothing():

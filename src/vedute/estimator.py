@@ -153,11 +153,10 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         raw = Views.of(X, columns=self.columns, like=self.views_, dtype=torch.float64)
         data = scaling.transform(self.scalers_, raw)
         for name, x, words in zip(data.names, data.x, self.words_, strict=True):
-            if words and int(x.max()) >= words:
-                told = (
-                    f"view {name!r} holds the token {int(x.max())}; fitted on those below {words}"
-                )
-                raise ValueError(f"{told}: encode unknown words as one that is known")
+            strange = x[(x < 0) | (x >= words)] if words else x[:0].flatten()
+            if len(strange):
+                told = f"view {name!r} holds the token {int(strange[0])}"
+                raise ValueError(f"{told}; fitted on those below {words}: encode others as known")
         return data
 
     def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:

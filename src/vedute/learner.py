@@ -91,6 +91,7 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
             self.seed_ = _seed(self.random_state)
             torch.manual_seed(self.seed_)
             self.kinds_ = self._likelihoods(raw)
+            self._check_tokens(raw)
             self.scalers_ = [
                 scaling.fit(self._scaling(v), x, scaling.entries_seen(raw, v))
                 for v, x in enumerate(raw.x)
@@ -121,6 +122,16 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
                     f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
                 )
         clusters.check(self.n_clusters, len(raw), self.soft)
+
+    def _check_tokens(self, raw: Views) -> None:
+        for v, (name, x) in enumerate(zip(raw.names, raw.x, strict=True)):
+            told = x[scaling.entries_seen(raw, v)] if self.kinds_[v] == "tokens" else x.new_zeros(1)
+            if bool((told < 0).any()) or bool((told != told.round()).any()):
+                strange = float(told[(told < 0) | (told != told.round())][0])
+                raise ValueError(
+                    f"view {name!r} holds {strange:g}; tokens are whole numbers from 0: number the "
+                    "words, or choose another likelihood"
+                )
 
     def _likelihoods(self, raw: Views) -> tuple[str, ...]:
         words = likelihoods.words(self.likelihood, raw.names)

@@ -91,8 +91,9 @@ def _byte_moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], NDArray
         first += values.sum(0)
         second += values.square().sum(0)
         count += there.sum(0)
-    mean = (first / count.clamp(min=1)).double()
-    variance = second.double() / count.clamp(min=1) - mean.square()
+    some = count.clamp(min=1).double()
+    mean = first.double() / some
+    variance = second.double() / some - mean.square()
     return mean.numpy(), variance.clamp(min=0).sqrt().numpy()
 
 
