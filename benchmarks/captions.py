@@ -4,7 +4,8 @@
 
 Fits MVP on pairs of which half lack one side, then asks of the test split: do captions told from
 pictures alone name the right class and colour, and does a classifier of real pictures find the
-right class in those drawn from captions alone? Writes benchmarks/results/captions-<device>.json.
+right class in those drawn from captions alone? Do these show the colour by their pixels, beside
+real ones and chance (`vedute.colors`)? Writes benchmarks/results/captions-<device>.json.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import stopwatch
 import torch
 
-from vedute import classifiers
+from vedute import classifiers, colors
 from vedute.datasets import captions
 from vedute.methods.mvp import MVP
 from vedute.missing import drop_views
@@ -94,6 +95,10 @@ def from_captions(model: MVP, train: Views, test: Views, options: Any) -> dict[s
         ours, theirs = (classifiers.accuracy(judge, x, asked) for x in (drawn, test.x[0]))
         found[f"pictures_{name}"] = round(100 * ours, 2)
         found[f"classifier_{name}"] = round(100 * theirs, 2)
+    said = [captions.words(t) for t in test.x[1]]
+    for name, x in {"pictures": drawn, "real": test.x[0]}.items():
+        seen = colors.agreement(torch.as_tensor(x), said, ground="white")
+        found |= {f"{name}_pixels_{k}": round(100 * v, 2) for k, v in seen.items()}
     return found
 
 

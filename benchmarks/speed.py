@@ -1,10 +1,11 @@
 """How fast vedute is on this machine, and how the cost grows.
 
-    PYTHONPATH=src python benchmarks/speed.py [--quick] [--parts step,images,scaling,fit,verbs]
+    PYTHONPATH=src python benchmarks/speed.py [--quick] [--parts step,images,vaes,scaling,fit,verbs]
 
 step      one optimisation step of MVP on Handwritten, against the reference of the tests (eager,
           same precision and optimizer, same loss) and against the matrix products it is made of
 images    the same step on five image views with the shape of PolyMNIST (and its preset)
+vaes      the step of the multimodal VAEs on the same images, captured against eager
 scaling   the step over the number of views, latent dimensions, batch size and samples
 fit       all of `fit`, the second of the process
 verbs     `transform` and `impute` of 100 000 samples with three views of 50 features
@@ -27,13 +28,14 @@ import stopwatch
 import torch
 from stopwatch import Job, PeakMemory, SlowMVP
 
-from vedute import datasets, presets
+from vedute import datasets, methods, presets
 from vedute.datasets import synthetic
 from vedute.methods.mvp import MVP
 from vedute.missing import drop_views
 from vedute.views import Views
 
 Fact = dict[str, Any]
+VAES = ("mvae", "mmvae", "mopoe", "mmjsd", "mvtcae", "mmvaeplus")
 BASE = {"views": 4, "latent": 32, "batch": 128, "samples": 10_000}
 AXES = {
     "views": (2, 4, 8, 16),
@@ -68,11 +70,37 @@ def step(options: Namespace) -> Iterator[Fact]:
 
 
 def images(options: Namespace) -> Iterator[Fact]:
-    rows, few = (512, {"batch_size": 16}) if options.quick else (10_000, {})
-    x = torch.randint(256, (5, rows, 3, 28, 28), dtype=torch.uint8)
-    views = incomplete(Views.of(list(x.numpy())))
+    views, few = _noise(options)
     settings = presets.find("mvp", "polymnist") | few
     yield {"name": "five views 3 x 28 x 28", **_against_reference(options, views, settings)}
+
+
+def vaes(options: Namespace) -> Iterator[Fact]:
+    views, few = _noise(options)
+    rows = [(name, {}) for name in VAES] + [("mmvae", {"samples": 10})]
+    for name, more in rows:
+        settings = presets.find(name, "polymnist") | {"batch_size": 256} | few | more
+        job = Job.of(views, options.device, settings, methods.find(name))
+        memory, budget = PeakMemory(options.device), 0.3 if options.quick else 3.0
+        ours = job.step_ms(job.step(), budget)
+        peak = memory.read()
+        eager = job.step_ms(job.step(capture=False), budget)
+        yield {
+            "name": name + "".join(f", {k} {v}" for k, v in more.items()),
+            "batch": job.batch,
+            "parameters": stopwatch.parameters(job.model),
+            "step_ms": ours,
+            "eager_ms": eager,
+            "ratio": eager / ours,
+            "memory_mib": peak,
+        }
+
+
+def _noise(options: Namespace) -> tuple[Views, dict[str, Any]]:
+    """Five views like PolyMNIST's, and the settings for a quick run."""
+    rows, few = (512, {"batch_size": 16}) if options.quick else (10_000, {})
+    x = torch.randint(256, (5, rows, 3, 28, 28), dtype=torch.uint8)
+    return incomplete(Views.of(list(x.numpy()))), few
 
 
 def _against_reference(options: Namespace, views: Views, settings: dict[str, Any]) -> Fact:
@@ -151,7 +179,14 @@ def verbs(options: Namespace) -> Iterator[Fact]:
         yield {"verb": verb, "rows": rows, "seconds": took, "resident_mib": memory.read()}
 
 
-PARTS = {"step": step, "images": images, "scaling": scaling, "fit": fit, "verbs": verbs}
+PARTS = {
+    "step": step,
+    "images": images,
+    "vaes": vaes,
+    "scaling": scaling,
+    "fit": fit,
+    "verbs": verbs,
+}
 
 
 def incomplete(views: Views) -> Views:

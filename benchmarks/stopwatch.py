@@ -28,6 +28,7 @@ from vedute.methods import mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
 from vedute.model import Stage  # noqa: E402
 from vedute.step import Step, make_optimizer  # noqa: E402
+from vedute.trained import Trained  # noqa: E402
 from vedute.views import Views, read_views  # noqa: E402
 
 RESULTS = HERE / "results"
@@ -37,13 +38,15 @@ MIB = 2**20
 class Job(NamedTuple):
     """A model and its scaled data, both on the device."""
 
-    model: MVPModel
+    model: Any
     data: Views
     bf16: bool
 
     @classmethod
-    def of(cls, views: Views, device: str, settings: dict[str, Any]) -> Job:
-        hp = MVP(random_state=0, **settings)
+    def of(
+        cls, views: Views, device: str, settings: dict[str, Any], method: type[Trained] = MVP
+    ) -> Job:
+        hp = method(random_state=0, **settings)
         _, hp.views_ = read_views(views)
         seen = [scaling.entries_seen(views, v) for v in range(len(views.x))]
         pairs = zip(views.x, seen, strict=True)

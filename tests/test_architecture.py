@@ -16,14 +16,14 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 ORDER = """
-frames slicing door streams studies records workers rendering
+frames slicing door streams studies records workers rendering critical colors
 views gaussian laplace cycles likelihoods metrics calibration clusters convolutions neighbours ssim
 missing scaling networks losses opinions io layout saving holdout telling checkpoints presets
 model
 step training
 learner estimator trained
 methods datasets pairs
-report summary tables curves evidence page gallery generation_report
+report summary tables curves ranking evidence page gallery generation_report side_by_side
 classifiers generation exhibits measuring benchmark comparison inspection tuning demo picture_demo
 commands cli
 __main__

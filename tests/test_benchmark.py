@@ -272,13 +272,15 @@ def test_tables_have_means_stds_marks_and_the_paper():
     assert "| cub | mvp (paper) | *86.00 ± 0.00* | *86.00 ± 0.00* | *86.00* |\n" in text
     assert "|  | mvp | **91.50 ± 0.50** | **91.50 ± 0.50** | **91.50** |\n" in text
     assert "|  | knn_fill | 83.00 ± 2.00 | 83.00 ± 2.00 | 83.00 |\n" in text
-    assert f"|  | {PAPER} | 78.67 ± 2.39 | 74.20 ± 3.21 | 76.44 |\n" in text
+    assert f"|  | {PAPER}mvp | 78.67 ± 2.39 | 74.20 ± 3.21 | 76.44 |\n| " in text
+    assert text.index(PAPER) < text.index("mean_fill")  # beside the rows of its method
     assert text.count(PAPER) == 1  # reuters1200 is not Reuters, the other scores are not reported
-    assert "over 1 to 2 seeds" in text
-    assert "mvp: 91.50 over the 2 cells that the paper reports, where it has 76.44" in text
+    assert "over 1 to 2 seeds (1 of mean_fill)." in text
+    assert "mvp: 91.50 over the 2 cells that the paper reports, where it has 76.44; " in text
+    assert "mean_fill: " not in text  # of which the paper says nothing
     assert "minus one std in 2 of 2" in text
     assert "**0.095 ± 0.005**" in text  # of errors, the least
-    assert "on a machine" in text
+    assert "Measured: all on a machine." in text
 
 
 def test_tables_in_latex_and_csv():
@@ -317,7 +319,8 @@ def test_report(tmp_path):
     path.write_text("".join(json.dumps(r) + "\n" for r in some_records()))
     assert vedute_("report", path, "-o", out).exit_code == 0
     assert {p.name for p in out.iterdir()} == {
-        "tables.md", "tables.tex", "tables.csv", "acc.png", "error.png"
+        "tables.md", "tables.tex", "tables.csv", "acc.png", "error.png",
+        "ranks.md", "tests.csv", "ranks.png",
     }  # fmt: skip
     assert vedute_("report", path, "-o", out).exit_code == 2
     (out / "mine.txt").write_text("stays")
@@ -337,6 +340,44 @@ def test_the_numbers_of_the_paper():
     assert sum(cells) / 12 == pytest.approx(69.25, abs=0.01)
 
 
+def test_the_numbers_of_the_paper_of_other_methods():
+    assert studies.published("icmvc")["handwritten", "acc", 0.7] == (67.48, 3.83)
+    assert studies.published("completer")["cub", "ari", 0.7] == (0.73, None)
+    assert studies.published("dvimc")["sensit", "nmi", 0.3] == (30.31, None)
+    assert studies.published("mean_fill") == {}
+    assert studies.sources("mean_fill") == []
+    others = ("dcca", "dccae", "dimvc", "dsimvc", "completer", "cpspan", "icmvc", "dvimc")
+    assert all(len(studies.published(method)) == 5 * 3 * 4 for method in others)
+    assert {d for m in others for d, _, _ in studies.published(m)} == {
+        "handwritten", "cub", "scene15", "reuters", "sensit"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["dcca", "dccae"])
+def test_means_over_the_rates_so_far_are_taken_apart(method):
+    printed, apart = (studies.published(source) for source in studies.sources(method))
+    for dataset in ("handwritten", "cub", "scene15", "reuters", "sensit"):
+        values = [apart[dataset, "acc", rate][0] for rate in (0.1, 0.3, 0.5, 0.7)]
+        for k, rate in enumerate((0.1, 0.3, 0.5, 0.7), start=1):
+            so_far = sum(values[:k]) / k
+            assert so_far == pytest.approx(printed[dataset, "acc", rate][0], abs=0.06)
+    assert {score for _, score, _ in apart} == {"acc"}
+
+
+def test_dcca_is_held_against_the_numbers_taken_apart():
+    summary = Summary.of(
+        [fake("dcca", "cub", rate, 1, acc=50.0, nmi=40.0, kmeans_acc=30.0) for rate in (0.1, 0.7)]
+    )
+    names = [row.label for row in summary.rows("acc")]
+    assert names == ["dcca", f"{PAPER}dcca", f"{PAPER}dcca, rate by rate"]
+    told = "dcca: 50.00 over the 2 cells that the paper reports, where it has 41.25 rate by rate; "
+    assert summary.against_paper("dcca", "acc") == told + "at least its mean in 1 of 2."
+    assert "where it has 49.51; at least its mean in 1 of 2" in summary.against_paper("dcca", "nmi")
+    text = tables.markdown(summary)
+    assert "ACC of k-means on the representation" in text
+    assert "NMI of k-means" not in text
+
+
 def test_studies_are_complete():
     assert "paper" not in studies.available()
     study = studies.load("mvp-clustering")
@@ -344,6 +385,21 @@ def test_studies_are_complete():
     assert study.seeds == [42, 44, 46, 48, 50]
     known = presets.load("mvp")
     assert all(dataset in known for dataset in study.datasets)
+
+
+def test_the_clustering_study_has_every_method():
+    study, first = studies.load("clustering"), studies.load("mvp-clustering")
+    assert {e.method for e in study.entries} == set(benchmark.methods.available())
+    assert (study.datasets, study.rates, study.seeds) == (first.datasets, first.rates, first.seeds)
+    assert {e.label for e in first.entries} <= {e.label for e in study.entries}
+    for method in benchmark.methods.available():
+        mine = [e for e in study.entries if e.method == method]
+        published = [e.preset for e in mine if e.preset]
+        two = benchmark.methods.find(method).two_views
+        assert len(published) == (0 if method.endswith("_fill") else 1 + two)
+        assert [e.pair for e in mine if e.pair] == ["restrict", "restrict", "redraw"] * two
+        assert all(set(e.seeds) <= set(study.seeds) for e in mine)
+        assert not published or set(study.datasets) <= set(presets.load(method))
 
 
 def test_the_speed_script_compares_equal_losses(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,17 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from vedute import exhibits, generation, measuring, records, studies
+from vedute import benchmark, exhibits, generation, measuring, presets, records, studies
 from vedute.classifiers import Judge, Recipe, judges
 from vedute.cli import app
-from vedute.datasets import synthetic
+from vedute.commands import _bench
+from vedute.datasets import polymnist, shapes, synthetic
 from vedute.generation import Told, by_mean, by_model, by_nearest, evaluate, subsets
 from vedute.methods.knn_fill import KNNFill
 from vedute.methods.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 from vedute.missing import drop_views
+from vedute.side_by_side import Shown
 from vedute.ssim import ssim
 from vedute.views import Views
 
@@ -197,6 +200,7 @@ datasets = ["squares"]
 rates = [0.5]
 seeds = [1, 2]
 judges = ["shared", "angle"]
+shown_view = "view1"
 
 [[runs]]
 label = "small mvp"
@@ -217,11 +221,9 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr(measuring.datasets, "load", lambda name, split=None: parts[split])
     monkeypatch.setattr(measuring.datasets, "available", lambda: ["squares"])
     monkeypatch.setattr("vedute.classifiers.RECIPES", {"shared": SHORT, "angle": SHORT})
-    for cached in (measuring.load, measuring._floors):
-        cached.cache_clear()
+    measuring.load.cache_clear()
     yield tmp_path
-    for cached in (measuring.load, measuring._floors):
-        cached.cache_clear()
+    measuring.load.cache_clear()
 
 
 def vedute_(*words):
@@ -244,17 +246,22 @@ def test_a_study_from_the_runs_to_the_report(place):
     assert 0 <= mvp["scores"]["coherence_all_1"] <= 100
     assert len(mvp["subsets"]) == 6
     assert {p.name for p in Path("out").iterdir()} == {
-        "r.jsonl", "masks", "classifiers", "pictures"
+        "r.jsonl", "masks", "classifiers", "floors", "pictures"
     }  # fmt: skip
     assert len(list(Path("out/classifiers").iterdir())) == 2  # made once, for all runs
-    pictures = sorted(p.name for p in Path("out/pictures").iterdir())
-    assert pictures[-1] == "small-mvp-on-squares-at-0.5-seed-2.png"
+    fill, small = "mean_fill-on-squares-at-0.5-seed-", "small-mvp-on-squares-at-0.5-seed-"
+    ends = (".png", ".npz", "-traversal.png")
+    assert {p.name for p in Path("out/pictures").iterdir()} == {
+        *(f"{fill}{seed}{end}" for seed in (1, 2) for end in ends[:2]),
+        *(f"{small}{seed}{end}" for seed in (1, 2) for end in ends),
+    }
+    assert (mvp["shown_view"], mvp["shown"]) == ("view1", f"{small}1.npz")
     again = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
     assert "4 of them done before" in again.stdout
 
     assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
     assert {p.name for p in Path("report").iterdir()} == {
-        "generation.md", "generation.csv", "squares-0.5.png"
+        "generation.md", "generation.csv", "squares-0.5.png", "side-by-side-squares-0.5.png"
     }  # fmt: skip
     text = Path("report/generation.md").read_text()
     assert "| dataset | trained at | method | 1 missing | 2 missing |" in text
@@ -267,6 +274,69 @@ def test_a_study_from_the_runs_to_the_report(place):
     )
     assert float(row["mean"]) == pytest.approx(np.mean(mine), abs=1e-4)
     assert row["runs"] == "2"
+
+
+def test_complete_data_are_a_rate_like_others(place):
+    told = vedute_("bench", "tiny.toml", "--rates", "0", "--seeds", "1", "-o", "out/r.jsonl")
+    assert told.exit_code == 0, told.output
+    assert [r["row_rate"] for r in records.read(Path("out/r.jsonl"))] == [0, 0]
+    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert Path("report/side-by-side-squares-0.png").exists()
+
+
+def test_without_a_view_to_show_there_are_no_such_images(place):
+    Path("tiny.toml").write_text(STUDY.replace('shown_view = "view1"', ""))
+    words = ("--methods", "mean_fill", "--seeds", "1", "-o", "out/r.jsonl")
+    assert vedute_("bench", "tiny.toml", *words).exit_code == 0
+    assert "shown" not in records.read(Path("out/r.jsonl"))[0]
+    assert [p.suffix for p in Path("out/pictures").iterdir()] == [".png"]
+    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert not list(Path("report").glob("side-by-side*"))
+    old = records.read(Path("out/r.jsonl"))
+    old[0].pop("shown_view")  # as before there were such views
+    Path("tiny.toml").write_text(STUDY)
+    runs = benchmark.plan(studies.load("tiny.toml"), Path("out/masks"), {})
+    assert len(benchmark.unfinished(runs, old)) == 3
+
+
+def test_a_strange_view_to_show_is_refused_before_anything_runs(place):
+    Path("tiny.toml").write_text(STUDY.replace("view1", "m7"))
+    told = vedute_("bench", "tiny.toml", "-o", "out/r.jsonl")
+    assert told.exit_code == 2
+    assert "shows view 'm7', which squares has not; its views are view0, view1" in told.stderr
+
+
+def test_what_a_user_changes_has_pictures_of_its_own(place):
+    (run, *_) = benchmark.plan(studies.load("tiny.toml"), Path("masks"), {"steps": 3})
+    assert measuring._file(run) == "small-mvp-on-squares-at-0.5-seed-1-steps-3"
+
+
+def test_floors_are_made_once_and_again_for_other_data(tmp_path, monkeypatch):
+    cpu = torch.device("cpu")
+    first = measuring._floors("squares", REAL, TEST, cpu, tmp_path)
+    assert {"mean_ssim_missing_1", "nearest_ssim_all_2"} <= set(first)
+    (file,) = tmp_path.iterdir()
+    assert file.name == "squares.json"
+    other = measuring._floors("squares", REAL, squares(40, seed=2), cpu, tmp_path)
+    assert other != first
+    file.write_text("{")  # damaged
+    assert measuring._floors("squares", REAL, TEST, cpu, tmp_path) == first
+    monkeypatch.setattr(generation, "evaluate", None)
+    assert measuring._floors("squares", REAL, TEST, cpu, tmp_path) == first
+
+
+def test_images_to_show_are_of_the_first_samples_of_each_class(model, jury, tmp_path):
+    shown = exhibits.shown(model, TEST, 1, jury[0])
+    assert shown.classes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    rows = [0, 4, 1, 5, 2, 6, 3, 7]
+    assert (shown.images[:, 0] == TEST.x[1][rows].numpy()).all()
+    assert (shown.truth[:, 2] == TEST.x[2][rows].numpy()).all()
+    assert (shown.images == exhibits.infer(model, TEST, rows, [1] * 8).images).all()
+    shown.save(tmp_path / "a.npz")
+    again = Shown.load(tmp_path / "a.npz")
+    assert again.given == "view1"
+    for a, b in zip(again[:5], shown[:5], strict=True):
+        assert (a == b).all()
 
 
 def test_both_kinds_of_records_in_one_file(place):
@@ -286,6 +356,47 @@ def test_the_studies_of_images():
         assert study.datasets == [name]
         assert study.judges == kinds
     assert studies.load("shapes").rates == [0.1, 0.5]
+    assert studies.load("polymnist").shown_view == polymnist.NAMES[1]
+    assert studies.load("shapes").shown_view == str(shapes.AZIMUTHS[4])
+
+
+VAES = {"mvae", "mmvae", "mopoe", "mmjsd", "mvtcae", "mmvaeplus"}
+
+
+@pytest.mark.parametrize("name", ["polymnist", "shapes"])
+def test_seven_methods_are_compared_at_equal_length(name, place):
+    study = studies.load(name)
+    runs = benchmark.plan(replace(study, shown_view="view1"), Path("masks"), {})
+    equal = [run for run in runs if run.settings["epochs"] == 100]
+    assert {run.method for run in equal} == {"mvp", *VAES}
+    assert {run.label: run.settings["epochs"] for run in runs}["mvp (paper)"] == 300
+    assert {run.settings["batch_size"] for run in equal} == {256}
+    many = {"polymnist": [42, 44, 46], "shapes": [42]}[name]
+    assert sorted({run.seed for run in runs if run.label == "mmJSD"}) == many
+    assert {run.seed for run in runs if run.label != "mmJSD"} == {42}
+    assert all(run.preset == name for run in runs)
+    chosen = _bench.choose(name, "MoPoE,mmJSD", "squares", None, "1")
+    assert [e.label for e in chosen.entries] == ["MoPoE", "mmJSD"]
+    assert [e.seeds for e in chosen.entries] == [(), ()]  # the user's
+    assert chosen.shown_view == ""  # a view of other data
+
+
+def test_references_on_complete_data_have_tables_of_their_own(place):
+    study = replace(studies.load("polymnist-complete"), shown_view="view1")
+    runs = {run.method: run for run in benchmark.plan(study, Path("masks"), {})}
+    assert set(runs) == VAES
+    for method, run in runs.items():
+        assert run.rate == 0
+        table = "polymnist-simple" if method == "mmvae" else "polymnist-reference"
+        assert run.preset == table
+        wanted = presets.find(method, table) | {"epochs": 100}
+        assert {k: run.settings[k] for k in wanted} == wanted
+        assert run.settings["network"] == "polymnist"
+
+
+def test_a_preset_and_a_table_are_one_too_many():
+    with pytest.raises(ValueError, match="'a' has a preset and a table; give one of them"):
+        studies.Entry("a", "mvae", preset="paper", table="polymnist-simple")
 
 
 def test_a_strange_task_is_refused(tmp_path):

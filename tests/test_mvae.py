@@ -10,6 +10,7 @@ import torch
 from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 from scipy.stats import chisquare
+from torch.distributions import MultivariateNormal
 
 from vedute import likelihoods, presets
 from vedute.gaussian import kl, standard_like
@@ -146,6 +147,39 @@ def test_with_exact_experts_the_bound_is_the_likelihood(monkeypatch, mask, setti
         assert terms["kl"] == pytest.approx(0.5347686235, abs=2e-6)
         q = model.posterior(model.experts(batch), batch.mask)
         assert (q.mean.item(), q.logvar.exp().item()) == pytest.approx((1 / 3, 1 / 6))
+
+
+# Learned: x_v ~ N(a_v z, 1), z ~ N(0, 1), rows with both views, the first or the second in turn.
+
+SLOPES = torch.tensor([1.0, 2.0])
+PATTERNS = ((1, 1), (1, 0), (0, 1))
+
+
+def linear_data(n, seed, patterns):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, generator=g) * SLOPES + torch.randn(n, 2, generator=g)
+    mask = torch.tensor(patterns).bool()[torch.arange(n) % len(patterns)]
+    x = torch.where(mask, x, 0.0)
+    return Views(x.split(1, dim=1), mask, torch.arange(n), (None, None), ("a", "b"))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Networks just rich enough: linear decoders, and experts with a linear mean."""
+    exact = dict(latent_dim=1, hidden=(), linear_paths=False, rescale=False, scaling="none")
+    training = dict(steps=1000, lr=0.02, batch_size=256, early_stopping=False, random_state=0)
+    return MVAE(**exact, **training).fit(linear_data(3000, 0, PATTERNS))
+
+
+@pytest.mark.parametrize("mask", PATTERNS)
+def test_a_short_training_brings_the_bound_to_the_likelihood(monkeypatch, trained, mask):
+    batch, seen = linear_data(4000, 1, [mask]), torch.tensor(mask).bool()
+    terms = vaes.expected(trained.model_, batch, monkeypatch)
+    bound = -sum(terms.values()) - sum(mask) * 0.5 * math.log(2 * math.pi)
+    a = SLOPES[seen]
+    p = MultivariateNormal(torch.zeros_like(a), a.outer(a) + torch.eye(len(a)))
+    likelihood = p.log_prob(torch.cat(batch.x, dim=1)[:, seen]).mean().item()
+    assert bound == pytest.approx(likelihood, abs=0.05)
 
 
 @pytest.mark.parametrize("rescale", [True, False, 20.0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
+from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from vedute import io, methods, missing, presets, workers
-from vedute.measuring import SPLIT, Run, load, measure
-from vedute.records import Record
+from vedute import io, methods, missing, presets, studies, workers
+from vedute.measuring import SPLIT, Run, load, measure, pick
+from vedute.records import Record, best_pair
 from vedute.studies import Entry, Study
 from vedute.trained import Trained
 from vedute.views import Views
@@ -25,12 +26,17 @@ from vedute.workers import Lane
 MOST_JOBS, GPU_JOBS = 8, 2
 
 
-def plan(study: Study, masks: Path, overrides: Mapping[str, Any]) -> list[Run]:
+def plan(
+    study: Study, masks: Path, overrides: Mapping[str, Any], records: Iterable[Record] = ()
+) -> list[Run]:
     """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
 
-    An override is for the methods that have such a setting.
+    An override is for the methods that have such a setting. Where a pair of views is to be chosen,
+    those on the best one are known only when there are `records` of all pairs.
     """
-    return [run for dataset in study.datasets for run in _runs_on(dataset, study, masks, overrides)]
+    done = {_key(record): record for record in records}
+    runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
+    return list(chain.from_iterable(runs))
 
 
 def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +46,7 @@ def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unfinished(runs: Iterable[Run], records: Iterable[Record]) -> list[Run]:
-    """Those without a record of the same label, data, mask, seed and settings."""
+    """Those without a record of the same label, data, mask, pair, seed and settings."""
     done = {_key(record) for record in records}
     return [run for run in runs if _key(asdict(run)) not in done]
 
@@ -84,37 +90,79 @@ def time_left(waiting: Iterable[Lane[Run]], records: Sequence[Record]) -> float:
 
 
 def _runs_on(
-    dataset: str, study: Study, masks: Path, overrides: Mapping[str, Any]
+    dataset: str,
+    study: Study,
+    masks: Path,
+    overrides: Mapping[str, Any],
+    done: Mapping[str, Record],
 ) -> Iterator[Run]:
     split = SPLIT.get(study.task)
     truth = load(dataset, split)
+    if study.shown_view and study.shown_view not in truth.names:
+        raise ValueError(
+            f"the study shows view {study.shown_view!r}, which {dataset} has not; its views are "
+            f"{', '.join(truth.names)}"
+        )
     samples = dataset if split is None else f"{dataset}-{split}"
     for rate in map(float, study.rates):
         file = f"{samples}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
         seen = missing.fingerprint(_mask(masks / file, truth, study, rate))
         for entry in study.entries:
             mine = applicable(entry, overrides)
-            preset = None if entry.preset is None else dataset
+            preset = entry.table if entry.preset is None else dataset
             wanted = {} if preset is None else presets.find(entry.method, preset)
             wanted |= {"n_clusters": _clusters(entry, study, truth), **entry.settings, **mine}
-            for seed in study.seeds:
-                yield Run(
-                    study=study.name,
-                    label=entry.label,
-                    method=entry.method,
-                    preset=preset,
-                    overrides=mine,
-                    dataset=dataset,
-                    rate=rate,
-                    seed=seed,
-                    protocol=study.protocol,
-                    mask_seed=study.mask_seed,
-                    mask=seen,
-                    mask_file=file,
-                    settings=_complete(entry.method, wanted | {"random_state": seed}),
-                    task=study.task,
-                    judges=tuple(study.judges),
-                )
+            run = Run(
+                study=study.name,
+                label=entry.label,
+                method=entry.method,
+                preset=preset,
+                overrides=mine,
+                dataset=dataset,
+                rate=rate,
+                seed=study.pair_seed,
+                protocol=study.protocol,
+                mask_seed=study.mask_seed,
+                mask=seen,
+                mask_file=file,
+                settings=_complete(entry.method, wanted | {"random_state": study.pair_seed}),
+                task=study.task,
+                judges=tuple(study.judges),
+                shown_view=study.shown_view,
+            )
+            tried = _tried(run, entry, truth, study, masks)
+            yield from tried
+            best = _best(tried, done) if tried else run
+            for seed in entry.seeds or study.seeds:
+                if best is not None and not (tried and seed == study.pair_seed):
+                    yield _with_seed(best, seed)
+
+
+def _tried(run: Run, entry: Entry, truth: Views, study: Study, masks: Path) -> list[Run]:
+    """A run for each pair of views, where one of them is to be chosen."""
+    if entry.pair and not methods.find(entry.method).two_views:
+        raise ValueError(f"{entry.label!r} has a pair, but {entry.method} takes all views at once")
+    found = []
+    for pair in combinations(truth.names, 2) if entry.pair and len(truth.names) > 2 else ():
+        one = replace(run, pair=pair, search=True)
+        if entry.pair == studies.REDRAW:
+            file = f"{Path(run.mask_file).stem}-{'+'.join(pair)}.npz"
+            seen = missing.fingerprint(_mask(masks / file, pick(truth, pair), study, run.rate))
+            one = replace(one, redraw=True, mask=seen, mask_file=file)
+        found.append(one)
+    return found
+
+
+def _best(tried: Sequence[Run], done: Mapping[str, Record]) -> Run | None:
+    """The run on the best pair, once there are records of all."""
+    found = [done.get(_key(asdict(run))) for run in tried]
+    known = [record for record in found if record is not None]
+    pair = best_pair(known) if len(known) == len(tried) else None
+    return next((replace(run, search=False) for run in tried if run.pair == pair), None)
+
+
+def _with_seed(run: Run, seed: int) -> Run:
+    return replace(run, seed=seed, settings={**run.settings, "random_state": seed})
 
 
 def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
@@ -138,8 +186,8 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(record: Mapping[str, Any]) -> str:
     parts = ("label", "dataset", "rate", "seed", "mask", "settings")
-    task = record.get("task", "clustering")  # older records do not say
-    return json.dumps([task, *(record[k] for k in parts)], sort_keys=True)
+    task, pair = record.get("task", "clustering"), record.get("pair")  # older records do not say
+    return json.dumps([task, pair, *(record[k] for k in parts)], sort_keys=True)
 
 
 def _wants_gpu(run: Run) -> bool:

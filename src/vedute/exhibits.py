@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from vedute import generation
+from vedute import gallery, generation
 from vedute.classifiers import Judge
 from vedute.estimator import Estimator
 from vedute.learner import Array
 from vedute.methods.mvp import MVPModel
+from vedute.side_by_side import Shown
 from vedute.trained import Trained
 from vedute.views import Views
+
+CLASSES, EACH = 10, 2  # of which, and of each of which, `shown` has samples
 
 
 class Inferred(NamedTuple):
@@ -46,6 +50,29 @@ def infer(
         if judge is not None:
             wrong[:, 1 + v] = judge.wrong(image, v, at).cpu()
     return Inferred(images.cpu().numpy(), wrong.numpy())
+
+
+def sheet(estimator: Estimator, test: Views, judge: Judge | None = None) -> gallery.Bytes:
+    """The first sample of each class, all views from one: from the first, the second, ..."""
+    rows = firsts(test, 1)
+    given = [i % test.shape[1] for i in range(len(rows))]
+    images, wrong = infer(estimator, test, rows, given, judge)
+    return gallery.sheet(images, wrong, lead=1)
+
+
+def shown(estimator: Estimator, test: Views, view: int, judge: Judge | None = None) -> Shown:
+    """The first samples of some classes, all views from this one."""
+    rows = firsts(test, EACH)[: CLASSES * EACH]
+    images, wrong = infer(estimator, test, rows, [view] * len(rows), judge)
+    truth = np.stack([x[rows].numpy() for x in test.x], axis=1)
+    classes = np.asarray(test.y)[rows]
+    return Shown(images, wrong, truth, classes, np.array(test.names), test.names[view])
+
+
+def firsts(test: Views, each: int) -> list[int]:
+    """The rows of the first samples of every class, class by class."""
+    y = np.asarray(test.y)
+    return [int(i) for k in np.unique(y) for i in np.flatnonzero(y == k)[:each]]
 
 
 @torch.no_grad()

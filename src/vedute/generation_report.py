@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCORES: Mapping[str, Score] = {
-    "nmi": Score("NMI of the representation, %", 2),
+    "nmi": Score("NMI, one k-means start, %", 2),
+    "nmi_ten": Score("NMI, ten k-means starts, %", 2),
     "coherence_all": Score("Coherence, all views, %", 2),
     "coherence_missing": Score("Coherence, missing views, %", 2),
     "angle_all": Score("Angle, all views, %", 2),

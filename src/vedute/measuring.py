@@ -9,31 +9,36 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     generation: those of `generation`, _1 from one given view, _2 from two, ...,
                     classifier_* of real images, mean_* and nearest_* of what needs no model;
                     in percent, but ssim
+    pair_score      of a search: stability of the clusters of this pair of views, or, where masks
+                    are redrawn, their accuracy
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
+    shown           generation: the file in `pictures` with what `shown_view` tells, if any
 
-Generation runs keep classifiers, and a picture each, in folders beside the masks.
+Generation runs keep in folders beside the masks what needs no second making, classifiers and
+floors, and pictures of their own: a sheet, images for `side_by_side`, of MVP a latent traversal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import torch
 from sklearn.cluster import KMeans
 
 from vedute import (
     __version__,
     classifiers,
+    clusters,
     datasets,
     exhibits,
     gallery,
@@ -47,6 +52,7 @@ from vedute import (
 )
 from vedute.classifiers import Judge
 from vedute.estimator import Estimator
+from vedute.methods.mvp import MVP
 from vedute.page.pictures import png
 from vedute.records import Record
 from vedute.trained import Trained
@@ -75,19 +81,27 @@ class Run:
     settings: Mapping[str, Any]
     task: str = "clustering"
     judges: tuple[str, ...] = ()
+    shown_view: str = ""  # the view of which images are kept; none: no images
+    pair: tuple[str, str] | None = None  # which two views, for a method that takes two
+    redraw: bool = False  # the mask is the pair's own
+    search: bool = False  # one of all pairs, to choose one
 
     def __str__(self) -> str:
-        return f"{self.label} on {self.dataset} at {self.rate:g}, seed {self.seed}"
+        views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
+        return f"{self.label} on {self.dataset}{views} at {self.rate:g}, seed {self.seed}"
 
 
 def measure(run: Run, masks: Path, jobs: int) -> Record:
     """The record of a run; masks: the folder; jobs: how many runs there are at once."""
     start = perf_counter()
     truth = load(run.dataset, SPLIT.get(run.task))
+    truth = pick(truth, run.pair) if run.pair and run.redraw else truth
     seen = torch.from_numpy(missing.load_mask(masks / run.mask_file, truth))
     views = truth.hide(~seen)
     _warm_up(run.method, run.settings.get("device"))
     model = pairs.for_views(methods.find(run.method)(**run.settings), len(truth.x))
+    if isinstance(model, pairs.BestPair) and run.pair:
+        model.set_params(pair=run.pair)
     before = perf_counter()
     model.fit(views)
     seconds = perf_counter() - before
@@ -95,6 +109,7 @@ def measure(run: Run, masks: Path, jobs: int) -> Record:
         told = _generation(model, truth, run, masks.parent)
     else:
         told = {"scores": _rounded(_scores(model, truth, views, run.seed))}
+        told |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
     rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
     return {
         **asdict(run),
@@ -131,8 +146,17 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
     return found
 
 
+def _pair_score(model: Estimator, truth: Views, views: Views) -> float:
+    """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
+    if isinstance(model, pairs.BestPair):
+        both = views.mask[:, list(model.chosen())].all(1).numpy()
+        return clusters.stability(model.embedding_[both], pairs.STABLE, model.seed_)
+    assert truth.y is not None
+    return metrics.clustering_accuracy(truth.y, model.labels_)
+
+
 def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> Record:
-    """What the model makes of the test split, beside two floors; a picture."""
+    """What the model makes of the test split, beside two floors; pictures."""
     start = perf_counter()
     test = load(run.dataset, "test")
     device = generation.device_of(model)
@@ -141,24 +165,45 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> Record
     found = generation.evaluate(generation.by_model(model), generation.enter(model, test), judges)
     seconds = perf_counter() - judged
     scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    kept: Record = {}
     if model.generative:
-        scores |= _floors(run.dataset, device)
-        _draw(model, test, judges, folder / "pictures" / f"{_file(str(run))}.png")
+        scores |= _floors(run.dataset, real, test, device, folder / "floors")
+        kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
     return {
         "classifying": round(judged - start, 4),
         "evaluation": round(seconds, 4),
         "scores": _rounded({k: v if "ssim" in k else 100 * v for k, v in scores.items()}),
         "subsets": json.loads(json.dumps(found.subsets), parse_float=lambda s: round(float(s), 5)),
+        **kept,
     }
 
 
-@cache
-def _floors(dataset: str, device: torch.device) -> dict[str, float]:
-    """SSIM of what needs no model."""
-    real, test = (load(dataset, split).to(device) for split in ("train", "test"))
+def _floors(
+    dataset: str, real: Views, test: Views, device: torch.device, folder: Path
+) -> dict[str, float]:
+    """SSIM of what needs no model: made once for a dataset, then read from the folder."""
+    path, data = folder / f"{dataset}.json", _fingerprint(real, test)
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["data"] == data:
+            return dict(known["scores"])
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged: made again
+        pass
+    real, test = real.to(device), test.to(device)
     mean = generation.evaluate(generation.by_mean(real), test, [])
     nearest = generation.evaluate(generation.by_nearest(real), test, [])
-    return _by_size("mean_", mean) | _by_size("nearest_", nearest)
+    scores = _by_size("mean_", mean) | _by_size("nearest_", nearest)
+    with io.atomic_file(path, force=True) as part:
+        part.write_text(json.dumps({"data": data, "scores": scores}, indent=1), encoding="utf-8")
+    return scores
+
+
+def _fingerprint(real: Views, test: Views) -> str:
+    """Sixteen hex digits that tell two datasets apart by their sizes and first samples."""
+    digest = hashlib.sha256(repr([real.shape, test.shape]).encode())
+    for x in (*real[:1000].x, *test[:1000].x):
+        digest.update(x.contiguous().numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def _by_size(prefix: str, found: generation.Evaluation) -> dict[str, float]:
@@ -166,18 +211,30 @@ def _by_size(prefix: str, found: generation.Evaluation) -> dict[str, float]:
     return {f"{prefix}{k}_{n}": v for n, scores in found.sizes.items() for k, v in scores.items()}
 
 
-def _draw(model: Estimator, test: Views, judges: Sequence[Judge], path: Path) -> None:
-    """The first sample of each class, all views from one: from the first, the second, ..."""
-    assert test.y is not None
-    firsts = np.unique(test.y, return_index=True)[1].tolist()
-    given = [i % test.shape[1] for i in range(len(firsts))]
-    images, wrong = exhibits.infer(model, test, firsts, given, judges[0] if judges else None)
+def _pictures(model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path) -> Record:
+    """A sheet; a latent traversal; a file for `side_by_side`, which the record names."""
+    name = _file(run)
+    shown = test.names.index(run.shown_view) if run.shown_view else None
+    _save(folder / f"{name}.png", exhibits.sheet(model, test, judge))
+    if isinstance(model, MVP):
+        walks = exhibits.traverse(model, shown or 0)
+        _save(folder / f"{name}-traversal.png", gallery.sheet(walks))
+    if shown is None:
+        return {}
+    with io.atomic_file(folder / f"{name}.npz", force=True) as part:
+        exhibits.shown(model, test, shown, judge).save(part)
+    return {"shown": f"{name}.npz"}
+
+
+def _save(path: Path, picture: gallery.Bytes) -> None:
     with io.atomic_file(path, force=True) as part:
-        part.write_bytes(png(gallery.sheet(images, wrong, lead=1)))
+        part.write_bytes(png(picture))
 
 
-def _file(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", name)
+def _file(run: Run) -> str:
+    """Its own for every label, dataset, rate, seed and change by the user."""
+    changes = "".join(f" {k}={v}" for k, v in run.overrides.items())
+    return re.sub(r"[^\w.+-]+", "-", f"{run}{changes}")
 
 
 def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
@@ -207,10 +264,15 @@ def load(dataset: str, split: str | None = None) -> Views:
     return datasets.load(dataset) if split is None else datasets.load(dataset, split)
 
 
+def pick(views: Views, names: Sequence[str]) -> Views:
+    """Some of the views, by name."""
+    return views.pick(*(views.names.index(name) for name in names))
+
+
 @cache
 def _warm_up(method: str, device: Any) -> None:
     """A first fit loads and sets up what the others find there; it is not to be timed."""
     cls = methods.find(method)
-    few = {"steps": 2, "device": device} if issubclass(cls, Trained) else {}
-    data = load("synthetic")[:64]
-    pairs.for_views(cls(n_clusters=2, random_state=0, **few), len(data.x)).fit(data)
+    wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
+    few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}
+    cls(n_clusters=2, random_state=0, **few).fit(load("synthetic")[:64].pick(0, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ def mend(path: Path) -> None:
     whole = path.read_bytes().rfind(b"\n") + 1
     if whole < path.stat().st_size:
         os.truncate(path, whole)
+
+
+def best_pair(records: Iterable[Record]) -> tuple[str, str] | None:
+    """The pair of views with the highest score of those that were tried; None where none was."""
+    tried = [(-r["pair_score"], tuple(r["pair"])) for r in records if "pair_score" in r]
+    return min(tried)[1] if tried else None
 
 
 def _parse(line: bytes, i: int, path: Path) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from itertools import groupby
 
@@ -27,7 +27,7 @@ def markdown(summary: Summary) -> str:
         told = [summary.against_paper(label, score) for label in summary.labels]
         lines = [f"- {line}\n" for line in told if line is not None]
         text += f"\n{' '.join(notes)}\n\n" + "".join(lines) + ("\n" if lines else "")
-    return text.rstrip("\n") + "\n"
+    return (text + _pairs(summary)).rstrip("\n") + "\n"
 
 
 def latex(summary: Summary) -> str:
@@ -94,21 +94,62 @@ def _escaped(text: str) -> str:
 
 
 def _seeds(rows: Iterable[Row]) -> str:
-    counts = {c.runs for row in rows for c in row.cells if c is not None and c.runs}
-    low, high = min(counts), max(counts)
-    many = f"{high} seed{'s' if high > 1 else ''}" if low == high else f"{low} to {high} seeds"
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        found.setdefault(row.label, []).extend(c.runs for c in row.cells if c and c.runs)
+    fewest = {label: min(counts) for label, counts in found.items() if counts}
+    low, high = min(fewest.values()), max(n for counts in found.values() for n in counts)
+    many = f"{high} seed{'s' if high > 1 else ''}"
+    if low < high:
+        some = {n: [k for k, v in fewest.items() if v == n] for n in sorted({*fewest.values()})}
+        told = [f"{n} of {', '.join(labels)}" for n, labels in some.items() if n < high]
+        many = f"{low} to {many} ({'; '.join(told)})"
     return f"Mean ± population standard deviation over {many}."
+
+
+def _pairs(summary: Summary) -> str:
+    """Which two views, where they were chosen."""
+    lines = []
+    for dataset in summary.datasets:
+        for label in summary.labels:
+            runs = [summary.records.get((label, dataset, rate), []) for rate in summary.rates]
+            chosen = [rs[0].get("pair") if rs else None for rs in runs]
+            if any(chosen):
+                told = [" + ".join(pair) if pair else "–" for pair in chosen]
+                how = "labels" if summary.redrawn(label) else "stability"
+                lines.append(f"| {dataset} | {label} | {how} | {' | '.join(told)} |\n")
+    if not lines:
+        return ""
+    heads = ["dataset", "method", "by", *(f"{rate:g}" for rate in summary.rates)]
+    text = (
+        f"## Pairs of views\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n{''.join(lines)}\n"
+    )
+    return text + (
+        "Chosen with one seed: by the stability of clusters, on the masks that all methods share; "
+        "or, as in the paper, by labels, on masks that are drawn anew for each pair. Such rows see "
+        "other data than the others and are not marked among them.\n"
+    )
 
 
 def _devices(summary: Summary) -> str:
     where: dict[str, set[str]] = {}
+    jobs: dict[str, set[int]] = {}
     for (label, _, _), runs in summary.records.items():
         for r in runs:
-            beside = "" if r["jobs"] == 1 else f", {r['jobs']} runs at once"
-            where.setdefault(f"{r['device']}{beside}", set()).add(label)
-    told = [f"{_list(summary.labels, found)} on {device}" for device, found in where.items()]
+            where.setdefault(r["device"], set()).add(label)
+            jobs.setdefault(r["device"], set()).add(r["jobs"])
+    told = [
+        f"{_list(summary.labels, found)} on {device}{_at_once(jobs[device])}"
+        for device, found in where.items()
+    ]
     return f"Measured: {'; '.join(told)}."
 
 
-def _list(labels: Iterable[str], found: set[str]) -> str:
-    return ", ".join(label for label in labels if label in found)
+def _at_once(jobs: set[int]) -> str:
+    low, high = min(jobs), max(jobs)
+    many = str(high) if low == high else f"{low} to {high}"
+    return "" if high == 1 else f", {many} runs at once"
+
+
+def _list(labels: Sequence[str], found: set[str]) -> str:
+    return "all" if found == {*labels} else ", ".join(label for label in labels if label in found)

@@ -34,10 +34,13 @@ def choose(
 ) -> Study:
     """A study, or what the user wants of it; other datasets, rates and seeds are welcome."""
     study = studies.load(name)
+    entries = _entries(study, _words("--methods", labels, str))
+    names = _words("--datasets", data, str) or study.datasets
     chosen = replace(
         study,
-        entries=_entries(study, _words("--methods", labels, str)),
-        datasets=_words("--datasets", data, str) or study.datasets,
+        entries=entries if seeds is None else [replace(e, seeds=()) for e in entries],
+        datasets=names,
+        shown_view=study.shown_view if set(names) <= set(study.datasets) else "",
         rates=_words("--rates", rates, float) or study.rates,
         seeds=_words("--seeds", seeds, int) or study.seeds,
     )

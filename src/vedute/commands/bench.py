@@ -46,8 +46,8 @@ def run(
     """Run a study and add one line per run to RECORDS; finished runs are never repeated.
 
     Masks are kept in the folder masks beside RECORDS, one per dataset and rate, for all methods
-    and seeds. Ctrl-C loses the runs in flight only: the same command goes on. Exit code 1: some
-    runs failed.
+    and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses the
+    runs in flight only: the same command goes on. Exit code 1: some runs failed.
     """
     from vedute import benchmark, records
     from vedute.commands import _bench, _settings
@@ -58,15 +58,24 @@ def run(
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
     known = records.read(out) if out.exists() else []
     masks = out.parent / "masks"
-    runs = benchmark.plan(wanted, masks, overrides)
+    runs = benchmark.plan(wanted, masks, overrides, known)
     todo = benchmark.unfinished(runs, known)
     print(f"{len(runs)} runs, {len(runs) - len(todo)} of them done before")
     if not todo:
         return
     if out.exists():
         records.mend(out)
-    waiting = benchmark.lanes(todo, jobs, gpu_jobs)
-    failed = _bench.follow(benchmark.run_all(waiting, masks), waiting, known, out)
-    print(f"{len(todo) - failed} new records in {out}")
+    tried, failed = 0, 0
+    while todo:
+        waiting = benchmark.lanes(todo, jobs, gpu_jobs)
+        failed += _bench.follow(benchmark.run_all(waiting, masks), waiting, known, out)
+        tried += len(todo)
+        known = records.read(out) if out.exists() else []
+        planned = benchmark.plan(wanted, masks, overrides, known)
+        todo = [run for run in benchmark.unfinished(planned, known) if run not in runs]
+        runs = planned
+        if todo:
+            print(f"{len(todo)} more runs, on the pairs of views that were the best")
+    print(f"{tried - failed} new records in {out}")
     if failed:
         raise typer.Exit(1)

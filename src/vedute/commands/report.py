@@ -44,8 +44,9 @@ def run(
     The page needs no network, reads without scripts and prints. --no-ids leaves out the names of
     samples and folders; the values of some samples are still shown. From records of `vedute
     bench`: tables (Markdown, LaTeX, CSV) and figures, means and population standard deviations
-    over seeds, the best marked, the paper's beside; of generation runs, scores over the number of
-    missing views.
+    over seeds, the best marked, the paper's beside, and where there is enough to compare, average
+    ranks, paired tests and a critical-difference plot; of generation runs, scores over the number
+    of missing views, and images of all methods side by side from the folder pictures beside RUN.
     """
     if source.is_dir():
         from vedute.commands import _pages
@@ -77,7 +78,7 @@ def _study(source: Path, out: Path, force: bool) -> None:
         if others:
             _clustering(others, folder, plots)
         if inferred:
-            _generation(inferred, folder, plots)
+            _generation(inferred, folder, plots, source.parent / "pictures")
         written = sorted(p.name for p in folder.iterdir())
     if not plots:
         print("no figures: they need matplotlib, pip install 'vedute[plots]'")
@@ -85,7 +86,7 @@ def _study(source: Path, out: Path, force: bool) -> None:
 
 
 def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
-    from vedute import curves, tables
+    from vedute import critical, curves, ranking, tables
     from vedute.summary import Summary
 
     summary = Summary.of(found)
@@ -94,14 +95,20 @@ def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
         "tables.tex": tables.latex(summary),
         "tables.csv": tables.comma_separated(summary),
     }
+    rivals = critical.compare(summary.comparable("acc"))
+    if rivals is not None:
+        texts["ranks.md"] = ranking.markdown(rivals)
+        texts["tests.csv"] = ranking.comma_separated(rivals)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for score in [k for k in ("acc", "error") if plots and summary.rows(k)]:
         curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
+    if plots and rivals is not None:
+        ranking.diagram(rivals).savefig(folder / "ranks.png", dpi=150)
 
 
-def _generation(found: list[Record], folder: Path, plots: bool) -> None:
-    from vedute import generation_report
+def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) -> None:
+    from vedute import generation_report, side_by_side
     from vedute.summary import Summary
 
     summary = Summary.of(found)
@@ -114,3 +121,7 @@ def _generation(found: list[Record], folder: Path, plots: bool) -> None:
     for dataset, rate in generation_report.places(summary) if plots else ():
         figure = generation_report.curves(summary, dataset, rate)
         figure.savefig(folder / f"{dataset}-{rate:g}.png", dpi=150)
+        shown = side_by_side.load(summary, dataset, rate, pictures)
+        if shown:
+            figure = side_by_side.side_by_side(shown)
+            figure.savefig(folder / f"side-by-side-{dataset}-{rate:g}.png", dpi=side_by_side.DPI)

@@ -6,6 +6,9 @@ and <eos>, then <pad>; words that training captions have at most three times are
 the released code in the tokens' numbers (here 0 is <pad>) and in how sentences are cut into words
 (runs of letters and digits, and single punctuation marks).
 
+Whether a generated bird has the colors of its caption, says `vedute.colors.agreement(images,
+sentences)`, with `words(tokens, vocabulary())` as sentences.
+
 Nothing is downloaded. Put into the data folder, or into a folder cub_captions there:
 
     CUB_200_2011/images/<class>/<image>.jpg           https://www.vision.caltech.edu/datasets

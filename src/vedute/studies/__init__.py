@@ -4,12 +4,22 @@
     protocol, mask_seed             how views are hidden: one mask per dataset and rate
     task = "clustering"             fit and score on the same samples
     task = "generation"             fit on the train split, infer views of the test split from every
-                                    subset of them; judges: classifiers that look at the images
+                                    subset of them; judges: classifiers that look at the images;
+                                    shown_view: from it alone all views are drawn, for a picture
+                                    of the methods side by side
     [[runs]] label, method          a row of the table
              preset = "paper"       with the published settings of each dataset
+             table = "..."          with those of this table of the method's presets
              settings = { ... }     with these
+             seeds = [ ... ]        where they are others than the study's
+             pair                   how a method for two views takes more of them:
+                 ""                 as its estimator does, every run looks for the best pair
+                 "restrict"         with the mask of all, on the pair that is chosen without labels
+                 "redraw"           as papers do: a mask for each pair, the pair chosen by labels
 
-paper.toml is no study: it has the numbers that were published.
+The last two choose a pair once per dataset and rate: there is a run for every pair with the seed
+`pair_seed`, and other seeds go on with the best. paper.toml is no study: it has the numbers that
+were published.
 """
 
 from __future__ import annotations
@@ -17,13 +27,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
 PAPER = "paper"
 TASKS = ("clustering", "generation")
-Published = dict[tuple[str, str, float], tuple[float, float]]
+REDRAW = "redraw"
+PAIR = ("", "restrict", REDRAW)
+Published = dict[tuple[str, str, float], tuple[float, float | None]]
 
 
 @dataclass(frozen=True)
@@ -33,11 +46,19 @@ class Entry:
     label: str
     method: str
     preset: str | None = None
+    table: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Sequence[int] = ()  # none: the study's
+    pair: str = ""
 
     def __post_init__(self) -> None:
+        if self.preset is not None and self.table is not None:
+            raise ValueError(f"{self.label!r} has a preset and a table; give one of them")
         if self.preset not in (None, PAPER):
             raise ValueError(f"preset of {self.label!r} must be 'paper', got {self.preset!r}")
+        if self.pair not in PAIR:
+            told = f"pair of {self.label!r} must be one of {', '.join(map(repr, PAIR))}"
+            raise ValueError(f"{told}, got {self.pair!r}")
 
 
 @dataclass(frozen=True)
@@ -51,8 +72,10 @@ class Study:
     entries: Sequence[Entry]
     protocol: str = "bernoulli"
     mask_seed: int = 42
+    pair_seed: int = 42
     task: str = "clustering"
     judges: Sequence[str] = ()
+    shown_view: str = ""
 
 
 def available() -> list[str]:
@@ -75,16 +98,30 @@ def load(name: str) -> Study:
     return study
 
 
-def published() -> Published:
-    """What the paper reports of MVP: (dataset, score, rate) -> mean and std, in percent."""
-    content = tomllib.loads((FOLDER / f"{PAPER}.toml").read_text(encoding="utf-8"))
-    rates = content.pop("rates")
+def published(source: str = "mvp") -> Published:
+    """What the paper reports of a method: (dataset, score, rate) -> mean and std, in percent."""
+    rates, tables = _paper()
     return {
-        (dataset, score, rate): (mean, std)
-        for dataset, scores in content.items()
+        (dataset, score, rate): _with_std(value)
+        for dataset, scores in tables.get(source, {}).items()
         for score, values in scores.items()
-        for rate, (mean, std) in zip(rates, values, strict=True)
+        for rate, value in zip(rates, values, strict=True)
     }
+
+
+def sources(method: str) -> list[str]:
+    """Where `published` has numbers of a method: as printed, then as they are to be read."""
+    return [name for name in _paper()[1] if name.partition(",")[0] == method]
+
+
+@cache
+def _paper() -> tuple[list[float], dict[str, Any]]:
+    content = tomllib.loads((FOLDER / f"{PAPER}.toml").read_text(encoding="utf-8"))
+    return content.pop("rates"), content
+
+
+def _with_std(value: float | list[float]) -> tuple[float, float | None]:
+    return (value[0], value[1]) if isinstance(value, list) else (value, None)
 
 
 def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:

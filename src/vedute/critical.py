@@ -1,0 +1,128 @@
+"""Which methods differ over many cells of a table: ranks, and tests of pairs (Demšar, JMLR 2006).
+
+k methods are ranked in each of N cells, 1 is best; equals share the mean of their ranks.
+
+    Friedman    are all average ranks R_j the same?
+                chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4), more where there are ties
+    Nemenyi     average ranks differ where they lie further apart than the critical difference
+                CD = q sqrt(k (k + 1) / (6 N)), q: studentized range of k groups over sqrt(2)
+    Wilcoxon    signed ranks of the N differences of two methods, those of zeros halved
+    Holm        p of all m = k (k - 1) / 2 pairs, sorted, become
+                max_{j <= i} min(1, (m - j + 1) p_j), i = 1 .. m
+
+A cell is a mean over seeds: they share data and mask, and count once. The rates of one dataset are
+not independent either, so these tests sum a table up rather than prove anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+ALPHA = 0.05
+FEWEST_LABELS, FEWEST_CELLS = 3, 4
+
+
+class Paired(NamedTuple):
+    """A test of two labels, the first with the better rank: in how many cells it wins and loses,
+    the mean difference, and p after Holm's correction."""
+
+    better: str
+    worse: str
+    wins: int
+    losses: int
+    difference: float
+    p: float
+
+
+class Comparison(NamedTuple):
+    """Labels from the best average rank to the worst, over so many cells."""
+
+    labels: Sequence[str]
+    cells: int
+    ranks: Floats  # (k,)
+    means: Floats  # (k,)
+    chi2: float  # Friedman's
+    p: float
+    distance: float  # Nemenyi's
+    tests: Sequence[Paired]  # of all pairs
+
+
+def compare(scores: Mapping[str, Sequence[float]]) -> Comparison | None:
+    """Labels with a score for each cell, more is better; None where there are too few of either."""
+    table = np.array(list(scores.values()), np.float64).T.round(5)  # (N, k)
+    if table.ndim != 2 or table.shape[0] < FEWEST_CELLS or table.shape[1] < FEWEST_LABELS:
+        return None
+    ranks = average_ranks(table)
+    order = np.argsort(ranks, kind="stable")
+    table, ranks = table[:, order], ranks[order]
+    labels = [list(scores)[i] for i in order]
+    N, k = table.shape
+    chi2, p = friedman(table)
+    pairs = list(combinations(range(k), 2))
+    corrected = holm([wilcoxon(table[:, i] - table[:, j]) for i, j in pairs])
+    tests = [
+        Paired(
+            labels[i],
+            labels[j],
+            int((table[:, i] > table[:, j]).sum()),
+            int((table[:, i] < table[:, j]).sum()),
+            float((table[:, i] - table[:, j]).mean()),
+            float(q),
+        )
+        for (i, j), q in zip(pairs, corrected, strict=True)
+    ]
+    return Comparison(labels, N, ranks, table.mean(0), chi2, p, critical_difference(k, N), tests)
+
+
+def average_ranks(table: ArrayLike) -> Floats:
+    """The mean rank (k,) of each column of (N, k), 1 for the highest."""
+    ranks: Floats = stats.rankdata(-np.asarray(table, np.float64), axis=1).mean(0)
+    return ranks
+
+
+def friedman(table: Floats) -> tuple[float, float]:
+    """chi2 and p of (N, k)."""
+    if (table == table[:, :1]).all():  # nothing to rank
+        return 0.0, 1.0
+    found = stats.friedmanchisquare(*table.T)
+    return float(found.statistic), float(found.pvalue)
+
+
+def critical_difference(k: int, cells: int, alpha: float = ALPHA) -> float:
+    """How far average ranks of k methods over so many cells must lie apart."""
+    q = stats.studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(k * (k + 1) / (6 * cells)))
+
+
+def wilcoxon(differences: Floats) -> float:
+    """p of the signed-rank test of (N,) differences, two-sided."""
+    if not differences.any():
+        return 1.0
+    return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+
+
+def holm(p: Sequence[float]) -> Floats:
+    """p-values (m,) of tests that are made together."""
+    values = np.asarray(p, np.float64)
+    order = values.argsort(kind="stable")
+    factors = np.arange(len(values), 0, -1)
+    corrected = np.empty_like(values)
+    corrected[order] = np.maximum.accumulate(np.minimum(1.0, factors * values[order]))
+    return corrected
+
+
+def alike(ranks: Floats, distance: float) -> list[tuple[int, int]]:
+    """The largest runs first..last of sorted ranks (k,) that lie no further apart than that."""
+    found: list[tuple[int, int]] = []
+    for first in range(len(ranks)):
+        last = int(np.searchsorted(ranks, ranks[first] + distance, side="right")) - 1
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found
