@@ -106,3 +106,15 @@ def test_mistakes_get_one_sentence():
     bare = Views.of([x.numpy() for x in real.x])
     with pytest.raises(ValueError, match="judges need classes"):
         judges(["per_view"], bare, bare)
+
+
+def test_softened_images_show_the_same():
+    flat = torch.full((4, 3, 9, 9), 0.7)
+    assert torch.allclose(classifiers._soften(flat, 1.0), flat)  # borders too
+    image = torch.rand(4, 3, 9, 9)
+    assert classifiers._soften(image, 0.0) is image
+    soft = classifiers._soften(image, 1.0)
+    assert soft.std() < image.std() / 2
+    patch = image[0, 0, 2:7, 2:7]
+    means = torch.stack([patch[i : i + 3, j : j + 3].mean() for i in range(3) for j in range(3)])
+    assert torch.isclose(soft[0, 0, 4, 4], means.mean())

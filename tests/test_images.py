@@ -13,7 +13,7 @@ from vedute import MVP, drop_views, scaling, trained
 from vedute.convolutions import is_image
 from vedute.datasets import captions, shapes
 from vedute.methods import find
-from vedute.networks import Decoder, Encoder
+from vedute.networks import Decoder, Encoder, start_at
 from vedute.streams import side_by_side
 from vedute.training import Settings
 from vedute.views import Views
@@ -27,6 +27,29 @@ def count(module):
 
 
 # Networks.
+
+
+@pytest.mark.parametrize("output", ["linear", "tanh"])
+def test_image_networks_begin_at_the_mean_image(output):
+    mean = np.linspace(-0.8, 0.8, 3 * 8 * 8).reshape(3, 8, 8)
+    model = torch.nn.Module()
+    model.encoders = torch.nn.ModuleList([Encoder((3, 8, 8), (), 2), Encoder((4,), (), 2)])
+    model.decoders = torch.nn.ModuleList([Decoder(2, (), (3, 8, 8), output, True)])
+    plain = model.encoders[0](torch.zeros(1, 3, 8, 8)).mean
+    start_at(model, [mean, np.zeros(4)])
+    image = torch.from_numpy(mean).float()
+    told = model.decoders[0](torch.zeros(1, 2))[0]  # the nonlinear path is silent at first
+    assert torch.allclose(told, image, atol=1e-6)
+    assert torch.equal(model.encoders[0](image[None]).mean, plain)
+    assert model.encoders[1].center is None
+
+
+def test_a_white_ground_is_no_news():
+    views = shapes.load(60, size=16)
+    model = MVP(**SMALL).fit(views)
+    white = torch.from_numpy(model.scalers_[0].mean).float()
+    assert white.mean() > 0.5
+    assert torch.equal(model.model_.encoders[0].center, white)
 
 
 @pytest.mark.parametrize(
@@ -196,3 +219,23 @@ def _stop_at(step):
             raise _Killed
 
     return look
+
+
+def test_a_sentence_is_read_again_where_nobody_gave_one():
+    pairs = captions.load(30, size=16)
+    hidden = torch.zeros(30, 2, dtype=torch.bool)
+    hidden[:15, 1] = True
+    model = MVP(**SMALL).fit(pairs.hide(hidden))
+    seen = model._enter(pairs.hide(hidden)).bare().floating()
+    net = model._fitted()
+    with torch.no_grad():
+        plain, told = net.decode(seen), model._told(net, seen, 0)
+        once = seen.given({1: plain[1][0].argmax(-1)})
+        twice = seen.given({1: net.decode(once)[1][0].argmax(-1)})
+        expected = net.decode(twice)
+    assert torch.equal(told[0], plain[0])  # pictures are told once
+    assert torch.equal(told[1], expected[1])
+    same = torch.allclose(told[1][:, 15:], plain[1][:, 15:], atol=1e-5)
+    assert same  # where a sentence was given, nothing changes
+    assert bool(once.mask[:, 1].all())
+    assert torch.equal(once.x[1][15:], seen.x[1][15:])

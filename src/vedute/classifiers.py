@@ -42,6 +42,7 @@ class Recipe:
     width: int = 10
     dense: int = 128
     dropout: float = 0.1  # published: 0.5, with which 20 epochs are not enough: 95.6 against 97.4 %
+    softened: float = 0.0  # share of images blurred, which says nothing about what they show
     epochs: int = 20
     batch_size: int = 256
     lr: float = 3e-3  # at its highest: it rises, then falls to nothing
@@ -122,10 +123,21 @@ def _learn(
         order = torch.randperm(len(images), device=device)
         for rows in torch.split(order, recipe.batch_size):
             optimizer.zero_grad()
-            loss = F.cross_entropy(network(_unit(images[rows])), labels[rows])
+            seen = _soften(_unit(images[rows]), recipe.softened)
+            loss = F.cross_entropy(network(seen), labels[rows])
             torch.autograd.backward(loss)
             optimizer.step()
             schedule.step()
+
+
+def _soften(images: Tensor, share: float) -> Tensor:
+    """Some images become the means of 3 x 3 pixels, once or twice. Decoders draw softly, which a
+    judge who has only seen sharp edges takes for a sign."""
+    for _ in range(2 if share else 0):
+        chosen = torch.rand(len(images), 1, 1, 1, device=images.device) < share
+        blurred = F.avg_pool2d(images, 3, stride=1, padding=1, count_include_pad=False)
+        images = torch.where(chosen, blurred, images)
+    return images
 
 
 def _restored(network: Classifier, path: Path) -> bool:
@@ -218,6 +230,6 @@ def _answers(kind: str, views: Views) -> Tensor:
 
 RECIPES = {
     "per_view": Recipe(),
-    "shared": Recipe(width=32, dense=256, dropout=0.3, epochs=10),
-    "angle": Recipe(width=32, dense=256, dropout=0.3, epochs=10),
+    "shared": Recipe(width=32, dense=256, dropout=0.3, softened=0.5, epochs=10),
+    "angle": Recipe(width=32, dense=256, dropout=0.3, softened=0.5, epochs=10),
 }

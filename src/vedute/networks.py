@@ -8,7 +8,9 @@ from functools import partial
 from itertools import pairwise
 from math import prod
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vedute.convolutions import (
@@ -24,6 +26,7 @@ from vedute.streams import side_by_side
 from vedute.views import Views
 
 WIDEST = 15.0  # of a log-variance that nothing else bounds
+STEEP = 0.9  # beyond, tanh is too flat to start at
 
 
 def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -57,9 +60,12 @@ def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
 class Encoder(nn.Module):
     """q(z | x): (B, *shape) -> Gaussian of shape (B, D).
 
-    Images are seen by convolutions, tokens (shape (T, V), V words) by convolutions along the text,
-    the rest by an mlp. `bounded`: statistics bounded by tanh; else only kept from overflowing.
+    Images are seen by convolutions, less the mean image `center`; tokens (shape (T, V), V words) by
+    convolutions along the text; the rest by an mlp. `bounded`: statistics bounded by tanh; else
+    only kept from overflowing.
     """
+
+    center: Tensor | None
 
     def __init__(
         self,
@@ -73,23 +79,29 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.bounded = bounded
+        _leave_room(self, shape, network, kind)
         self.net: nn.Module
         if kind == "tokens":
             self.net = TextEncoder(shape, latent_dim)
         elif by_convolution(shape, network):
-            self.net = image_encoder(shape, latent_dim, network)
+            self.net = image_encoder(shape, latent_dim, network, dropout)
         else:
             dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
             self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
 
     def forward(self, x: Tensor) -> Gaussian:
-        out = self.net(x).float()
+        out = self.net(x if self.center is None else x - self.center).float()
         out = out.tanh() if self.bounded else out.clamp(-WIDEST, WIDEST)
         return Gaussian(*out.chunk(2, dim=-1))
 
 
 class Decoder(nn.Module):
-    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if asked."""
+    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if asked.
+
+    Images are told as what they differ in from `center`.
+    """
+
+    center: Tensor | None
 
     def __init__(
         self,
@@ -103,6 +115,7 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.tanh = tuple(shape), output == "tanh"
+        _leave_room(self, shape, network, kind)
         self.net: nn.Module
         self.linear: nn.Module | None = None
         if kind == "tokens":
@@ -120,8 +133,26 @@ class Decoder(nn.Module):
         out: Tensor = self.net(z.reshape(prod(lead), z.shape[-1]))
         if self.linear is not None:
             out = out + self.linear(z).reshape(out.shape)
+        out = out if self.center is None else out + self.center
         out = out.tanh() if self.tanh else out
         return out.reshape(*lead, *self.shape)
+
+
+def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
+    """Image networks begin at the mean image of their view, in [-1, 1]: on a white ground they
+    would else learn white first, and with it to say nothing."""
+    for name in ("encoders", "decoders"):
+        for network, mean in zip(getattr(model, name, ()), means, strict=False):
+            if isinstance(network, (Encoder, Decoder)) and network.center is not None:
+                image = torch.from_numpy(mean)
+                told = isinstance(network, Decoder) and network.tanh
+                network.center.copy_(image.clamp(-STEEP, STEEP).atanh() if told else image)
+
+
+def _leave_room(owner: nn.Module, shape: Sequence[int], network: str, kind: str) -> None:
+    """For the mean image, if the view is one of images."""
+    images = kind != "tokens" and by_convolution(shape, network)
+    owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 
 def by_convolution(shape: Sequence[int], network: str) -> bool:

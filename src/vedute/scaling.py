@@ -126,6 +126,7 @@ def effective_dimensions(views: Views) -> Tensor:
     for v in range(len(views.x)):
         rows = views.mask[:, v].nonzero()[:MANY, 0]
         x = views[rows].floating().x[v].flatten(1).float()
+        x = x - x.mean(0) if views.x[v].dtype == torch.uint8 else x  # others are centered, or zero
         gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
         found.append(gram.trace().square() / gram.square().sum())
     return torch.stack(found).nan_to_num(1.0)

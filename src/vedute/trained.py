@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from vedute import likelihoods
+from vedute import likelihoods, networks
 from vedute.estimator import Estimator
 from vedute.holdout import HoldOut
 from vedute.learner import Array
@@ -26,6 +26,7 @@ UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when 
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = ("verbose", "device", "checkpoint", "n_clusters")  # may differ when training goes on
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
+READINGS = 2  # of a sentence that was told, before it is
 DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
@@ -91,6 +92,7 @@ class Trained(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         device = self._device()
         self.model_ = self._build(data.shapes).to(device)
+        networks.start_at(self.model_, [s.mean for s in self.scalers_])
         watched = held is not None or not self.early_stopping or self.epochs is not None
         last = not (self.relearns and held is not None)  # else it is learned again
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
@@ -138,10 +140,21 @@ class Trained(Estimator):
         )
         parts = []
         for batch in data.bare().batches(max(1, min(CHUNK, DECODED // (width * max(draws, 1))))):
-            outs = model.decode(batch.to(self._device()).floating(), draws)
+            outs = self._told(model, batch.to(self._device()).floating(), draws)
             kinds = zip(self.kinds_, outs, strict=True)
             parts.append([likelihoods.mean(k, o.float()).cpu().numpy() for k, o in kinds])
         return [np.concatenate(p, axis=1) for p in zip(*parts, strict=True)]
+
+    def _told(self, model: Generative, batch: Views, draws: int) -> list[torch.Tensor]:
+        """What the model decodes. The likeliest words, each by itself, mix ways of saying a thing:
+        a sentence that is not a draw is read as if it were given, and told again."""
+        outs = model.decode(batch, draws)
+        texts = [v for v, kind in enumerate(self.kinds_) if kind == "tokens" and not draws]
+        for _ in range(READINGS if texts else 0):
+            read = batch.given({v: outs[v][0].argmax(-1) for v in texts})
+            again = model.decode(read)
+            outs = [again[v] if v in texts else out for v, out in enumerate(outs)]
+        return outs
 
     @torch.no_grad()
     def _soft_labels(self, data: Views) -> Array | None:

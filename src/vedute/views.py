@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,6 +171,14 @@ class Views:
             None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
         )
         return replace(self, x=x, mask=mask, holes=holes)
+
+    def given(self, values: Mapping[int, Tensor]) -> Views:
+        """The same samples, with these values (n, *shape_v) of view v where it was missing."""
+        x, mask = list(self.x), self.mask.clone()
+        for v, value in values.items():
+            x[v] = torch.where(_like(self.mask[:, v], x[v]), x[v], value.to(x[v].dtype))
+            mask[:, v] = True
+        return replace(self, x=tuple(x), mask=mask)
 
     def floating(self) -> Views:
         """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""

@@ -2,17 +2,17 @@
 all views, from a product of the experts that are there, under a mixture of Gaussians.
 
     q_v = N(mu_v(x_v), softplus(.) + 1e-6)      q(z | x) = product of q_v over the views V_i seen
-    p(c) = pi_c     p(z | c) = N(m_c, s_c)      p(x_v | z) from decoder_v, the same z for all views
+    p(c) = 1/K      p(z | c) = N(m_c, s_c)      p(x_v | z) from decoder_v, the same z for all views
 
     rec        sum over V_i of error(decoder_v(z), x_v), summed over entries,        z ~ q
     kl_z       sum_c gamma_c KL(q || N(m_c, s_c))     gamma = p(c | z'),             z' ~ q
-    kl_c       sum_c gamma_c log(gamma_c / pi_c)
+    kl_c       sum_c gamma_c log(gamma_c K)
     coherence  mean over V_i of KL(q || q_v)
 
     loss = mean over samples of  rec + kl_z + kl_c + coherence_weight * coherence
 
 1. An autoencoder per view, z_v = mu_v. 2. m_c from k-means on the mean of mu_v over the views of
-complete samples; pi = 1/K, s = 1. 3. The loss above; the mixture has a learning rate of its own,
+complete samples; s = 1. 3. The loss above; the mixture has a learning rate of its own,
 and all rates fall, epoch by epoch, to `lr_end` of what they were.
 Cluster: argmax of gamma at the mean of q. Representation: that mean.
 
@@ -20,15 +20,17 @@ Departs from the released code: gamma is a softmax in the log domain. There, 1e-
 each exp(log joint), so that a point six standard deviations away belongs to all clusters alike;
 `released_floor=True` does so, too. Autoencoders leave latents of any scale, and where clusters are
 closer than s = 1 the mixture falls into one component: they are stretched to a standard deviation
-of 2 first, which the decoders undo; not so with `released_scale=True`. pi and s are softmax and
-exp of what is learned, where the code steps on them directly (s may cross zero); rates fall
-smoothly instead of by 0.9 every ten epochs; where fewer than K samples are complete, k-means sees
-all samples, each by the views it has. Defaults have light networks and short stages; the paper's
-sizes are presets.
+of 2 first, which the decoders undo; not so with `released_scale=True`. The paper learns the weights
+p(c), too. Learned freely, they starve most clusters; the code steps on them directly, all by about
+the same, and divides by their sum, which keeps them alike: here they are. s is exp of what is
+learned, where the code steps on s itself, which may cross zero. Rates fall smoothly instead of by
+0.9 every ten epochs; where fewer than K samples are complete, k-means sees all samples, each by the
+views it has. Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -85,17 +87,15 @@ class DVIMC(Trained):
 
 
 class Mixture(nn.Module):
-    """sum_c pi_c N(m_c, s_c), diagonal."""
+    """sum_c N(m_c, s_c) / K, diagonal."""
+
+    log_weights: Tensor
 
     def __init__(self, K: int, dim: int) -> None:
         super().__init__()
-        self.logits = nn.Parameter(torch.zeros(K))
+        self.register_buffer("log_weights", torch.full((K,), -math.log(K)), persistent=False)
         self.mean = nn.Parameter(torch.zeros(K, dim))
         self.logvar = nn.Parameter(torch.zeros(K, dim))
-
-    @property
-    def log_weights(self) -> Tensor:
-        return self.logits.log_softmax(0)
 
     @property
     def parts(self) -> Gaussian:
