@@ -32,9 +32,10 @@ SETTINGS: dict[str, Any] = {
     "latent_dim": 64,
     "likelihood": {"image": "normal"},
     "output": "tanh",
+    "rec_weight": 1000.0,  # with 200 it learns words much later
     "batch_size": 128,
     "lr": 1e-3,
-    "patience": 1500,
+    "patience": 3000,
     "random_state": 0,
 }
 
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=stopwatch.RESULTS)
     options = parser.parse_args()
     samples, steps = (200, 10) if options.quick else (options.samples, options.steps)

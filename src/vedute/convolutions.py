@@ -36,19 +36,16 @@ def is_image(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
 
 
-def image_encoder(
-    shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
-) -> nn.Sequential:
-    """(B, C, H, W) -> (B, 2 D); dropout before the dense layers."""
+def image_encoder(shape: Sequence[int], latent_dim: int, network: str) -> nn.Sequential:
+    """(B, C, H, W) -> (B, 2 D)."""
     plan = PLANS["mvp" if network == "auto" else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []
     for a, b in pairwise((shape[0], *channels)):
         layers += [nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
     flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
-    drop = [nn.Dropout(dropout)] if dropout else []
-    layers += [nn.Flatten(), *drop, _linear(flat, dense), nn.ReLU(), *drop]
-    return nn.Sequential(*layers, _linear(dense, 2 * latent_dim))
+    layers += [nn.Flatten(), _linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
+    return nn.Sequential(*layers)
 
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:

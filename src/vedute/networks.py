@@ -84,7 +84,7 @@ class Encoder(nn.Module):
         if kind == "tokens":
             self.net = TextEncoder(shape, latent_dim)
         elif by_convolution(shape, network):
-            self.net = image_encoder(shape, latent_dim, network, dropout)
+            self.net = image_encoder(shape, latent_dim, network)
         else:
             dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
             self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
