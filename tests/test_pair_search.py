@@ -198,6 +198,7 @@ def test_a_mistake_gets_one_sentence(place, old, new, told):
     assert result.exit_code == 2
     (line,) = result.stderr.strip().splitlines()
     assert told in line
+    assert not Path("masks").exists()
 
 
 def test_equal_pairs_are_chosen_alike_in_any_order():

@@ -140,3 +140,10 @@ def test_effective_dimensions_count_independent_features():
     values = torch.linalg.eigvalsh(x.T @ x)
     expected = values.sum() ** 2 / values.square().sum()
     torch.testing.assert_close(scaling.effective_dimensions(wide)[0], expected, rtol=1e-4, atol=0)
+
+
+def test_a_bright_ground_does_not_hide_what_images_show():
+    noise = np.random.default_rng(0).integers(0, 40, size=(2000, 1, 2, 2))
+    dark, bright = (Views.of([(noise + ground).astype(np.uint8)]) for ground in (0, 200))
+    found = [float(scaling.effective_dimensions(views)) for views in (dark, bright)]
+    assert found == pytest.approx([4.0, 4.0], rel=0.02)

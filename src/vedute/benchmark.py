@@ -34,6 +34,10 @@ def plan(
     An override is for the methods that have such a setting. Where a pair of views is to be chosen,
     those on the best one are known only when there are `records` of all pairs.
     """
+    for entry in study.entries:  # before any mask is written
+        if entry.pair and not methods.find(entry.method).two_views:
+            told = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
+            raise ValueError(told)
     done = {_key(record): record for record in records}
     runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
     return list(chain.from_iterable(runs))
@@ -140,8 +144,6 @@ def _runs_on(
 
 def _tried(run: Run, entry: Entry, truth: Views, study: Study, masks: Path) -> list[Run]:
     """A run for each pair of views, where one of them is to be chosen."""
-    if entry.pair and not methods.find(entry.method).two_views:
-        raise ValueError(f"{entry.label!r} has a pair, but {entry.method} takes all views at once")
     found = []
     for pair in combinations(truth.names, 2) if entry.pair and len(truth.names) > 2 else ():
         one = replace(run, pair=pair, search=True)
