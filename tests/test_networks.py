@@ -98,3 +98,17 @@ def test_mlp_ends_with_a_line(dropout):
     names = ["Linear", "ReLU", "Dropout"] if dropout else ["Linear", "ReLU"]
     assert [type(m).__name__ for m in net] == names * 2 + ["Linear"]
     assert mlp(3, 2)(torch.zeros(1, 3)).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"), [((3, 16, 16), "normal"), ((8, 5), "tokens"), ((6,), "normal")]
+)
+def test_dropout_reaches_every_kind_of_encoder(shape, kind):
+    torch.manual_seed(0)
+    x = torch.randint(5, (4, 8)) if kind == "tokens" else torch.rand(4, *shape)
+    for dropout in (0.0, 0.5):
+        encoder = Encoder(shape, (32,), 3, dropout, kind=kind)
+        a, b = (encoder.train()(x).mean for _ in range(2))
+        assert torch.equal(a, b) == (dropout == 0)
+        a, b = (encoder.eval()(x).mean for _ in range(2))
+        assert torch.equal(a, b)

@@ -36,15 +36,18 @@ def is_image(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
 
 
-def image_encoder(shape: Sequence[int], latent_dim: int, network: str) -> nn.Sequential:
-    """(B, C, H, W) -> (B, 2 D)."""
+def image_encoder(
+    shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
+) -> nn.Sequential:
+    """(B, C, H, W) -> (B, 2 D). Dropout is of what the convolutions found."""
     plan = PLANS["mvp" if network == "auto" else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []
     for a, b in pairwise((shape[0], *channels)):
         layers += [nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
     flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
-    layers += [nn.Flatten(), _linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
+    layers += [nn.Flatten(), nn.Dropout(dropout)] if dropout else [nn.Flatten()]
+    layers += [_linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
     return nn.Sequential(*layers)
 
 
@@ -65,7 +68,7 @@ def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Seq
 class TextEncoder(nn.Module):
     """Tokens (B, T) of a vocabulary of V -> (B, 2 D)."""
 
-    def __init__(self, shape: Sequence[int], latent_dim: int) -> None:
+    def __init__(self, shape: Sequence[int], latent_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
         length, vocabulary = shape
         self.embedding = nn.Embedding(vocabulary, EMBEDDING)
@@ -74,7 +77,8 @@ class TextEncoder(nn.Module):
         for a, b in pairwise((EMBEDDING, *channels)):
             layers += [nn.Conv1d(a, b, 3, stride=2, padding=1), nn.ReLU()]
         flat = channels[-1] * sides[-1] if channels else EMBEDDING * length
-        layers += [nn.Flatten(), _linear(flat, 256), nn.ReLU(), _linear(256, 2 * latent_dim)]
+        layers += [nn.Flatten(), nn.Dropout(dropout)] if dropout else [nn.Flatten()]
+        layers += [_linear(flat, 256), nn.ReLU(), _linear(256, 2 * latent_dim)]
         self.net = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -82,9 +82,9 @@ class Encoder(nn.Module):
         _leave_room(self, shape, network, kind)
         self.net: nn.Module
         if kind == "tokens":
-            self.net = TextEncoder(shape, latent_dim)
+            self.net = TextEncoder(shape, latent_dim, dropout)
         elif by_convolution(shape, network):
-            self.net = image_encoder(shape, latent_dim, network)
+            self.net = image_encoder(shape, latent_dim, network, dropout)
         else:
             dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
             self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
