@@ -18,9 +18,9 @@ SRC = Path(__file__).parents[1] / "src"
 ORDER = """
 frames slicing door streams studies records workers rendering critical colors
 views gaussian laplace cycles likelihoods metrics calibration clusters convolutions neighbours ssim
-missing scaling networks losses opinions io layout saving holdout telling checkpoints presets
+missing scaling networks losses opinions io layout saving holdout telling checkpoints presets lloyd
 model
-step training
+step training sentences
 learner estimator trained
 methods datasets pairs
 report summary tables curves ranking evidence page gallery generation_report side_by_side

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vedute import clusters, likelihoods, metrics
+from vedute import clusters, likelihoods, lloyd, metrics
 from vedute.classifiers import Judge
 from vedute.estimator import Estimator
 from vedute.learner import Array
@@ -73,7 +73,10 @@ def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 4
         z, by_view = _means(teller, test, given, judges)
         row: dict[str, Any] = {"given": list(given)}
         if z is not None:
-            row["nmi"], row["nmi_ten"] = (_nmi(z, test.y, seed, starts) for starts in (1, 10))
+            K = len(np.unique(test.y))
+            one = clusters.centers(z.cpu().numpy(), K, seed, starts=1)
+            row["nmi"] = _nmi(z, one, test.y)
+            row["nmi_ten"] = _nmi(z, lloyd.centers(z, K, seed).cpu().numpy(), test.y)
         for name, values in by_view.items():
             mine = np.isin(np.arange(len(values)), given)
             row[f"{name}_missing"] = float(values[~mine].mean())
@@ -84,14 +87,13 @@ def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 4
     return Evaluation(_by_size(found), found)
 
 
-def _nmi(z: Array, y: Array, seed: int, starts: int) -> float:
-    middles = clusters.centers(z, len(np.unique(y)), seed, starts=starts)
-    return metrics.clustering_scores(y, clusters.nearest(z, middles))["nmi"]
+def _nmi(z: Tensor, middles: Array, y: Array) -> float:
+    return metrics.clustering_scores(y, clusters.nearest(z.cpu().numpy(), middles))["nmi"]
 
 
 def _means(
     teller: Teller, test: Views, given: Iterable[int], judges: Sequence[Judge]
-) -> tuple[Array | None, dict[str, Array]]:
+) -> tuple[Tensor | None, dict[str, Array]]:
     """The representation (n, D), and per view the mean of each score, (L,)."""
     n, L = test.shape
     hidden = torch.ones(L, dtype=torch.bool, device=test.mask.device)
@@ -108,7 +110,7 @@ def _means(
             for name, values in here.items():
                 total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
                 total[v] += values.double().sum()
-    z = torch.cat(parts).cpu().numpy() if parts else None
+    z = torch.cat(parts) if parts else None
     return z, {name: (total / n).cpu().numpy() for name, total in sums.items()}
 
 

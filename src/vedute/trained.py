@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from vedute import likelihoods, networks
+from vedute import likelihoods, networks, sentences
 from vedute.estimator import Estimator
 from vedute.holdout import HoldOut
 from vedute.learner import Array
@@ -26,7 +26,6 @@ UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when 
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = ("verbose", "device", "checkpoint", "n_clusters")  # may differ when training goes on
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
-READINGS = 2  # of a sentence that was told, before it is
 DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
@@ -146,14 +145,11 @@ class Trained(Estimator):
         return [np.concatenate(p, axis=1) for p in zip(*parts, strict=True)]
 
     def _told(self, model: Generative, batch: Views, draws: int) -> list[torch.Tensor]:
-        """What the model decodes. The likeliest words, each by itself, mix ways of saying a thing:
-        a sentence that is not a draw is read as if it were given, and told again."""
+        """What the model decodes; of sentences, one and not the likeliest words of all."""
         outs = model.decode(batch, draws)
-        texts = [v for v, kind in enumerate(self.kinds_) if kind == "tokens" and not draws]
-        for _ in range(READINGS if texts else 0):
-            read = batch.given({v: outs[v][0].argmax(-1) for v in texts})
-            again = model.decode(read)
-            outs = [again[v] if v in texts else out for v, out in enumerate(outs)]
+        for v, kind in enumerate(self.kinds_):
+            if kind == "tokens" and not draws:
+                outs[v] = sentences.tell(model, batch, outs[v][0], v).unsqueeze(0)
         return outs
 
     @torch.no_grad()
