@@ -76,7 +76,9 @@ def test_a_record_tells_how_to_repeat_the_run(place):
     assert mvp["row_rate"] == 0.5
     assert 0.2 < mvp["slot_rate"] < 0.4
     assert mvp["steps"] == 4
+    assert mvp["parameters"] > 1000
     assert fill["steps"] is None
+    assert fill["parameters"] is None
     assert set(mvp["versions"]) == {"vedute", "python", "torch", "numpy", "sklearn"}
     assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage"}
     assert 20 < mvp["scores"]["acc"] <= 100

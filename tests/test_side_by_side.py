@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def flat(color, wrong=(), classes=(0, 0, 1), L=2):
     for i, v in wrong:
         bad[i, 1 + v] = True
     truth = np.full((n, L, 3, SIDE, SIDE), 77, np.uint8)
-    return Shown(images, bad, truth, np.array(classes), np.array(["a", "b"]), "b")
+    return Shown(images, bad, truth, np.array(classes), np.array(list("abcde"[:L])), "b")
 
 
 def drawn(shown):
@@ -62,6 +63,18 @@ def test_many_methods_stand_in_bands_and_what_was_given_beside_each():
     assert two.shape[0] - 2 * MARGIN == 2 * (one.shape[0] - 2 * MARGIN)
     assert count(two, (0, 0, 102)) == 2 * (2 * SIDE) ** 2
     assert one.shape[0] > HEAD + 3 * 2 * SIDE
+
+
+def test_a_long_name_stays_over_its_own_block():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    long = "mvp (100 epochs) (dropout=0.2, weight_decay=0.05)"
+    figure = side_by_side({long: flat((1, 2, 3), L=5), "two": flat((4, 5, 6), L=5)})
+    FigureCanvasAgg(figure).draw()
+    names = [t for t in figure.texts if t.get_fontweight() == "bold"]
+    spans = sorted((t.get_window_extent().x0, t.get_window_extent().x1) for t in names)
+    assert all(a[1] < b[0] for a, b in pairwise(spans))
+    assert all(t.get_text().count("\n") < 2 for t in names)
 
 
 def test_mistakes_are_framed():

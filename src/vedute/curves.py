@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from vedute.report import COLORS, GREY, PALE, styled
+from vedute.report import COLORS, GREY, PALE, legend_below, styled
 from vedute.summary import PAPER, RAISED, SCORES, Row, Summary
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
         ax.set(title=dataset, xlabel="missing rate", xticks=summary.rates)
     panels[0].set_ylabel(SCORES[score].title)
     lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
-    shown = {k: lines[k] for k in (*colors, *lines) if k in lines}
-    columns = min(len(shown), 2 * len(datasets))
-    figure.legend(
-        shown.values(), shown.keys(), loc="outside lower center", ncols=columns, frameon=False
-    )
+    legend_below(figure, {k: lines[k] for k in (*colors, *lines) if k in lines})
     return figure
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from vedute.report import COLORS, GREY, styled
+from vedute.report import COLORS, GREY, legend_below, styled
 from vedute.summary import Cell, Score, Summary
 
 if TYPE_CHECKING:
@@ -94,10 +94,7 @@ def curves(summary: Summary, dataset: str, rate: float) -> Figure:
             _line(ax, row, _missing(summary), summary.labels)
         ax.set(title=SCORES[score].title, xlabel="missing views", xticks=_missing(summary))
     lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
-    columns = min(len(lines), 2 * len(shown))
-    figure.legend(
-        lines.values(), lines.keys(), loc="outside lower center", ncols=columns, frameon=False
-    )
+    legend_below(figure, lines)
     return figure
 
 
@@ -171,7 +168,9 @@ def _notes(summary: Summary) -> Iterator[str]:
     for (label, dataset, rate), rs in summary.records.items():
         minutes = sum(r["seconds"] for r in rs) / len(rs) / 60
         judged = sum(r["evaluation"] for r in rs) / len(rs)
+        size = rs[0].get("parameters")
+        large = f"{size / 1e6:.1f} million parameters, " if size else ""
         yield (
-            f"- {label} on {dataset} at {rate:g}: {minutes:.1f} min of training, {judged:.0f} s "
-            f"of evaluation, {rs[0]['device']}."
+            f"- {label} on {dataset} at {rate:g}: {large}{minutes:.1f} min of training, "
+            f"{judged:.0f} s of evaluation, {rs[0]['device']}."
         )

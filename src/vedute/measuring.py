@@ -4,6 +4,7 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
 
     seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
     steps           of training, if there was any
+    parameters      of its networks, if there are any
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
                     another rule; error of hidden views; coverage of 90 % intervals in percent
                     generation: those of `generation`, _1 from one given view, _2 from two, ...,
@@ -122,6 +123,7 @@ def measure(run: Run, masks: Path, jobs: int) -> Record:
         "seconds": round(seconds, 4),
         "wall": round(perf_counter() - start, 4),
         "steps": history[-1]["step"] if history else None,
+        "parameters": _parameters(model),
         **told,
     }
 
@@ -251,11 +253,19 @@ def _versions() -> dict[str, str]:
     return found | {name: version(package) for name, package in packages.items()}
 
 
-def _device(model: Estimator) -> str:
+def _weights(model: Estimator) -> list[torch.Tensor]:
     inside = model.best_ if isinstance(model, pairs.BestPair) else model
-    weights = next(inside.model_.parameters(), None) if isinstance(inside, Trained) else None
-    if weights is not None and weights.is_cuda:
-        return torch.cuda.get_device_name(weights.device)
+    return list(inside.model_.parameters()) if isinstance(inside, Trained) else []
+
+
+def _parameters(model: Estimator) -> int | None:
+    return sum(w.numel() for w in _weights(model)) or None
+
+
+def _device(model: Estimator) -> str:
+    weights = _weights(model)
+    if weights and weights[0].is_cuda:
+        return torch.cuda.get_device_name(weights[0].device)
     return f"{workers.cpu_name()}, {workers.cores()} cores"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -52,6 +52,7 @@ STYLE: dict[Any, Any] = {
 OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
 MOST_PATTERNS = 24
+LINE, LETTER = 0.6, 0.075  # inches of a legend
 MOST_POINTS = 5000  # t-SNE of more takes too long
 
 
@@ -187,6 +188,14 @@ def inferred_images(
             for ax, note in zip(drawn, notes, strict=bool(notes)):
                 ax.set_xlabel(note, **SMALL)
     return figure
+
+
+def legend_below(figure: Figure, lines: Mapping[str, Any]) -> None:
+    """Under all panels, in as many columns as the longest name leaves room for."""
+    widest = LINE + LETTER * max((len(name) for name in lines), default=1)
+    columns = max(1, min(len(lines), int(figure.get_figwidth() / widest)))
+    where: Any = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    figure.legend(lines.values(), lines.keys(), **where)
 
 
 def _figure(

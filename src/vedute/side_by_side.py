@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
@@ -27,6 +28,7 @@ ACROSS = 4  # blocks beside each other, at most
 CLASSES = 5  # drawn, at most
 SIDE = 64  # pixels of an image as drawn, about
 GAP, HEAD, MARGIN = 3, 58, 8  # pixels: around an image, for names above a block, around all
+LETTER = 11  # pixels of a letter in a name
 
 
 class Shown(NamedTuple):
@@ -91,7 +93,10 @@ def side_by_side(shown: Mapping[str, Shown]) -> Figure:
         canvas[top : top + tall, left : left + block.shape[1]] = block
         tile = (block.shape[1] - 2 * GAP) / len(views)
         x, y = (left + 2 * GAP) / width, 1 - (top - HEAD) / height
-        figure.text(x, y - 15 / height, name, va="top", fontsize=12, fontweight="bold")
+        fits = len(name) * LETTER <= block.shape[1]
+        told = name if fits else fill(name, round(1.5 * block.shape[1] / LETTER), max_lines=2)
+        size = 12 if fits else 8
+        figure.text(x, y - 15 / height, told, va="top", fontsize=size, fontweight="bold")
         for v, view in enumerate(views):
             x, y = (left + GAP + tile * (v + 0.5)) / width, 1 - (top - 3) / height
             figure.text(x, y, view, ha="center", va="bottom", fontsize=9, color=GREY)
