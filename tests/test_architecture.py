@@ -18,7 +18,7 @@ SRC = Path(__file__).parents[1] / "src"
 ORDER = """
 frames slicing door streams studies records workers rendering critical colors
 views gaussian laplace cycles likelihoods metrics calibration clusters convolutions neighbours ssim
-missing scaling networks losses opinions io layout saving holdout telling checkpoints presets lloyd
+missing scaling networks losses opinions io layout saving holdout telling checkpoints presets kmeans
 model
 step training sentences
 learner estimator trained

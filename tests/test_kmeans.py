@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from vedute import clusters, lloyd, metrics
+from vedute import clusters, kmeans, metrics
 
 
 def inertia(z, middles):
@@ -17,7 +17,7 @@ def test_clusters_that_are_there_are_found(width):
     rng = np.random.default_rng(0)
     y = rng.integers(8, size=900)
     z = 8 * rng.standard_normal((8, width))[y] + rng.standard_normal((900, width))
-    ours = lloyd.centers(torch.from_numpy(z).float(), 8, seed=0).numpy()
+    ours = kmeans.centers(torch.from_numpy(z).float(), 8, seed=0).numpy()
     theirs = KMeans(8, n_init=10, random_state=0).fit(z)
     assert inertia(z, ours) == pytest.approx(theirs.inertia_, rel=1e-4)
     found = metrics.clustering_scores(theirs.labels_, clusters.nearest(z, ours))
@@ -26,19 +26,19 @@ def test_clusters_that_are_there_are_found(width):
 
 def test_where_there_are_no_clusters_it_is_as_good():
     z = np.random.default_rng(1).standard_normal((1000, 5))
-    ours = lloyd.centers(torch.from_numpy(z).float(), 6, seed=3).numpy()
+    ours = kmeans.centers(torch.from_numpy(z).float(), 6, seed=3).numpy()
     theirs = KMeans(6, n_init=10, random_state=3).fit(z)
     assert inertia(z, ours) == pytest.approx(theirs.inertia_, rel=0.01)
 
 
 def test_the_seed_decides():
     z = torch.randn(300, 4, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(lloyd.centers(z, 5, seed=1), lloyd.centers(z, 5, seed=1))
+    assert torch.equal(kmeans.centers(z, 5, seed=1), kmeans.centers(z, 5, seed=1))
 
 
 def test_fewer_distinct_samples_than_centers():
     z = torch.tensor([[0.0, 1.0], [2.0, 3.0]]).repeat(10, 1)
-    found = lloyd.centers(z, 4, seed=0)
+    found = kmeans.centers(z, 4, seed=0)
     assert found.shape == (4, 2)
     assert torch.isfinite(found).all()
     assert inertia(z.numpy(), found.numpy()) == pytest.approx(0, abs=1e-9)
