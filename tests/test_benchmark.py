@@ -330,6 +330,19 @@ def test_report(tmp_path):
     assert (out / "mine.txt").exists()
 
 
+def test_of_many_labels_those_that_were_run_everywhere_have_colors():
+    pytest.importorskip("matplotlib")
+    from vedute import curves
+    from vedute.report import COLORS
+
+    many = [(i, rate) for i in range(len(COLORS) + 1) for rate in (0.1, 0.5)]
+    found = [fake(f"mvp{i}", "cub", rate, 1, acc=90.0 - i) for i, rate in many]
+    found += [fake("some", "cub", 0.1, 1, acc=99.0)]  # easy cells only
+    (ax,) = curves.rate_curves(Summary.of(found), "acc").axes
+    shown = [line.get_label() for line in ax.get_lines()]
+    assert {*shown} == {f"mvp{i}" for i in range(len(COLORS))} | {"others", f"{PAPER}mvp"}
+
+
 def test_the_numbers_of_the_paper():
     paper = studies.published()
     assert paper["handwritten", "acc", 0.1] == (90.55, 5.29)
@@ -398,7 +411,7 @@ def test_the_clustering_study_has_every_method():
         mine = [e for e in study.entries if e.method == method]
         published = [e.preset for e in mine if e.preset]
         two = benchmark.methods.find(method).two_views
-        assert len(published) == (0 if method.endswith("_fill") else 1 + two)
+        assert len(published) == (1 + two if studies.sources(method) else 0)
         assert [e.pair for e in mine if e.pair] == ["restrict", "restrict", "redraw"] * two
         assert all(set(e.seeds) <= set(study.seeds) for e in mine)
         assert not published or set(study.datasets) <= set(presets.load(method))

@@ -259,6 +259,12 @@ def test_presets_are_settings_of_their_method():
     assert presets.find("mvp", "reuters") == presets.find("mvp", "reuters1200")
 
 
+def test_values_may_be_written_as_in_python_or_toml():
+    given = ["a=True", "b=false", "c=[1, 2]", "d=none", "e=1e-3", "f= true"]
+    read = {"a": True, "b": False, "c": [1, 2], "d": "none", "e": 1e-3, "f": True}
+    assert _settings.parse(given) == read
+
+
 def test_toml_is_read_back():
     table = {
         "text": 'a "quoted" \\ line\nand é \x7f',

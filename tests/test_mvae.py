@@ -182,6 +182,25 @@ def test_a_short_training_brings_the_bound_to_the_likelihood(monkeypatch, traine
     assert bound == pytest.approx(likelihood, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("warmup", "steps", "shares"),
+    [(0, 6, [1]), (4, 6, [0, 0.25, 0.5, 0.75, 1]), (50, 6, [i / 6 for i in range(6)])],
+)
+def test_beta_grows_over_the_warmup(monkeypatch, warmup, steps, shares):
+    seen, loss = [], mvae.MVAEModel.loss
+
+    def watched(model, batch):
+        seen.append(model.grown.item())
+        return loss(model, batch)
+
+    monkeypatch.setattr(mvae.MVAEModel, "loss", watched)
+    size = dict(latent_dim=1, hidden=(), batch_size=8, early_stopping=False, random_state=0)
+    model = MVAE(**size, warmup=warmup, steps=steps).fit(linear_data(40, 0, PATTERNS))
+    assert model.history_[-1]["step"] == len(seen) == steps
+    assert list(dict.fromkeys(seen)) == pytest.approx(shares)
+    assert model.history_[0]["terms"]["kl"] > 0 or warmup
+
+
 @pytest.mark.parametrize("rescale", [True, False, 20.0])
 def test_weighted_errors_are_log_likelihoods(rescale):
     kinds, scale = ("normal", "laplace", "bernoulli"), 0.7
@@ -274,6 +293,7 @@ def test_pictures_beside_a_table(network):
         (dict(subsample="some"), "subsample must be one of none, unimodal, unimodal"),
         (dict(prior_expert="full_only"), "prior_expert must be one of always, several, never"),
         (dict(subsets=-1), "subsets must not be negative, got -1"),
+        (dict(warmup=-1), "warmup must not be negative, got -1"),
         (dict(latent_dim=0), "latent_dim must be at least 1, got 0"),
         (dict(scale=0.0), "scale must be positive, got 0"),
         (dict(rescale=-3.0), "rescale must be positive, True or False, got -3"),

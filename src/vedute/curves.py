@@ -41,7 +41,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
 
 
 def _best(labels: Sequence[str], rows: Sequence[Row], score: str) -> list[str]:
-    """As many as there are colors, in their order."""
+    """As many as there are colors, in their order; labels that lack cells come last."""
     if len(labels) <= len(COLORS):
         return list(labels)
     means: dict[str, list[float]] = {label: [] for label in labels}
@@ -49,7 +49,7 @@ def _best(labels: Sequence[str], rows: Sequence[Row], score: str) -> list[str]:
         if row.label in means:
             means[row.label] += [c.mean for c in row.cells[:-1] if c is not None]
     sign = 1 if score in RAISED else -1
-    first = sorted(labels, key=lambda k: -sign * fmean(means[k]))[: len(COLORS)]
+    first = sorted(labels, key=lambda k: (-len(means[k]), -sign * fmean(means[k])))[: len(COLORS)]
     return [label for label in labels if label in first]
 
 

@@ -12,10 +12,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from vedute.estimator import Estimator
 
 Settings = dict[str, Any]
+TOML = {"true": True, "false": False}
 
 
 def parse(pairs: Iterable[str]) -> Settings:
-    """name=value: a Python literal, else text."""
+    """name=value: a Python literal, true and false as in TOML files, else text."""
     found = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -24,7 +25,7 @@ def parse(pairs: Iterable[str]) -> Settings:
         try:
             found[name.strip()] = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            found[name.strip()] = text
+            found[name.strip()] = TOML.get(text.strip(), text)
     return found
 
 

@@ -12,13 +12,16 @@ then that many views; none where |O| < 3. Inference: q(z | x_O), all views decod
 `subsample`      unimodal+k: all, as published, k = `subsets`; unimodal: the first two; none: the
                  first, the default, since incomplete data are subsets already
 `prior_expert`   always, as published; several: only beside two or more experts; never
+`warmup`         beta grows from 0 over so much of the training (epochs, or steps), as published: a
+                 fifth there. From the start on, beta may teach deep networks to say nothing: with
+                 the prior among the experts, the divergence only ends where the views are ignored
 
-Departs from the released code: subsets are drawn per sample, not per batch; beta is constant.
+Departs from the released code: subsets are drawn per sample, not per batch; beta grows by steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,8 +31,10 @@ from torch import Tensor
 from vedute import gaussian
 from vedute.gaussian import Gaussian, kl, standard_like
 from vedute.methods._vae import GaussianVAE, TrainedVAE, product_with_prior
-from vedute.model import Terms
+from vedute.model import Stage, Terms
 from vedute.views import Views
+
+RAMP = 20  # values of beta on its way
 
 CHOICES = {
     "subsample": ("none", "unimodal", "unimodal+k"),
@@ -44,6 +49,7 @@ class MVAE(TrainedVAE):
     subsample: str = "none"
     subsets: int = 1
     prior_expert: str = "always"
+    warmup: int = 0
 
     paper: ClassVar[str] = "Wu & Goodman, NeurIPS"
     year: ClassVar[int | None] = 2018
@@ -53,13 +59,32 @@ class MVAE(TrainedVAE):
         self.check(CHOICES)
         if self.subsets < 0:
             raise ValueError(f"subsets must not be negative, got {self.subsets}")
+        if self.warmup < 0:
+            raise ValueError(f"warmup must not be negative, got {self.warmup}")
         return MVAEModel(shapes, kinds, self)
 
 
 class MVAEModel(GaussianVAE):
+    grown: Tensor
+
     def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVAE) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
+        self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp = self.hp
+        warm = min(hp.warmup, hp.total())
+        rungs = min(RAMP, warm)
+        if rungs:
+            rung = hp.stage(self.loss, warm // rungs)
+            for i in range(rungs):
+                self.grown.fill_(i / rungs)
+                yield rung
+            self.grown.fill_(1.0)
+        rest = hp.total() - (rungs and warm // rungs * rungs)
+        if rest:
+            yield hp.stage(self.loss, rest, watch=True)
 
     def loss(self, batch: Views) -> Terms:
         sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)
@@ -69,7 +94,7 @@ class MVAEModel(GaussianVAE):
         errors = torch.where(told, self.errors(batch, z), 0.0)
         return {
             "reconstruction": errors.sum((0, 2)).mean(),
-            "kl": self.hp.beta * divergence.sum(1).mean(),
+            "kl": self.hp.beta * self.grown * divergence.sum(1).mean(),
         }
 
     def subsets(self, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -106,7 +106,8 @@ class Run:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
         if not self.config.get("settings", {}).get("warmup"):
             return 0
-        return max((int(r["step"]) for r in self.history if r["stage"] == 0), default=0)
+        first = min((r["stage"] for r in self.history if r["watched"]), default=1)
+        return max((int(r["step"]) for r in self.history if r["stage"] < first), default=0)
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""
