@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test omics lint bench docs clean
+.PHONY: demo test omics lint bench tables docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -39,6 +39,19 @@ bench: .venv/.done
 	$(BIN)/vedute bench mvp-clustering -o $(RESULTS)/records.jsonl
 	$(BIN)/vedute report $(RESULTS)/records.jsonl -o $(RESULTS) --force
 	for f in acc error; do cp $(RESULTS)/$$f.png docs/images/mvp-clustering-$$f.png; done
+
+# The tables and figures of all studies again, from the records that are here. The study `clustering`
+# shares runs with mvp-clustering.
+STUDIES := benchmarks/results
+tables: .venv/.done
+	mkdir -p build
+	cat $(STUDIES)/clustering/records.jsonl $(RESULTS)/records.jsonl > build/clustering.jsonl
+	$(BIN)/vedute report build/clustering.jsonl -o $(STUDIES)/clustering --force
+	for s in mvp-clustering polymnist shapes; do \
+	    $(BIN)/vedute report $(STUDIES)/$$s/records.jsonl -o $(STUDIES)/$$s --force || exit 1; done
+	for f in acc error ranks; do cp $(STUDIES)/clustering/$$f.png docs/images/clustering-$$f.png; done
+	cp $(STUDIES)/polymnist/side-by-side-polymnist-0.5.png docs/images/inferred-polymnist.png
+	cp $(STUDIES)/shapes/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
 
 # The docs site, in build/site: build/site/index.html opens in a browser.
 docs: .venv/.done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from vedute import benchmark, exhibits, generation, measuring, presets, records, studies
+from vedute import (
+    benchmark,
+    exhibits,
+    generation,
+    generation_report,
+    measuring,
+    presets,
+    records,
+    studies,
+)
 from vedute.classifiers import Judge, Recipe, judges
 from vedute.cli import app
 from vedute.commands import _bench
@@ -24,6 +34,7 @@ from vedute.methods.mvp import MVP
 from vedute.missing import drop_views
 from vedute.side_by_side import Shown
 from vedute.ssim import ssim
+from vedute.summary import Summary
 from vedute.views import Views
 
 SHORT = Recipe(epochs=6, batch_size=16, dropout=0.1)
@@ -392,6 +403,39 @@ def test_references_on_complete_data_have_tables_of_their_own(place):
         wanted = presets.find(method, table) | {"epochs": 100}
         assert {k: run.settings[k] for k in wanted} == wanted
         assert run.settings["network"] == "polymnist"
+
+
+def test_what_others_report_stands_below_ours_and_is_never_the_best():
+    scores = {f"coherence_missing_{g}": 10.0 + g for g in (1, 2, 3, 4)}
+    scores |= {f"nmi_{g}": 50.0 for g in (1, 2, 3, 4)}
+    record = {"study": "polymnist-complete", "label": "MoPoE", "method": "mopoe", "seed": 42}
+    record |= {"dataset": "polymnist", "rate": 0.0, "overrides": {}, "settings": {}, "seconds": 1}
+    record |= {"task": "generation", "scores": scores, "evaluation": 1, "device": "a machine"}
+    other = {**record, "label": "mVAE", "scores": {k: v - 5 for k, v in scores.items()}}
+    text = generation_report.markdown(Summary.of([record, other]))
+    lines = [line.split(" | ", 2)[2] for line in text.splitlines() if " | 0 | " in line]
+    here = lines.index("MoPoE | **14.00** | **13.00** | **12.00** | **11.00** |")
+    assert lines[here + 2] == "*MultiVae* | 85.00 | 84.00 | 79.00 | 67.00 |"
+    assert "*MVTCAE paper* | 52.00 | 48.00 | 42.00 | 29.00 |" in lines
+    assert "MultiVae" not in generation_report.comma_separated(Summary.of([record]))
+
+
+def test_references_are_of_labels_that_studies_have():
+    known = {
+        (entry.label, dataset, rate)
+        for name in ("polymnist", "polymnist-complete", "shapes")
+        for study in [studies.load(name)]
+        for entry in study.entries
+        for dataset in study.datasets
+        for rate in study.rates
+    }
+    assert "references" not in studies.available()
+    words = {"source", "dataset", "rate", "score"}
+    for table in tomllib.loads((studies.FOLDER / "references.toml").read_text())["references"]:
+        labels = set(table) - words
+        assert labels
+        assert {(k, table["dataset"], table["rate"]) for k in labels} <= known
+        assert table["score"] in generation_report.SCORES
 
 
 def test_a_preset_and_a_table_are_one_too_many():

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
+from vedute import studies
 from vedute.report import COLORS, GREY, legend_below, styled
 from vedute.summary import Cell, Score, Summary
 
@@ -31,12 +32,14 @@ PANELS = ("nmi", "coherence_all", "angle_all", "ssim_missing")  # where there ar
 
 
 class Row(NamedTuple):
-    """What a label reaches on a dataset, trained at a rate: a cell per number of missing views."""
+    """What a label reaches on a dataset, trained at a rate: a cell per number of missing views.
+    ours: it was measured here, not published by others."""
 
     dataset: str
     rate: float
     label: str
     cells: Sequence[Cell | None]
+    ours: bool = True
 
 
 def markdown(summary: Summary) -> str:
@@ -44,12 +47,12 @@ def markdown(summary: Summary) -> str:
     heads = ["dataset", "trained at", "method", *(f"{m} missing" for m in missing)]
     text = ""
     for score, (title, digits) in SCORES.items():
-        rows = list(_rows(summary, score))
+        rows = list(_with_references(summary, score))
         if not rows:
             continue
         text += f"## {title}\n\n| {' | '.join(heads)} |\n|---|--:|---|{'--:|' * len(missing)}\n"
         for row in rows:
-            rivals = [r for r in rows if (r.dataset, r.rate) == (row.dataset, row.rate)]
+            rivals = [r for r in rows if r.ours and (r.dataset, r.rate) == (row.dataset, row.rate)]
             cells = [_told(row, i, rivals, digits) for i in range(len(missing))]
             text += f"| {row.dataset} | {row.rate:g} | {row.label} | {' | '.join(cells)} |\n"
         text += "\n"
@@ -122,6 +125,17 @@ def _rows(summary: Summary, score: str) -> Iterator[Row]:
             yield from (Row(*place, floor, cells) for cells in [c for c in told if any(c)][:1])
 
 
+def _with_references(summary: Summary, score: str) -> Iterator[Row]:
+    """After each row what others report of its method, on other data."""
+    for row in _rows(summary, score):
+        yield row
+        given = [_views(summary, row.dataset) - m for m in _missing(summary)]
+        found = studies.references(row.label, row.dataset, row.rate, score)
+        for source, values in found.items():
+            cells = [Cell(values[g - 1]) if 1 <= g <= len(values) else None for g in given]
+            yield Row(row.dataset, row.rate, f"*{source}*", cells, ours=False)
+
+
 def _cells(summary: Summary, label: str, place: tuple[str, float], score: str) -> list[Cell | None]:
     given = [_views(summary, place[0]) - m for m in _missing(summary)]
     return [summary.cell(label, *place, f"{score}_{g}") for g in given]
@@ -146,7 +160,8 @@ def _told(row: Row, i: int, rivals: Sequence[Row], digits: int) -> str:
     best = max(round(c.mean, digits) for r in rivals if (c := r.cells[i]) is not None)
     std = f" ± {cell.std:.{digits}f}" if cell.std is not None and cell.runs > 1 else ""
     text = f"{cell.mean:.{digits}f}{std}"
-    return f"**{text}**" if len(rivals) > 1 and round(cell.mean, digits) == best else text
+    marked = row.ours and len(rivals) > 1 and round(cell.mean, digits) == best
+    return f"**{text}**" if marked else text
 
 
 def _notes(summary: Summary) -> Iterator[str]:
@@ -155,7 +170,8 @@ def _notes(summary: Summary) -> Iterator[str]:
     seeds = sorted({len(rs) for rs in summary.records.values()})
     yield (
         f"- Means over the subsets of a size, then over {' to '.join(map(str, seeds))} seed(s) "
-        "(± population standard deviation); images decoded at posterior means; best **bold**."
+        "(± population standard deviation); images decoded at posterior means; best **bold**. In "
+        "*italics* what others report of the method above, on other data than ours."
     )
     for dataset in summary.datasets:
         of = [r for r in runs if r["dataset"] == dataset]

@@ -18,8 +18,8 @@
                  "redraw"           as papers do: a mask for each pair, the pair chosen by labels
 
 The last two choose a pair once per dataset and rate: there is a run for every pair with the seed
-`pair_seed`, and other seeds go on with the best. paper.toml is no study: it has the numbers that
-were published.
+`pair_seed`, and other seeds go on with the best. paper.toml and references.toml are no studies:
+they have the numbers that were published, on clusters and on images.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-PAPER = "paper"
+PAPER, REFERENCES = NUMBERS = ("paper", "references")
 TASKS = ("clustering", "generation")
 REDRAW = "redraw"
 PAIR = ("", "restrict", REDRAW)
 Published = dict[tuple[str, str, float], tuple[float, float | None]]
+References = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,13 @@ class Study:
 
 
 def available() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != PAPER)
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in NUMBERS)
 
 
 def load(name: str) -> Study:
     """A study by its name, or from a .toml file of your own."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
-    if not path.is_file() or (path.parent == FOLDER and path.stem == PAPER):
+    if not path.is_file() or (path.parent == FOLDER and path.stem in NUMBERS):
         known = ", ".join(available())
         raise FileNotFoundError(f"no study {name!r}; choose from {known}, or name a .toml file")
     try:
@@ -112,6 +113,23 @@ def published(source: str = "mvp") -> Published:
 def sources(method: str) -> list[str]:
     """Where `published` has numbers of a method: as printed, then as they are to be read."""
     return [name for name in _paper()[1] if name.partition(",")[0] == method]
+
+
+def references(label: str, dataset: str, rate: float, score: str) -> References:
+    """What others report of a label of a generation study: source -> by number of given views."""
+    return {
+        table["source"]: table[label]
+        for table in _references()
+        if label in table
+        and (table["dataset"], table["rate"], table["score"]) == (dataset, rate, score)
+    }
+
+
+@cache
+def _references() -> list[dict[str, Any]]:
+    content = tomllib.loads((FOLDER / f"{REFERENCES}.toml").read_text(encoding="utf-8"))
+    tables: list[dict[str, Any]] = content["references"]
+    return tables
 
 
 @cache
