@@ -123,6 +123,11 @@ BROKEN = {
         r"view 'a', column 'a2' has no value",
     ),
     "a row without values": (views(A + "p9,NA,NA\n"), fit(), r"row 'p9' has no observed view"),
+    "a view without values": (
+        views(re.sub(r"-?\d+(\.\d+)?,-?\d+(\.\d+)?\n", "NA,NA\n", A)),
+        fit(),
+        r"view 'a' has no value in any row; leave it out",
+    ),
     "ids that never meet": (
         views(A.replace("p", "q")),
         fit(),

@@ -9,6 +9,7 @@ import shutil
 from base64 import b64decode, b64encode
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import chromium
 import numpy as np
@@ -413,3 +414,19 @@ def test_it_fits_a_telephone(page, place):
 def test_continuous_integration_has_a_browser():
     script = (Path(__file__).parents[1] / ".ci" / "run").read_text()
     assert "chromium" in script
+
+
+@pytest.mark.parametrize(
+    ("stages", "watched", "end"),
+    [
+        ([0, 0, 1, 1], [0, 0, 1, 1], 2),  # MVP: one stage of warm-up
+        ([0, 1, 2, 3], [0, 0, 0, 1], 3),  # MVAE: one for each value of beta
+        ([0, 1, 1, 1], [0, 0, 0, 0], 1),  # nothing is watched: the first stage
+    ],
+)
+def test_the_warm_up_ends_where_stages_are_watched(stages, watched, end):
+    both = enumerate(zip(stages, watched, strict=True), start=1)
+    history = [{"step": i, "stage": s, "watched": bool(w)} for i, (s, w) in both]
+    run = SimpleNamespace(config={"settings": {"warmup": 5}}, history=history)
+    assert Run.warmup(run) == end
+    assert Run.warmup(SimpleNamespace(config={"settings": {"warmup": 0}}, history=history)) == 0

@@ -120,6 +120,8 @@ def check(views: Views, specs: list[Any]) -> None:
         firsts = []
         for v, name in enumerate(views.names):
             rows = views.mask[:, v].nonzero().flatten().tolist()[:1]
+            if not rows:
+                raise ValueError(f"view {name!r} has no value in any row; leave it out")
             firsts += [f"{name} {r if views.ids is None else views.ids[r]}" for r in rows]
         raise ValueError(
             f"no sample has two views: their ids never meet (the first ones: {', '.join(firsts)}); "

@@ -76,15 +76,14 @@ class MVAEModel(GaussianVAE):
         hp = self.hp
         warm = min(hp.warmup, hp.total())
         rungs = min(RAMP, warm)
-        if rungs:
-            rung = hp.stage(self.loss, warm // rungs)
-            for i in range(rungs):
-                self.grown.fill_(i / rungs)
-                yield rung
-            self.grown.fill_(1.0)
-        rest = hp.total() - (rungs and warm // rungs * rungs)
-        if rest:
-            yield hp.stage(self.loss, rest, watch=True)
+        length = warm // max(rungs, 1)
+        rung = hp.stage(self.loss, length)
+        for i in range(rungs):
+            self.grown.fill_(i / rungs)
+            yield rung
+        self.grown.fill_(1.0)
+        if hp.total() > rungs * length:
+            yield hp.stage(self.loss, hp.total() - rungs * length, watch=True)
 
     def loss(self, batch: Views) -> Terms:
         sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)
