@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from vedute import (
 )
 from vedute.classifiers import Judge, Recipe, judges
 from vedute.cli import app
-from vedute.commands import _bench
+from vedute.commands import _bench, report
 from vedute.datasets import polymnist, shapes, synthetic
 from vedute.generation import Told, by_mean, by_model, by_nearest, evaluate, subsets
 from vedute.methods.knn_fill import KNNFill
@@ -135,6 +135,38 @@ def test_scores_are_those_of_imputed_images(model):
         for v, mean in enumerate(row["by_view"]["ssim"]):
             image = ((torch.from_numpy(decoded[v][0]) + 1) / 2).clamp(0, 1)
             assert float(ssim(image, TEST.x[v] / 255).mean()) == pytest.approx(mean, abs=1e-5)
+
+
+def test_one_draw_is_judged_beside_the_mean_and_changes_nothing_of_it(model, jury):
+    test = generation.enter(model, TEST)
+    plain, drawn = (evaluate(by_model(model, asked), test, jury) for asked in (False, True))
+    again = evaluate(by_model(model, drawn=True), test, jury)
+    assert again.sizes == drawn.sizes  # the same draws
+    for size, scores in plain.sizes.items():
+        assert not any("drawn" in name for name in scores)
+        assert scores == {k: v for k, v in drawn.sizes[size].items() if "drawn" not in k}
+        told = {k for k in drawn.sizes[size] if "drawn" in k}
+        ends = ("all", "given", "missing")
+        assert told == {f"{j.name}_drawn_{end}" for j in jury for end in ends}
+
+
+def test_what_was_drawn_is_judged_by_itself(jury):
+    """Right images where one draws, black ones at the mean."""
+
+    def tell(batch):
+        right = [x[batch.index] / 255 for x in TEST.x]
+        return Told(None, [torch.zeros_like(x) for x in right], right)
+
+    found = evaluate(tell, TEST, jury[:1])
+    for scores in found.sizes.values():
+        assert scores["coherence_drawn_missing"] == pytest.approx(jury[0].accuracy, abs=0.05)
+        assert scores["coherence_missing"] < 0.6
+
+
+def test_fills_have_draws_too():
+    fill = KNNFill().fit(REAL)
+    told = by_model(fill, drawn=True)(TEST)
+    assert [x.shape for x in told.drawn] == [x.shape for x in told.images]
 
 
 def test_what_is_hidden_changes_nothing(model):
@@ -403,10 +435,14 @@ def test_references_on_complete_data_have_tables_of_their_own(place):
         wanted = presets.find(method, table) | {"epochs": 100}
         assert {k: run.settings[k] for k in wanted} == wanted
         assert run.settings["network"] == "polymnist"
+    assert all(run.drawn for run in runs.values())  # as those tables
+    old = [{**asdict(run), "drawn": False} for run in runs.values()]
+    assert len(benchmark.unfinished(runs.values(), old)) == len(runs)
+    assert not benchmark.unfinished(runs.values(), [asdict(run) for run in runs.values()])
 
 
 def test_what_others_report_stands_below_ours_and_is_never_the_best():
-    scores = {f"coherence_missing_{g}": 10.0 + g for g in (1, 2, 3, 4)}
+    scores = {f"coherence_drawn_missing_{g}": 10.0 + g for g in (1, 2, 3, 4)}
     scores |= {f"nmi_{g}": 50.0 for g in (1, 2, 3, 4)}
     record = {"study": "polymnist-complete", "label": "MoPoE", "method": "mopoe", "seed": 42}
     record |= {"dataset": "polymnist", "rate": 0.0, "overrides": {}, "settings": {}, "seconds": 1}
@@ -448,3 +484,10 @@ def test_a_strange_task_is_refused(tmp_path):
     path.write_text(STUDY.replace('task = "generation"', 'task = "dreaming"'))
     with pytest.raises(ValueError, match="task must be one of clustering, generation"):
         studies.load(str(path))
+
+
+def test_figures_leave_out_what_a_user_changed_where_there_is_more():
+    plain = {"dataset": "a", "rate": 0.5, "overrides": {}}
+    changed = {**plain, "overrides": {"epochs": 3}}
+    alone = {**changed, "rate": 0.1}
+    assert report._as_planned([plain, changed, alone]) == [plain, alone]

@@ -133,6 +133,7 @@ def _runs_on(
                 task=study.task,
                 judges=tuple(study.judges),
                 shown_view=study.shown_view,
+                drawn=study.drawn,
             )
             tried = _tried(run, entry, truth, study, masks)
             yield from tried
@@ -188,8 +189,9 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(record: Mapping[str, Any]) -> str:
     parts = ("label", "dataset", "rate", "seed", "mask", "settings")
-    task, pair = record.get("task", "clustering"), record.get("pair")  # older records do not say
-    return json.dumps([task, pair, *(record[k] for k in parts)], sort_keys=True)
+    older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
+    said = [record.get(k, v) for k, v in older.items()]
+    return json.dumps([*said, *(record[k] for k in parts)], sort_keys=True)
 
 
 def _wants_gpu(run: Run) -> bool:

@@ -7,9 +7,10 @@ Of a complete test set, every subset of the L views but none and all (30 for L =
     coherence   the share of decoded images whose class a classifier finds right; `angle`: the view
     ssim        structural similarity of decoded images to the true ones
 
-Images are decoded at posterior means. All but the first two are means over the views that were not
-given (`_missing`: what most papers report), over those given (`_given`) and over all (`_all`:
-MVP's), then over the subsets of a size.
+Images are decoded at posterior means, as MVP's; for `coherence_drawn`, where it is asked for, at
+one draw of the posterior, as in the tables of the multimodal VAEs. All but the first two are means
+over the views that were not given (`_missing`: what most papers report), over those given
+(`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
 
 Two floors need no model: the mean image of a view, and that view of the nearest training sample.
 """
@@ -41,10 +42,11 @@ ROWS = 2000  # at a time
 
 class Told(NamedTuple):
     """z: the representation (B, D), if there is any; images: of all views (B, C, H, W) in [0, 1],
-    or of none."""
+    or of none; drawn: the same from one draw of the posterior."""
 
     z: Tensor | None
     images: Sequence[Tensor]
+    drawn: Sequence[Tensor] = ()
 
 
 Teller = Callable[[Views], Told]
@@ -70,7 +72,9 @@ def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 4
         raise ValueError("evaluation needs a complete test set with labels; pass one")
     found = []
     for given in subsets(test.shape[1]):
-        z, by_view = _means(teller, test, given, judges)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            z, by_view = _means(teller, test, given, judges)
         row: dict[str, Any] = {"given": list(given)}
         if z is not None:
             K = len(np.unique(test.y))
@@ -104,9 +108,11 @@ def _means(
         batch = test[rows].bare()
         told = teller(batch.hide(hidden.expand(len(batch), L)))
         parts += [] if told.z is None else [told.z]
-        for v, image in enumerate(told.images):
-            here = {judge.name: ~judge.wrong(image, v, rows) for judge in judges}
-            here["ssim"] = ssim(image, batch.x[v] / 255)
+        for v in range(len(told.images)):
+            here = {judge.name: ~judge.wrong(told.images[v], v, rows) for judge in judges}
+            here["ssim"] = ssim(told.images[v], batch.x[v] / 255)
+            if told.drawn:
+                here |= {f"{j.name}_drawn": ~j.wrong(told.drawn[v], v, rows) for j in judges}
             for name, values in here.items():
                 total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
                 total[v] += values.double().sum()
@@ -139,23 +145,25 @@ def enter(estimator: Estimator, test: Views) -> Views:
     return estimator._enter(test).to(device_of(estimator))
 
 
-def by_model(estimator: Estimator) -> Teller:
+def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
     """A fitted estimator; one that cannot decode tells the representation only."""
+    times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
     if not isinstance(estimator, Trained):
-        return partial(_in_arrays, estimator)
-    return partial(_on_device, estimator._fitted(), estimator.kinds_)
+        return partial(_in_arrays, estimator, times)
+    return partial(_on_device, estimator._fitted(), estimator.kinds_, times)
 
 
-def _on_device(model: Model, kinds: Sequence[str], batch: Views) -> Told:
+def _on_device(model: Model, kinds: Sequence[str], times: Sequence[int], batch: Views) -> Told:
     seen = batch.floating()
-    outs = model.decode(seen) if isinstance(model, Generative) else []
-    return Told(model.embed(seen).float(), [unit(kinds[v], x[0]) for v, x in enumerate(outs)])
+    outs = [model.decode(seen, k) for k in times] if isinstance(model, Generative) else [[]]
+    told = ([unit(kinds[v], x[0]) for v, x in enumerate(out)] for out in outs)
+    return Told(model.embed(seen).float(), *told)
 
 
-def _in_arrays(estimator: Estimator, batch: Views) -> Told:
-    outs = estimator._decode(batch) if estimator.generative else []
-    told = [unit("normal", torch.from_numpy(x[0])) for x in outs]
-    return Told(torch.from_numpy(estimator._embed(batch)), told)
+def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Told:
+    outs = [estimator._decode(batch, k) for k in times] if estimator.generative else [[]]
+    told = ([unit("normal", torch.from_numpy(x[0])) for x in out] for out in outs)
+    return Told(torch.from_numpy(estimator._embed(batch)), *told)
 
 
 def unit(kind: str, out: Tensor) -> Tensor:

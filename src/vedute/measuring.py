@@ -83,6 +83,7 @@ class Run:
     task: str = "clustering"
     judges: tuple[str, ...] = ()
     shown_view: str = ""  # the view of which images are kept; none: no images
+    drawn: bool = False  # judge images from a draw of the posterior as well
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
@@ -164,7 +165,8 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> Record
     device = generation.device_of(model)
     judges = classifiers.judges(run.judges, real, test, device, folder / "classifiers")
     judged = perf_counter()
-    found = generation.evaluate(generation.by_model(model), generation.enter(model, test), judges)
+    teller = generation.by_model(model, run.drawn)
+    found = generation.evaluate(teller, generation.enter(model, test), judges)
     seconds = perf_counter() - judged
     scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
     kept: Record = {}

@@ -118,6 +118,7 @@ def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) 
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+    summary = Summary.of(_as_planned(found))
     for dataset, rate in generation_report.places(summary) if plots else ():
         figure = generation_report.curves(summary, dataset, rate)
         figure.savefig(folder / f"{dataset}-{rate:g}.png", dpi=150)
@@ -125,3 +126,9 @@ def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) 
         if shown:
             figure = side_by_side.side_by_side(shown)
             figure.savefig(folder / f"side-by-side-{dataset}-{rate:g}.png", dpi=side_by_side.DPI)
+
+
+def _as_planned(found: list[Record]) -> list[Record]:
+    """Without the runs that a user changed with --set, where there are others: figures have few."""
+    places = {(r["dataset"], r["rate"]) for r in found if not r["overrides"]}
+    return [r for r in found if not r["overrides"] or (r["dataset"], r["rate"]) not in places]

@@ -6,7 +6,8 @@
     task = "generation"             fit on the train split, infer views of the test split from every
                                     subset of them; judges: classifiers that look at the images;
                                     shown_view: from it alone all views are drawn, for a picture
-                                    of the methods side by side
+                                    of the methods side by side; drawn: judge images from a draw
+                                    of the posterior as well, not only from its mean
     [[runs]] label, method          a row of the table
              preset = "paper"       with the published settings of each dataset
              table = "..."          with those of this table of the method's presets
@@ -77,6 +78,7 @@ class Study:
     task: str = "clustering"
     judges: Sequence[str] = ()
     shown_view: str = ""
+    drawn: bool = False
 
 
 def available() -> list[str]:
@@ -159,6 +161,8 @@ def _check(study: Study, path: Path) -> None:
         if not getattr(study, name):
             told = "runs" if name == "entries" else name
             raise ValueError(f"{path} has no {told}; give at least one")
+    if not isinstance(study.drawn, bool):
+        raise ValueError(f"{path}: drawn must be true or false, got {study.drawn!r}")
     if study.task not in TASKS:
         raise ValueError(f"{path}: task must be one of {', '.join(TASKS)}, got {study.task!r}")
     labels = [entry.label for entry in study.entries]
