@@ -48,12 +48,16 @@ tables: .venv/.done
 	$(BIN)/vedute report build/clustering.jsonl -o $(STUDIES)/clustering --force
 	grep -v '"dataset": "reuters1200"' build/clustering.jsonl > build/paper.jsonl  # the paper's datasets
 	$(BIN)/vedute report build/paper.jsonl -o build/paper --force
-	for s in mvp-clustering polymnist shapes; do \
+	for s in mvp-clustering polymnist polymnist-complete shapes; do \
 	    $(BIN)/vedute report $(STUDIES)/$$s/records.jsonl -o $(STUDIES)/$$s --force || exit 1; done
 	for f in acc error; do cp $(RESULTS)/$$f.png docs/images/mvp-clustering-$$f.png; done
 	for f in acc error ranks; do cp $(STUDIES)/clustering/$$f.png docs/images/clustering-$$f.png; done
-	cp $(STUDIES)/polymnist/side-by-side-polymnist-0.5.png docs/images/inferred-polymnist.png
-	cp $(STUDIES)/shapes/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
+	for s in polymnist shapes; do cp $(STUDIES)/$$s/$$s-0.5.png docs/images/vaes-$$s.png; \
+	    cp $(STUDIES)/$$s/side-by-side-$$s-0.5.png docs/images/inferred-$$s-by-all.png; done
+	mkdir -p build/shapes && cp -r $(STUDIES)/shapes/pictures build/shapes  # of MVP alone
+	grep '"method": "mvp"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
+	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
+	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
 
 # The docs site, in build/site: build/site/index.html opens in a browser.
 docs: .venv/.done
