@@ -183,6 +183,7 @@ def test_several_processes_do_the_same_and_survive_a_failure():
         ("bench empty.toml -o r.jsonl", "a study is missing"),
         ("report tiny.toml -o out", "neither a folder .* nor a .jsonl file"),
         ("report text.jsonl -o out", "line 1 of text.jsonl is no record"),
+        ("report none.jsonl -o out", "none.jsonl does not exist; `vedute bench` writes such files"),
         ("report empty.jsonl -o out", "has no records"),
     ],
 )

@@ -142,6 +142,8 @@ def test_one_draw_is_judged_beside_the_mean_and_changes_nothing_of_it(model, jur
     plain, drawn = (evaluate(by_model(model, asked), test, jury) for asked in (False, True))
     again = evaluate(by_model(model, drawn=True), test, jury)
     assert again.sizes == drawn.sizes  # the same draws
+    told = by_model(model, drawn=True)(test)
+    assert all(not torch.allclose(a, b) for a, b in zip(told.images, told.drawn, strict=True))
     for size, scores in plain.sizes.items():
         assert not any("drawn" in name for name in scores)
         assert scores == {k: v for k, v in drawn.sizes[size].items() if "drawn" not in k}
@@ -483,6 +485,9 @@ def test_a_strange_task_is_refused(tmp_path):
     path = tmp_path / "odd.toml"
     path.write_text(STUDY.replace('task = "generation"', 'task = "dreaming"'))
     with pytest.raises(ValueError, match="task must be one of clustering, generation"):
+        studies.load(str(path))
+    path.write_text('drawn = "once"' + STUDY)
+    with pytest.raises(ValueError, match="drawn must be true or false, got 'once'"):
         studies.load(str(path))
 
 

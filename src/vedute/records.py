@@ -14,6 +14,8 @@ Record = dict[str, Any]
 
 def read(path: Path) -> list[Record]:
     """All records in a file; a last line that was cut off while it was written does not count."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
     lines = path.read_bytes().split(b"\n")
     return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
 
