@@ -21,7 +21,7 @@ SCORES: Mapping[str, Score] = {
     "nmi_ten": Score("NMI, ten k-means starts, %", 2),
     "coherence_all": Score("Coherence, all views, %", 2),
     "coherence_missing": Score("Coherence, missing views, %", 2),
-    "coherence_drawn_missing": Score("Coherence, missing views, one draw, %", 2),
+    "coherence_drawn_missing": Score("Coherence, missing, one draw, %", 2),
     "angle_all": Score("Angle, all views, %", 2),
     "angle_missing": Score("Angle, missing views, %", 2),
     "ssim_missing": Score("SSIM of missing views", 4),
