@@ -235,6 +235,31 @@ BROKEN = {
         ["cluster", "RUN", "d", "-o", "d/labels.csv"],
         r"d/labels\.csv lies in d, where it would be read as a view",
     ),
+    "a RUN among the views": (
+        views(A),
+        ["fit", "d", "-o", "d/run"],
+        r"d/run lies in d, where it would be read as a view",
+    ),
+    "a RUN in place of the views": (
+        views(A),
+        ["fit", "d", "-o", "d", "--force"],
+        r"d is the folder of the data; choose another one",
+    ),
+    "no number of clusters": (
+        views(A),
+        fit("--method", "dimvc"),
+        r"dimvc learns clusters while it trains; say how many: --clusters K",
+    ),
+    "a layer of no size": (
+        views(A),
+        ["fit", "d", "-o", "OUT", "--set", "hidden=(-3,)"],
+        r"hidden is a tuple of layer sizes from 1, got \(-3,\)",
+    ),
+    "a seed beyond all bounds": (
+        views(A),
+        fit("--seed", "99999999999999999999999"),
+        r"random_state is a whole number below 2\*\*63",
+    ),
     "no such file": ({}, ["fit", "no/d.csv", "-o", "OUT"], r"no/d\.csv does not exist"),
     "an unknown ending": ({"d.doc": "x"}, ["fit", "d.doc", "-o", "OUT"], r"d\.doc ends in '\.doc'"),
     # a model meets other files

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -317,3 +318,39 @@ def test_picture_demo(tmp_path, monkeypatch):
     assert {f"{who}ssim_{n}" for who in ("", "mean_") for n in (1, 2, 3, 4)} < set(scores)
     assert (tmp_path / "out" / "inferred.png").read_bytes()[:4] == b"\x89PNG"
     assert "--force" in refused("demo", "--images", "-o", tmp_path / "out")
+
+
+def test_data_of_the_users_go_before_a_dataset_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "synthetic"
+    folder.mkdir()
+    for name in "ab":
+        np.save(folder / f"{name}.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    assert "30 samples, 2 views" in done("inspect", "synthetic")
+    done("fit", "synthetic", "-o", "run", "--method", "mean_fill")
+    assert json.loads((tmp_path / "run" / "data.json").read_text())["source"] == str(folder)
+    done("impute", "run", "-o", "filled")
+
+
+def test_intervals_in_an_npz_file_are_no_views(place, tmp_path):
+    filled = tmp_path / "filled.npz"
+    done("impute", place / "run", "-o", filled, "--interval", "0.9")
+    assert "60 samples, 3 views" in done("inspect", filled)
+    done("cluster", place / "run", filled, "-o", tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize("name", ["data.json", "config.toml", "report.npz", "embedding.npz"])
+def test_a_damaged_run_is_said_to_be_damaged(place, tmp_path, name):
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    (run / name).write_text("{")
+    told = refused("report", run, "-o", tmp_path / "page.html")
+    assert told == f"vedute: {run / name} is damaged; fit again\n"
+
+
+def test_a_model_without_what_it_learned_is_damaged(place, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    facts = json.loads((run / "model.json").read_text())
+    (run / "model.json").write_text(json.dumps(facts | {"learned": {"$dict": []}}))
+    assert "is damaged" in refused("embed", run, "-o", tmp_path / "z.npz")

@@ -490,3 +490,39 @@ def test_fit_refuses_a_column_nobody_has():
     X[0][:, 1] = np.nan
     with pytest.raises(ValueError, match="view 'view0' has no finite value in column 1; drop"):
         find("mean_fill")().fit(X)
+
+
+COUNTS = [
+    (dict(steps=2.5), "steps is a whole number, got 2.5"),
+    (dict(steps="10"), "steps is a whole number, got '10'"),
+    (dict(latent_dim=2.5), "latent_dim is a whole number, got 2.5"),
+    (dict(hidden=(0,)), r"hidden is a tuple of layer sizes from 1, got \(0,\)"),
+    (dict(hidden=16), "hidden is a tuple of layer sizes from 1, got 16"),
+    (dict(device="mps"), "device 'mps' is not there; choose auto or cpu"),
+    (dict(hidden={"a": (8,)}), r"hidden names \['a'\]; give the sizes of each of \['view0', 'vi"),
+    (dict(clip=-1), "clip must be positive, got -1"),
+    (dict(n_clusters=2.5), "n_clusters is a whole number, 'auto' or None, got 2.5"),
+    (dict(likelihood="bernoulli"), "holds .*; bernoulli values lie between 0 and 1"),
+]
+
+
+@pytest.mark.parametrize(("settings", "sentence"), COUNTS)
+def test_settings_that_make_no_sense_are_refused(settings, sentence):
+    X = np.random.default_rng(0).normal(size=(2, 20, 3))
+    with pytest.raises(ValueError, match=sentence):
+        vedute.MVP(**{"steps": 3} | settings).fit(list(X))
+
+
+def test_numbers_of_draws_and_samples_are_refused_in_a_sentence():
+    X = list(np.random.default_rng(0).normal(size=(2, 20, 3)))
+    model = vedute.MVP(steps=3, hidden=(4,), random_state=0).fit(X)
+    for call, sentence in (
+        (lambda: model.generate(0), "n must be positive, got 0"),
+        (lambda: model.generate(2.5), "n is a whole number, got 2.5"),
+        (lambda: model.sample_imputations(X, -1), "m must be positive, got -1"),
+        (lambda: model.impute(X, interval="0.9"), "interval is a probability .*, got '0.9'"),
+        (lambda: model.transform([X[0] * 1e50, X[1]]), "view0.* too far from those fitted on"),
+        (lambda: model.fit([X[0] * 1e300, X[1]]), "view 'view0' holds numbers whose squares over"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            call()

@@ -173,3 +173,22 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(FileExistsError, match="is a folder"), io.atomic_file(out, force=True):
         pass
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_parts_of_a_folder_are_replaced_as_a_whole(tmp_path):
+    out = tmp_path / "filled"
+    for old in ("lower/a", "lower/b", "upper/a", "mine/a"):
+        (out / old).parent.mkdir(parents=True, exist_ok=True)
+        (out / old).write_text("old")
+    with io.atomic_folder(out, force=True, parts=("lower", "upper")) as part:
+        (part / "lower").mkdir()
+        (part / "lower" / "a").write_text("new")
+    left = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*") if p.is_file()}
+    assert left == {"lower/a": "new", "mine/a": "old"}
+
+
+def test_ends_of_intervals_are_no_views(tmp_path):
+    a, b = np.zeros((4, 2)), np.ones((4, 3))
+    ends = {"a_lower": a, "a_upper": a, "b_lower": b}  # b_lower alone is somebody's view
+    np.savez(tmp_path / "d.npz", a=a, b=b, **ends, mask=np.ones((4, 3), bool))
+    assert list(io.read(tmp_path / "d.npz").views) == ["a", "b", "b_lower"]

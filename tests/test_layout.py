@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import date
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 
 from vedute.methods import find, load
@@ -271,3 +273,81 @@ def test_intervals_enclose_the_mean_and_close_on_what_is_known(make):
         assert np.asarray(m <= high).all()
         assert (np.asarray(low)[~gap] == np.asarray(high)[~gap]).all()
         assert (np.asarray(low)[gap] < np.asarray(high)[gap]).any()
+
+
+LABELS = {
+    "intervals": pd.IntervalIndex.from_breaks([0.0, 0.5, 1.0]),
+    "time stamps": pd.date_range("2020-01-01", periods=2, tz="UTC"),
+    "days": pd.Index([date(2020, 1, 1), date(2020, 1, 2)]),
+    "months": pd.period_range("2020-01", periods=2, freq="M"),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_a_saved_model_remembers_columns_and_categories_of_any_name(labels, tmp_path):
+    a, _ = arrays()
+    kinds = pd.Categorical.from_codes(np.arange(40) % 2, labels)
+    X = {"a": pd.DataFrame(a[:, :2], columns=labels), "b": pd.DataFrame({"kind": kinds})}
+    X["b"].iloc[::3] = None
+    model = fitted(X)
+    model.save(tmp_path)
+    same(load(tmp_path).impute(X), model.impute(X))
+
+
+@pytest.mark.parametrize("cut", [range(3), pd.Index([0, 1, 2]), np.arange(3)])
+def test_a_saved_model_remembers_how_a_table_was_cut(cut, tmp_path):
+    whole = table()
+    model = fitted(whole, {"a": cut, "b": [3, 4]})
+    model.save(tmp_path)
+    same(load(tmp_path).impute(whole), model.impute(whole))
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
+    a, b = arrays()
+    strange = pd.DataFrame(a, columns=["p", "q", frozenset("r")])
+    with pytest.raises(TypeError, match=r"columns\.2 holds frozenset.* cannot be saved"):
+        fitted({"a": strange, "b": pd.DataFrame(b)}).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_generator_is_saved_as_the_seed_that_it_gave(tmp_path):
+    for generator in (np.random.RandomState(3), np.random.default_rng(3)):
+        model = find("mean_fill")(random_state=generator).fit(list(arrays()))
+        model.save(tmp_path)
+        assert load(tmp_path).random_state == model.seed_
+    with pytest.raises(ValueError, match=r"random_state is a whole number .*, got 1\.5"):
+        find("mean_fill")(random_state=1.5).fit(list(arrays()))
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.uint8])
+def test_a_choice_in_whole_numbers_stays_one(dtype):
+    a, _ = arrays()
+    chosen = np.eye(4, dtype=dtype)[np.arange(40) % 4]
+    for X, absent in (
+        ([a, chosen], [a, None]),
+        ({"a": pd.DataFrame(a), "c": pd.DataFrame(chosen)}, {"a": pd.DataFrame(a)}),
+    ):
+        told = fitted(X).impute(absent)
+        told = np.asarray(told[1] if isinstance(told, list) else told["c"])
+        assert told.dtype == dtype
+        assert (told.astype(int).sum(1) == 1).all()
+    assert (fitted([a, chosen * 1.0]).impute([a, None])[1] == 0.25).all()
+
+
+def test_tensors_come_back_as_tensors():
+    a, b = (torch.from_numpy(x) for x in arrays())
+    filled = fitted([a, b]).impute([a, b])
+    assert all(isinstance(x, torch.Tensor) for x in filled)
+    assert not filled[1].isnan().any()
+
+
+def test_constants_are_told_as_they_are():
+    a, b = arrays()
+    b = np.nan_to_num(b)
+    X = {"a": pd.DataFrame(a).assign(k=1e-6, seven=7.0).iloc[:30], "b": pd.DataFrame(b)}
+    model = find("mvp")(steps=20, hidden=(8,), random_state=0).fit(X)
+    told = [*model.impute(X, interval=0.9), model.reconstruct(X), *model.sample_imputations(X, 2)]
+    for each in told:
+        assert (each["a"]["k"] == 1e-6).all()
+        assert (each["a"]["seven"] == 7.0).all()
+    assert (model.generate(5)["a"][:, 3:] == [1e-6, 7.0]).all()

@@ -151,3 +151,24 @@ def test_view_errors_respect_holes(mean):
         assert (fewer[..., v] != 0).sum() == 2 * len(rows)
     nothing = torch.ones(3, 4).bool()
     assert (view_error("normal", outs[0], x[0], nothing, mean) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "sentence"),
+    [
+        ("bernoulli", [[0.0, 2.5]], "holds 2.5; bernoulli values lie between 0 and 1"),
+        ("categorical", [[-1.0, 1.0]], "holds -1; categorical values lie between 0 and 1"),
+        ("categorical", [[0.0, 1.0], [1.0, 1.0]], "has a row that sums to 2; categorical rows"),
+        ("tokens", [[0.5, 1.0]], "holds 0.5; tokens are whole numbers from 0"),
+        ("bernoulli", [[0.0, 0.5]], None),
+        ("categorical", [[0.25, 0.75]], None),
+        ("normal", [[-7.0, 1e9]], None),
+    ],
+)
+def test_values_that_a_likelihood_cannot_tell(kind, values, sentence):
+    x = torch.tensor(values)
+    told = likelihoods.complaint(kind, x, torch.ones_like(x, dtype=torch.bool))
+    assert told is None if sentence is None else told.startswith(sentence)
+    hidden = likelihoods.complaint(kind, x, torch.zeros_like(x, dtype=torch.bool))
+    assert hidden is None
+    assert "holds bytes" in likelihoods.complaint("bernoulli", x.byte(), x > -9)

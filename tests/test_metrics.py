@@ -143,3 +143,14 @@ def test_coverage_weighs_instances_not_entries() -> None:
     assert coverage(truth, low, high, np.ones((1, 2))) == 0.5
     unbounded = [np.full((1, 4), np.inf), np.full((1, 2), np.inf)]
     assert coverage(truth, [-x for x in unbounded], unbounded, np.ones((1, 2))) == 1.0
+
+
+def test_dicts_are_compared_by_name() -> None:
+    truth = {"a": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0)[:, None]}
+    turned = {"b": truth["b"] + 1, "a": truth["a"]}
+    hidden = np.ones((3, 2), bool)
+    told = imputation_error(truth, turned, hidden)
+    assert told == imputation_error(list(truth.values()), [truth["a"], truth["b"] + 1], hidden) > 0
+    assert coverage(truth, turned, turned, hidden) == 0.5
+    with pytest.raises(ValueError, match=r"views are a; the true ones differ, pass the same"):
+        imputation_error(truth, {"a": truth["a"]}, hidden)

@@ -236,3 +236,11 @@ def test_strange_mask_files_are_refused(tmp_path: Path) -> None:
         load_mask(tmp_path / "nowhere", some_views())
     with pytest.raises(ValueError, match="one id per row"):
         save_mask(tmp_path / "m", np.ones((3, 2)), ids=["a"])
+
+
+def test_whatever_the_door_takes_can_lose_views_and_entries() -> None:
+    a, b = np.random.default_rng(0).normal(size=(2, 40, 3))
+    dropped = drop_views({"a": a, "b": b}, 0.5, 1)
+    assert dropped.names == ("a", "b")
+    assert torch.equal(dropped.mask, drop_views(Views.of([a, b]), 0.5, 1).mask)
+    assert drop_entries([a, b], 0.2, 1).holes[0] is not None

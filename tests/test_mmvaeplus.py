@@ -14,6 +14,7 @@ from torch.distributions import Laplace as SlowLaplace
 
 from vedute import laplace, presets
 from vedute.laplace import Laplace
+from vedute.methods import mmvaeplus
 from vedute.methods._mixture import OBJECTIVES
 from vedute.methods.mmvae import MMVAE
 from vedute.methods.mmvaeplus import CHOICES, MMVAEPlus
@@ -99,15 +100,15 @@ def test_complete_views_need_no_mask(monkeypatch, objective):
 
 
 @pytest.mark.parametrize(
-    ("mask", "beta", "value"),
+    ("mask", "beta", "value", "sources"),
     [
-        ((True, True), 1.0, -3.4349644208),
-        ((True, True), 2.5, -3.4710157277),
-        ((True, False), 1.0, -1.6227676165),
-        ((True, False), 2.5, -3.0487213791),
+        ((True, True), 1.0, -3.4349644208, [-3.0746627931, -3.7952660485]),
+        ((True, True), 2.5, -3.4710157277, [-3.9702616584, -2.9717697970]),
+        ((True, False), 1.0, -1.6227676165, [-1.6227676165]),
+        ((True, False), 2.5, -3.0487213791, [-3.0487213791]),
     ],
 )
-def test_bounds_of_the_toy(monkeypatch, mask, beta, value):
+def test_bounds_of_the_toy(monkeypatch, mask, beta, value, sources):
     exact = dict(latent_dim=2, hidden=(), linear_paths=False, scale=0.75, rescale=False)
     model = MMVAEPlus(**exact, beta=beta).build([(1,)] * 2, ("laplace",) * 2)
     with torch.no_grad():
@@ -126,8 +127,16 @@ def test_bounds_of_the_toy(monkeypatch, mask, beta, value):
     monkeypatch.setattr(laplace, "sample", lambda q: next(draws))
     x = (numbers([[1.0]]), numbers([[0.5]]))
     batch = Views(x, torch.ones(1, 2).bool(), torch.arange(1), (None, None), ("a", "b"))
+    weights, bound = [], mmvaeplus.bound
+
+    def watched(objective, log_w, mask, draws):
+        weights.extend((log_w[0][mask] - mask.sum() * math.log(1.5)).tolist())
+        return bound(objective, log_w, mask, draws)
+
+    monkeypatch.setattr(mmvaeplus, "bound", watched)
     loss = model.loss(batch.hide(~torch.tensor([mask])))["bound"].item()
     assert -loss - seen * math.log(1.5) == pytest.approx(value, abs=5e-6)
+    assert weights == pytest.approx(sources, abs=5e-6)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

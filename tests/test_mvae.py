@@ -184,7 +184,12 @@ def test_a_short_training_brings_the_bound_to_the_likelihood(monkeypatch, traine
 
 @pytest.mark.parametrize(
     ("warmup", "steps", "shares"),
-    [(0, 6, [1]), (4, 6, [0, 0.25, 0.5, 0.75, 1]), (50, 6, [i / 6 for i in range(6)])],
+    [
+        (0, 6, [1]),
+        (4, 6, [0, 0.25, 0.5, 0.75, 1]),
+        (50, 6, [i / 6 for i in range(6)]),
+        (39, 45, [i / 20 for i in range(21)]),  # some shares last a step longer
+    ],
 )
 def test_beta_grows_over_the_warmup(monkeypatch, warmup, steps, shares):
     seen, loss = [], mvae.MVAEModel.loss
@@ -198,6 +203,7 @@ def test_beta_grows_over_the_warmup(monkeypatch, warmup, steps, shares):
     model = MVAE(**size, warmup=warmup, steps=steps).fit(linear_data(40, 0, PATTERNS))
     assert model.history_[-1]["step"] == len(seen) == steps
     assert list(dict.fromkeys(seen)) == pytest.approx(shares)
+    assert sum(share < 1 for share in seen) == min(warmup, steps)
     assert (model.history_[0]["terms"]["kl"] == 0) == (warmup > 0)
 
 

@@ -83,8 +83,11 @@ def test_the_order_of_the_views_does_not_matter_much(name):
 def test_more_or_fewer_views_are_refused_with_the_way_out(name):
     cls = find(name).__name__
     X, _ = blobs()
-    for some in (X, X[:1]):
-        with pytest.raises(ValueError, match=rf"{cls} takes two views, X has {len(some)}; Best"):
+    for some, mend in (
+        (X, rf"BestPair\({cls}\(\.\.\.\)\) takes two of more"),
+        (X[:1], "pass one more"),
+    ):
+        with pytest.raises(ValueError, match=f"{cls} takes two views, X has {len(some)}; {mend}"):
             small(name).fit(some)
 
 

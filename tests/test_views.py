@@ -407,3 +407,83 @@ def test_what_is_no_data_at_all_is_a_type_error(wrong, parts):
     with pytest.raises(TypeError) as told:
         wrong()
     assert all(part in str(told.value) for part in parts), told.value
+
+
+# Numbers that float32 has no room for.
+
+
+def test_floats_are_kept_in_float32_where_nothing_is_lost():
+    offset = arrays()[0] + 1e3
+    views = Views.of([offset, offset.astype(np.float32)])
+    assert [x.dtype for x in views.x] == [torch.float32, torch.float32]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("make", [lambda a: 1.7e9 + np.arange(len(a)), lambda a: a[:, 0] * 1e39])
+def test_time_stamps_and_huge_numbers_stay_what_they_are(make, missing):
+    a, b = arrays(40)
+    stamps = make(a)
+    stamps[:5] = NAN if missing else stamps[:5]
+    views = Views.of([stamps, b])
+    assert [x.dtype for x in views.x] == [torch.float64, torch.float32]
+    seen = views.mask[:, 0].numpy()
+    assert (views.x[0][:, 0].numpy()[seen] == stamps[seen]).all()
+
+
+def test_a_constant_with_an_offset_needs_no_room():
+    views = Views.of([np.full((6, 1), 1.7e9 + 0.1), arrays()[1]])
+    assert views.x[0].dtype == torch.float32
+
+
+# Masks of other people's making.
+
+
+def test_what_a_masked_array_hides_is_missing():
+    a, b = arrays()
+    hidden = np.zeros(a.shape, bool)
+    hidden[0], hidden[1, 2] = True, True
+    for values in (a, np.rint(a).astype(int)):
+        views = Views.of([np.ma.array(values, mask=hidden), b])
+        assert views.mask[:, 0].tolist() == [False, *[True] * 5]
+        assert views.holes[0].nonzero().tolist() == [[1, 2]]
+    assert Views.of([np.ma.array(a), b]).mask.all()
+
+
+def test_a_mask_with_an_index_is_joined_like_the_frames():
+    a, b = (pd.DataFrame(x, index=list("abcdef")) for x in arrays())
+    seen = pd.DataFrame(True, index=list("fedcba"), columns=["a", "b"])
+    seen.loc["a", "a"] = False
+    assert Views.of({"a": a, "b": b}, mask=seen).mask[:, 0].tolist() == [False, *[True] * 5]
+    with pytest.raises(ValueError, match=r"mask lacks 'a'; give it one row per sample, by the ids"):
+        Views.of({"a": a, "b": b}, mask=seen.drop("a"))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.period_range("2020-01", periods=6, freq="M"), pd.IntervalIndex.from_breaks(range(7))],
+)
+def test_periods_and_intervals_do_not_pass_for_numbers(column):
+    a, b = (pd.DataFrame(x) for x in arrays())
+    with pytest.raises(ValueError, match=r"view 'a', column 'when' holds .*, not numbers; drop"):
+        Views.of({"a": a.assign(when=column), "b": b})
+
+
+def test_positions_cut_a_frame_unless_they_are_names():
+    table = pd.DataFrame(np.hstack(arrays()), columns=list("vwxyz"))
+    views = Views.of(table, columns={"a": [0, 1], "b": range(2, 5)})
+    assert views.shapes == [(2,), (3,)]
+    assert numbers(views) == table[["v", "w"]].astype("float32").to_numpy().tolist()
+    named = table.set_axis([4, 3, 2, 1, 0], axis=1)
+    assert (
+        numbers(Views.of(named, columns={"a": [0, 1]}))
+        == named[[0, 1]].astype("float32").to_numpy().tolist()
+    )
+
+
+def test_ids_that_are_the_same_in_writing_only_are_refused():
+    a, b = (pd.DataFrame(x) for x in arrays())
+    told = r"ids of views 'a' and 'b' never meet: 0 is not '0'; give both the same type"
+    with pytest.raises(ValueError, match=told):
+        Views.of({"a": a, "b": b.set_axis(b.index.astype(str))})
+    apart = Views.of({"a": a, "b": b.set_axis(b.index + 6)})  # other samples: as it may be
+    assert apart.mask.sum(1).tolist() == [1] * 12

@@ -14,7 +14,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.frames import ViewSpec, from_frame, is_frame, is_number, joined_index, listed, width
+from vedute.frames import (
+    ViewSpec,
+    check_ids,
+    from_frame,
+    is_frame,
+    is_number,
+    joined_index,
+    listed,
+    width,
+)
 from vedute.slicing import Columns, as_table, is_table, split
 
 
@@ -41,6 +50,8 @@ def read(
         arrays.append(array)
         specs.append(spec)
     labels = np.arange(n) if ids is None else np.asarray(ids)
+    if isinstance(mask, pd.DataFrame) and ids is not None:
+        mask = _joined_mask(mask, ids)
     seen, holes = _missing(arrays, specs, mask, labels)
     blank = ~seen.any(1)
     if blank.any():
@@ -112,6 +123,7 @@ def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
                     f"view {name!r} has duplicated ids {listed(twice.unique())}; "
                     "keep one row per sample"
                 )
+        check_ids(frames)
         index = joined_index(frames)
         assert index is not None
         if not len(index):
@@ -158,7 +170,7 @@ def _array(
         if not frame.shape[1]:
             raise ValueError(f"view {name!r} has no columns; leave it out")
         return from_frame(name, frame, ids, fitted)
-    a = view.toarray() if sparse.issparse(view) else np.asarray(view)
+    a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
     if 0 in a.shape[1:]:
         raise ValueError(
@@ -175,6 +187,13 @@ def _array(
             "features as input; pass the same columns"
         )
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def _unmasked(view: Any) -> NDArray[Any]:
+    """What a masked array hides is missing."""
+    if not np.ma.is_masked(view):
+        return np.asarray(view)
+    return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
 
 
 def keeps_bytes(fitted: ViewSpec | None) -> bool:
@@ -238,6 +257,15 @@ def _missing(
                     "(infinity); replace them by NaN or drop the rows"
                 )
     return seen, holes
+
+
+def _joined_mask(mask: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+    """A mask whose rows are called as those of the frames are, in their order."""
+    lost = ids.difference(mask.index)
+    if len(lost) or len(mask) != len(ids):
+        told = f"lacks {listed(lost)}" if len(lost) else f"has {len(mask)} rows for {len(ids)}"
+        raise ValueError(f"mask {told}; give it one row per sample, by the ids of the views")
+    return mask.loc[ids]
 
 
 def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:

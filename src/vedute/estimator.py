@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +16,7 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from vedute import layout, saving, scaling
+from vedute import door, layout, saving, scaling
 from vedute.learner import UNSCALED, Array, Learner
 from vedute.views import Views
 
@@ -71,8 +72,8 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
 
         With `interval=0.9`: (mean, lower, upper) of such objects.
         """
-        if interval is not None and not 0 < interval < 1:
-            raise ValueError(f"interval is a probability between 0 and 1, got {interval}")
+        if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
+            raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         data = self._enter(X)
         means, stds = self._teller().values(data, spread=interval is not None)
         if interval is None:
@@ -87,6 +88,7 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
 
     def sample_imputations(self, X: Any, m: int) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included."""
+        check_count("m", m)
         data = self._enter(X)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_)
@@ -94,6 +96,7 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
 
     def generate(self, n: int) -> dict[str, Array]:
         """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+        check_count("n", n)
         raise TypeError(self._cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:
@@ -134,7 +137,10 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
                 k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
             }
         method = type(self).__module__.rpartition(".")[2]
-        return saving.Saved(method, self.get_params(deep=False), learned)
+        params = self.get_params(deep=False)
+        if "random_state" in params and not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = self.seed_  # what a generator gave
+        return saving.Saved(method, params, learned)
 
     def restore(self, learned: dict[str, Any]) -> Self:
         """Take what `save` wrote; used by `vedute.load`."""
@@ -152,6 +158,15 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         check_is_fitted(self, "views_")
         raw = Views.of(X, columns=self.columns, like=self.views_, dtype=torch.float64)
         data = scaling.transform(self.scalers_, raw)
+        for v, name in enumerate(data.names):
+            far = ~data.x[v].flatten(1).isfinite().all(1) if data.x[v].is_floating_point() else None
+            if far is not None and bool(far.any()):
+                rows = np.arange(len(data)) if data.ids is None else data.ids
+                told = door.some(rows[far.numpy()])
+                raise ValueError(
+                    f"view {name!r}: {told} values too far from those fitted on; correct their "
+                    "units, or make them NaN"
+                )
         for name, x, words in zip(data.names, data.x, self.words_, strict=True):
             strange = x[(x < 0) | (x >= words)] if words else x[:0].flatten()
             if len(strange):
@@ -161,8 +176,19 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
 
     def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:
         """Values in the user's units, written where X has none (or everywhere)."""
+        values = [
+            layout.one_hot(a) if kind == "categorical" and layout.whole(spec) else a
+            for a, kind, spec in zip(values, self.kinds_, self.views_, strict=True)
+        ]
         absent = [
             np.ones(v.shape, bool) if everything else ~scaling.entries_seen(data, i).numpy()
             for i, v in enumerate(values)
         ]
         return layout.fill(X, values, absent, self.views_, self.columns)
+
+
+def check_count(name: str, n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise ValueError(f"{name} is a whole number, got {n!r}")
+    if n < 1:
+        raise ValueError(f"{name} must be positive, got {n}")

@@ -45,6 +45,21 @@ def joined_index(views: Mapping[str, Any]) -> pd.Index | None:
     return joined
 
 
+def check_ids(frames: Mapping[str, Frame]) -> None:
+    """Refuse ids that are the same in writing only: 1 and "1"."""
+    (name, first), *others = frames.items()
+    for other, frame in others:
+        if len(first.index.intersection(frame.index)):
+            continue
+        same = first.index.astype(str).intersection(frame.index.astype(str))
+        if len(same):
+            ids = [next(i for i in f.index if str(i) == same[0]) for f in (first, frame)]
+            raise ValueError(
+                f"ids of views {name!r} and {other!r} never meet: {listed(ids[:1])} is not "
+                f"{listed(ids[1:])}; give both the same type (index.astype(str))"
+            )
+
+
 def from_frame(
     name: str, frame: pd.DataFrame, ids: pd.Index, fitted: ViewSpec | None
 ) -> tuple[NDArray[np.float64], ViewSpec]:
@@ -85,7 +100,7 @@ def from_frame(
 
 def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
     """Refuse what would pass for numbers, and categories where numbers were fitted."""
-    if s.dtype.kind in "mMc":
+    if s.dtype.kind in "mMc" or isinstance(s.dtype, (pd.PeriodDtype, pd.IntervalDtype)):
         raise ValueError(
             f"view {name!r}, column {s.name!r} holds {s.dtype}, not numbers; drop the column, or "
             "make numbers of it"

@@ -70,6 +70,9 @@ def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec)
     if sparse.issparse(view):
         dense = view.toarray()
         return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))
+    if isinstance(view, torch.Tensor):
+        filled = _fill_array(view.detach().cpu().numpy(), value, gap, spec)
+        return torch.from_numpy(filled).to(view.device)
     a = np.array(view)
     a = a if a.dtype.kind in "biufO" else a.astype(np.float64)
     value, gap = value.reshape(a.shape), gap.reshape(a.shape)
@@ -174,6 +177,18 @@ def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
         view = filled[str(name)]
         out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
+
+
+def whole(spec: ViewSpec) -> bool:
+    """Whether a view holds whole numbers or booleans only."""
+    kinds = [pd.api.types.pandas_dtype(d).kind for d in spec.dtypes]
+    return bool(kinds) and all(k in "biu" for k in kinds)
+
+
+def one_hot(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One where a row is largest, zero elsewhere: probabilities (..., K) as a choice."""
+    chosen: NDArray[np.float64] = np.eye(value.shape[-1])[value.argmax(-1)]
+    return chosen
 
 
 def _as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from vedute import clusters, likelihoods, scaling
 from vedute.holdout import HoldOut, choose
+from vedute.scaling import Scaler
 from vedute.telling import Teller, calibrate_views
 from vedute.views import Views, read_views
 
@@ -91,11 +92,8 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
             self.seed_ = _seed(self.random_state)
             torch.manual_seed(self.seed_)
             self.kinds_ = self._likelihoods(raw)
-            self._check_tokens(raw)
-            self.scalers_ = [
-                scaling.fit(self._scaling(v), x, scaling.entries_seen(raw, v))
-                for v, x in enumerate(raw.x)
-            ]
+            self._check_values(raw)
+            self.scalers_ = [self._scaler(raw, v) for v in range(len(raw.x))]
             data = scaling.transform(self.scalers_, raw)
             self.words_ = [
                 int(data.x[v].max()) + 1 if s.tokens else 0 for v, s in enumerate(self.scalers_)
@@ -108,7 +106,8 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
     def _check(self, raw: Views) -> None:
         if self.two_views and len(raw.x) != 2:
             told = f"{type(self).__name__} takes two views, X has {len(raw.x)}"
-            raise ValueError(f"{told}; BestPair({type(self).__name__}(...)) takes two of more")
+            mend = f"BestPair({type(self).__name__}(...)) takes two of more"
+            raise ValueError(f"{told}; {mend if len(raw.x) > 2 else 'pass one more'}")
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
@@ -123,15 +122,12 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
                 )
         clusters.check(self.n_clusters, len(raw), self.soft)
 
-    def _check_tokens(self, raw: Views) -> None:
-        for v, (name, x) in enumerate(zip(raw.names, raw.x, strict=True)):
-            told = x[scaling.entries_seen(raw, v)] if self.kinds_[v] == "tokens" else x.new_zeros(1)
-            if bool((told < 0).any()) or bool((told != told.round()).any()):
-                strange = float(told[(told < 0) | (told != told.round())][0])
-                raise ValueError(
-                    f"view {name!r} holds {strange:g}; tokens are whole numbers from 0: number the "
-                    "words, or choose another likelihood"
-                )
+    def _check_values(self, raw: Views) -> None:
+        """Refuse what a likelihood cannot tell."""
+        for v, (name, kind, x) in enumerate(zip(raw.names, self.kinds_, raw.x, strict=True)):
+            wrong = likelihoods.complaint(kind, x, scaling.entries_seen(raw, v))
+            if wrong:
+                raise ValueError(f"view {name!r} {wrong}, or choose another likelihood")
 
     def _likelihoods(self, raw: Views) -> tuple[str, ...]:
         words = likelihoods.words(self.likelihood, raw.names)
@@ -139,6 +135,12 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
             likelihoods.guess(x, scaling.entries_seen(raw, v)) if w == "auto" else w
             for v, (w, x) in enumerate(zip(words, raw.x, strict=True))
         )
+
+    def _scaler(self, raw: Views, v: int) -> Scaler:
+        try:
+            return scaling.fit(self._scaling(v), raw.x[v], scaling.entries_seen(raw, v))
+        except OverflowError as e:
+            raise ValueError(f"view {raw.names[v]!r} {e}") from None
 
     def _scaling(self, v: int) -> str:
         if self.kinds_[v] == "tokens":
@@ -203,6 +205,13 @@ def _seed(random_state: Any) -> int:
     """An integer from what scikit-learn accepts as random_state."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, (int, np.integer)):
+    if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:
         return int(random_state)
-    return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise ValueError(
+        f"random_state is a whole number below 2**63, a generator of numpy or None, got "
+        f"{random_state!r}"
+    )

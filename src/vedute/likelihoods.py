@@ -51,6 +51,27 @@ def error(kind: str, out: Tensor, x: Tensor) -> Tensor:
             raise ValueError(f"no likelihood {kind!r}; choose from {', '.join(KINDS)}")
 
 
+def complaint(kind: str, x: Tensor, seen: Tensor) -> str | None:
+    """What this likelihood cannot tell of a view, and the mend; x and seen (n, *shape)."""
+    if kind in ("normal", "laplace"):
+        return None
+    told = x[seen]
+    if kind == "tokens":
+        wrong = (told < 0) | (told != told.round())
+        mend = "tokens are whole numbers from 0: number the words"
+    elif x.dtype == torch.uint8:
+        return f"holds bytes; pass {kind} values as floats between 0 and 1"
+    else:
+        wrong, mend = (told < 0) | (told > 1), f"{kind} values lie between 0 and 1: rescale them"
+    if bool(wrong.any()):
+        return f"holds {float(told[wrong][0]):g}; {mend}"
+    sums = x[seen.all(-1)].sum(-1) if kind == "categorical" else x.new_ones(1)
+    off = (sums - 1).abs() > 1e-3
+    if bool(off.any()):
+        return f"has a row that sums to {float(sums[off][0]):g}; categorical rows sum to 1: one-hot"
+    return None
+
+
 def mean(kind: str, out: Tensor) -> Tensor:
     """E[x | out]; of tokens the likeliest ones."""
     match kind:
@@ -73,7 +94,8 @@ def guess(x: Tensor, seen: Tensor) -> str:
     if x.dtype == torch.int64:
         return "tokens"
     values = x[seen]
-    if not x.is_floating_point() or not bool(((values == 0) | (values == 1)).all()):
+    flags = bool(((values == 0) | (values == 1)).all()) and len(values) > 0
+    if not x.is_floating_point() or not flags:
         return "normal"
     whole = x[seen.flatten(1).all(1)]
     one_hot = x.ndim == 2 and x.shape[1] > 2 and len(whole) and bool((whole.sum(1) == 1).all())

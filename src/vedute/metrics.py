@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 Floats = NDArray[np.float64]
+Given = Sequence[ArrayLike] | Mapping[str, ArrayLike]
 
 
 def clustering_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
@@ -34,41 +35,43 @@ def clustering_scores(y: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 def imputation_error(
-    truth: Sequence[ArrayLike],
-    filled: Sequence[ArrayLike],
+    truth: Given,
+    filled: Given,
     hidden: ArrayLike,
-    std: Sequence[ArrayLike] | None = None,
+    std: Given | None = None,
 ) -> float:
     """The mean of `instance_errors` over all hidden view instances; NaN where there is none."""
     return _mean(instance_errors(truth, filled, hidden, std))
 
 
 def imputation_errors_by_view(
-    truth: Sequence[ArrayLike],
-    filled: Sequence[ArrayLike],
+    truth: Given,
+    filled: Given,
     hidden: ArrayLike,
-    std: Sequence[ArrayLike] | None = None,
+    std: Given | None = None,
 ) -> list[float]:
     """The mean of `instance_errors` in each of the L views; NaN where a view has none hidden."""
     return [_mean(e) for e in instance_errors(truth, filled, hidden, std).T]
 
 
 def instance_errors(
-    truth: Sequence[ArrayLike],
-    filled: Sequence[ArrayLike],
+    truth: Given,
+    filled: Given,
     hidden: ArrayLike,
-    std: Sequence[ArrayLike] | None = None,
+    std: Given | None = None,
 ) -> Floats:
     """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
 
-    truth, filled: L arrays (n, *shape_v); hidden (n, L) bool; std: L arrays (*shape_v), by default
-    of the true values. Constant features and NaN in truth are left out; NaN where nothing is left.
+    truth, filled: L arrays (n, *shape_v), or dicts of them in the order of `truth`; hidden (n, L)
+    bool; std: L arrays (*shape_v), by default of the true values. Constant features and NaN in
+    truth are left out; NaN where nothing is left.
     """
+    truth, filled, *given = _lists(truth, filled, *([] if std is None else [std]))
     where = _hidden(hidden, truth, filled)
     errors = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
         x = _flat(truth[v])
-        scale = _deviations(x) if std is None else np.asarray(std[v], np.float64).ravel()
+        scale = np.asarray(given[0][v], np.float64).ravel() if given else _deviations(x)
         guess, x = _flat(filled[v])[rows], x[rows]
         known = ~np.isnan(x) & (scale > 0)
         if np.isnan(guess[known]).any():
@@ -78,15 +81,16 @@ def instance_errors(
 
 
 def coverage(
-    truth: Sequence[ArrayLike],
-    lower: Sequence[ArrayLike],
-    upper: Sequence[ArrayLike],
+    truth: Given,
+    lower: Given,
+    upper: Given,
     hidden: ArrayLike,
 ) -> float:
     """The share of entries with lower <= truth <= upper, averaged over hidden view instances.
 
     truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.
     """
+    truth, lower, upper = _lists(truth, lower, upper)
     where = _hidden(hidden, truth, lower, upper)
     shares = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
@@ -103,6 +107,21 @@ def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[n
             f"y has shape {a.shape} and labels {b.shape}; pass one class and one cluster per sample"
         )
     return np.unique(a, return_inverse=True)[1], np.unique(b, return_inverse=True)[1]
+
+
+def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
+    """All as lists; dicts in the order of the first."""
+    names = list(first) if isinstance(first, Mapping) else None
+    found = []
+    for views in (first, *others):
+        if not isinstance(views, Mapping):
+            found.append(list(views))
+            continue
+        lacking = [k for k in names or () if k not in views]
+        if names is None or lacking or len(views) != len(names):
+            raise ValueError(f"views are {', '.join(views)}; the true ones differ, pass the same")
+        found.append([views[k] for k in names])
+    return found
 
 
 def _hidden(hidden: ArrayLike, *arrays: Sequence[ArrayLike]) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -25,30 +25,35 @@ Mask = NDArray[np.bool_]
 Protocol = Callable[[int, int, float, Generator], Mask]
 
 
-def drop_views(views: Views, rate: float, seed: int, protocol: str = "bernoulli") -> Views:
-    """Hide views by a named protocol; a row that would lose its last view stays as it is."""
-    n, L = views.shape
-    before = views.mask.cpu()
+def drop_views(views: Any, rate: float, seed: int, protocol: str = "bernoulli") -> Views:
+    """Hide views by a named protocol; a row that would lose its last view stays as it is.
+
+    `views`: a Views, or anything that `Views.of` makes one of.
+    """
+    whole = _views(views)
+    n, L = whole.shape
+    before = whole.mask.cpu()
     after = before & torch.from_numpy(make_mask(n, L, rate, seed, protocol))
-    return views.hide(before & ~after & after.any(1, keepdim=True))
+    return whole.hide(before & ~after & after.any(1, keepdim=True))
 
 
-def drop_entries(views: Views, rate: float, seed: int) -> Views:
+def drop_entries(views: Any, rate: float, seed: int) -> Views:
     """Hide a share `rate` of the entries of float views (`holes`); a present view keeps one."""
+    whole = _views(views)
     _check_rate(rate)
     rng = np.random.default_rng(seed)
-    x, holes = list(views.x), list(views.holes)
-    for v, (a, old) in enumerate(zip(views.x, views.holes, strict=True)):
+    x, holes = list(whole.x), list(whole.holes)
+    for v, (a, old) in enumerate(zip(whole.x, whole.holes, strict=True)):
         if rate == 0 or not a.numel() or not a.is_floating_point():
             continue
-        seen = views.mask[:, v].cpu().view(-1, *[1] * (a.ndim - 1)).expand(a.shape)
+        seen = whole.mask[:, v].cpu().view(-1, *[1] * (a.ndim - 1)).expand(a.shape)
         seen = seen if old is None else seen & ~old.cpu()
         luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
         best = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
         new = (seen & (luck < rate) & ~best).to(a.device)
         hole = new if old is None else new | old
         x[v], holes[v] = a.masked_fill(hole, 0), hole
-    return replace(views, x=tuple(x), holes=tuple(holes))
+    return replace(whole, x=tuple(x), holes=tuple(holes))
 
 
 def make_mask(n: int, L: int, rate: float, seed: int, protocol: str = "bernoulli") -> Mask:
@@ -184,6 +189,10 @@ def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:
         error = abs((~mask).sum() - lose * n * (L - 1))
         if error <= max(0.005 * n * L, 0.5) + 1e-9:
             return mask
+
+
+def _views(given: Any) -> Views:
+    return given if isinstance(given, Views) else Views.of(given)
 
 
 def _floor(x: float) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -21,6 +23,13 @@ from vedute.scaling import Scaler
 FORMAT = 1
 TENSORS, FACTS = "model.safetensors", "model.json"
 _TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, Scaler, ViewSpec)}
+_LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
+    # what columns and categories may be called: type, parts, made of its parts
+    "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),
+    "$date": (date, lambda d: [d.isoformat()], date.fromisoformat),
+    "$period": (pd.Period, lambda p: [str(p), p.freqstr], pd.Period),
+    "$interval": (pd.Interval, lambda i: [i.left, i.right, i.closed], pd.Interval),
+}
 
 
 class Saved(NamedTuple):
@@ -33,9 +42,9 @@ class Saved(NamedTuple):
 
 def write(folder: Path, saved: Saved) -> None:
     """Values may be arrays, the dataclasses above, plain Python, and nested."""
-    folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
     save_file(arrays, folder / TENSORS)
     (folder / TENSORS).chmod(0o644)
     text = json.dumps({"format": FORMAT, **packed}, indent=1)
@@ -87,13 +96,21 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         return {"$slice": [value.start, value.stop, value.step]}
     if isinstance(value, tuple):
         return {"$tuple": [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]}
-    if isinstance(value, (list, np.ndarray)):
+    if isinstance(value, (list, range, np.ndarray, pd.Index)):
         return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return str(value)
+    for mark, (kind, parts, _) in _LABELS.items():
+        if isinstance(value, kind):
+            return {mark: [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(parts(value))]}
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(
+        f"{key} holds {value!r}, a {type(value).__name__}, which cannot be saved; "
+        "use numbers or text in its place"
+    )
 
 
 def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
@@ -106,6 +123,9 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
     if "$type" in value:
         inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
         return _TYPES[value["$type"]](**inside)
+    for mark, (_, _, made) in _LABELS.items():
+        if mark in value:
+            return made(*_unpack(value[mark], arrays))
     if "$slice" in value:
         return slice(*value["$slice"])
     if "$tuple" in value:

@@ -34,8 +34,8 @@ class Scaler:
     tokens: bool = False
 
     def restore(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
-        """(..., *shape) back in the user's units."""
-        return scaled * self.scale + self.shift
+        """(..., *shape) back in the user's units; a constant feature as it always was."""
+        return np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
 
     def transform(self, x: Tensor, seen: Tensor) -> Tensor:
         """(n, *shape) in any float -> float32, in float64 until then; the mean where not `seen`."""
@@ -57,6 +57,8 @@ def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     low, high, mean, std = _moments(x.double(), seen)
+    if not np.isfinite(std).all():
+        raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
     match kind:
         case "standard":
             shift, scale = mean, np.where(std > 0, std, one)

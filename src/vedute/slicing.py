@@ -72,7 +72,15 @@ def _part(table: Any, which: Any) -> Any:
     which = chosen(which)
     if not isinstance(table, pd.DataFrame):
         return table[:, which]
-    return table.iloc[:, which] if isinstance(which, slice) else table.loc[:, which]
+    if isinstance(which, slice) or not _are_names(which, table.columns):
+        return table.iloc[:, which]
+    return table.loc[:, which]
+
+
+def _are_names(which: list[Any], names: pd.Index) -> bool:
+    """Whole numbers are positions, unless there are columns of these names."""
+    numbers = all(isinstance(c, (int, np.integer)) for c in which)
+    return not numbers or all(c in names for c in which)
 
 
 def chosen(which: Any) -> Any:

@@ -84,7 +84,7 @@ class Teller:
                 means[v].append(s.restore(told[v][0]))
                 if draws is not None:
                     variance = c.variance(self.kinds[v], told[v][0], draws[v], seen)
-                    stds[v].append(np.sqrt(variance) * s.scale)
+                    stds[v].append(np.sqrt(variance) * s.scale * (s.std > 0))
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
 
     def _draws(self, batch: Views) -> list[Array]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from vedute import likelihoods, networks, sentences
-from vedute.estimator import Estimator
+from vedute.estimator import Estimator, check_count
 from vedute.holdout import HoldOut
 from vedute.learner import Array
 from vedute.model import Clusterer, Generative, Model, Stage, Terms
@@ -75,10 +76,19 @@ class Trained(Estimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         self.length_: int | None = None  # how long training was worth it, once this is known
-        for name in ("steps", "epochs", "batch_size", "lr", "patience"):
+        for name in ("steps", "epochs", "batch_size", "patience"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if not isinstance(getattr(self, "latent_dim", 1), (int, np.integer)):
+            raise ValueError(f"latent_dim is a whole number, got {vars(self)['latent_dim']!r}")
+        for name in ("lr", "clip"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not (isinstance(value, Real) and float(value) > 0):
                 raise ValueError(f"{name} must be positive, got {value!r}")
+        sizes = getattr(self, "hidden", ())
+        for each in sizes.values() if isinstance(sizes, Mapping) else [sizes]:
+            if not isinstance(each, (tuple, list)) or not all(_is_size(s) for s in each):
+                raise ValueError(f"hidden is a tuple of layer sizes from 1, got {each!r}")
         self._device()
 
     def _hides(self) -> bool:
@@ -161,6 +171,7 @@ class Trained(Estimator):
     @torch.no_grad()
     def generate(self, n: int) -> dict[str, Array]:
         """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+        check_count("n", n)
         model = self._fitted()
         if not isinstance(model, Generative):
             return super().generate(n)
@@ -203,7 +214,8 @@ class Trained(Estimator):
         kind = self.device.partition(":")[0]
         if kind not in ("cpu", "cuda", "mps"):
             raise ValueError(f"no device {self.device!r}; choose auto, cpu or cuda")
-        if kind == "cuda" and not torch.cuda.is_available():
+        there = {"cpu": True, "cuda": torch.cuda.is_available()}
+        if not there.get(kind, torch.backends.mps.is_available()):
             raise ValueError(f"device {self.device!r} is not there; choose auto or cpu")
         return torch.device(self.device)
 
@@ -240,3 +252,7 @@ class Trained(Estimator):
         if self.verbose and record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             print(f"step {record['step']:5d}  {terms}  hidden error {record['hidden_error']:.4f}")
+
+
+def _is_size(size: Any) -> bool:
+    return isinstance(size, (int, np.integer)) and bool(size > 0)

@@ -46,14 +46,15 @@ class Views:
         y: Any = None,
         *,
         like: Sequence[ViewSpec] | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> Views:
         """The one door into the library.
 
         X is a list or dict of arrays (n, *shape_v) or of DataFrames (joined by index), one 2-D
         table with `columns={"a": slice(0, 50), ...}`, or a Views. A row of NaN, a None view, or a
         sample absent from a frame is a missing view; single NaN are holes. `mask` (n, L): False
-        hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views.
+        hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views;
+        by default float32, and float64 where that would round away what tells samples apart.
         """
         views, _ = read_views(X, mask, columns, like=like, dtype=dtype)
         if y is not None:
@@ -216,7 +217,7 @@ def read_views(
     columns: Columns | None = None,
     *,
     like: Sequence[ViewSpec] | None = None,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
 ) -> tuple[Views, list[ViewSpec]]:
     """`Views.of`, and what the views looked like."""
     if isinstance(X, Views):
@@ -227,7 +228,7 @@ def read_views(
         ]
     raw = door.read(X, mask, columns, like)
     views = Views(
-        tuple(_tensor(a, dtype) for a in raw.arrays),
+        tuple(_tensor(a, dtype, raw.mask[:, v], raw.holes[v]) for v, a in enumerate(raw.arrays)),
         torch.from_numpy(raw.mask),
         torch.arange(len(raw.mask)),
         tuple(None if h is None else torch.from_numpy(h) for h in raw.holes),
@@ -241,7 +242,28 @@ def _like(flag: Tensor, a: Tensor) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(a: NDArray[Any], dtype: torch.dtype) -> Tensor:
+def _tensor(
+    a: NDArray[Any],
+    dtype: torch.dtype | None,
+    mask: NDArray[np.bool_],
+    holes: NDArray[np.bool_] | None,
+) -> Tensor:
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
-    return t.to(dtype) if t.is_floating_point() else t
+    if not t.is_floating_point():
+        return t
+    return _compact(t, mask, holes) if dtype is None else t.to(dtype)
+
+
+def _compact(t: Tensor, mask: NDArray[np.bool_], holes: NDArray[np.bool_] | None) -> Tensor:
+    """float32, unless it has no room for a number, or rounds by a thousandth of the range of a
+    feature: time stamps, say."""
+    small = t.float()
+    if t.dtype == torch.float32 or not len(t):
+        return small
+    seen = _like(torch.from_numpy(mask), t).expand_as(t)
+    seen = seen if holes is None else seen & ~torch.from_numpy(holes)
+    lost = torch.where(seen, (small.double() - t).abs(), 0.0).amax(0)
+    spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
+    rounded = (lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()
+    return t if bool(rounded.any()) else small

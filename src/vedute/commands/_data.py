@@ -101,9 +101,12 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 
 def is_dataset(source: str) -> bool:
+    """A name of a dataset, unless there are data of the user's by this name."""
     from vedute import datasets
 
-    return not Path(source).is_file() and source in datasets.available()
+    path = Path(source)
+    own = path.is_file() or (path.is_dir() and not (path / "model.json").is_file())
+    return not own and source in datasets.available()
 
 
 def check(views: Views, specs: list[Any]) -> None:
@@ -168,8 +171,12 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
 
 
 def _facts(run: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((run / "data.json").read_text(encoding="utf-8"))
-    return facts
+    path = run / "data.json"
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {"source": facts["source"], **facts}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged; name DATA as well, or fit again") from None
 
 
 @contextmanager
@@ -177,7 +184,7 @@ def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
     """Where to write what becomes `out`, a file or folder like `source`, or .npz."""
     from vedute import io
 
-    _check_place(out, source)
+    check_place(out, source)
     ending = out.suffix.lower()
     like = ".npz" if is_dataset(source) else io.ending(source)
     if like == "" and ending in io.FORMATS and ending != ".npz":
@@ -186,7 +193,8 @@ def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
         endings = " or ".join(dict.fromkeys((like, ".npz")))
         raise ValueError(f"OUT must end in {endings}, got {out}")
     folder = like == "" and ending != ".npz"
-    with io.atomic_folder(out, force) if folder else io.atomic_file(out, force) as part:
+    ends = ("lower", "upper")  # of intervals, from an earlier call
+    with io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force) as part:
         yield part
     print(f"wrote {out}")
 
@@ -199,7 +207,7 @@ def new_rows(
     from vedute import io
     from vedute.commands import _outputs
 
-    _check_place(out, source)
+    check_place(out, source)
     if out.suffix.lower() not in io.ANNOTATED:
         with _outputs.table(out, force) as write:
             yield write
@@ -211,7 +219,11 @@ def new_rows(
     print(f"wrote {out}")
 
 
-def _check_place(out: Path, source: str) -> None:
+def check_place(out: Path, source: str) -> None:
     """Refuse to put results among the views."""
-    if Path(source).is_dir() and out.resolve().parent == Path(source).resolve():
+    if is_dataset(source) or not Path(source).is_dir():
+        return
+    if Path(source).resolve() in (out.resolve(), *out.resolve().parents):
+        if out.resolve() == Path(source).resolve():
+            raise ValueError(f"{out} is the folder of the data; choose another one")
         raise ValueError(f"{out} lies in {source}, where it would be read as a view; put it beside")

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from vedute import __version__, datasets, io, missing
-from vedute.commands import _toml
+from vedute import __version__, io, missing
+from vedute.commands import _data, _toml
 from vedute.estimator import Estimator
 from vedute.pairs import BestPair
 from vedute.views import Views
@@ -52,7 +52,7 @@ def describe(views: Views, source: str) -> dict[str, Any]:
     rates = missing.rates(seen)
     holes = [0.0 if h is None else float(h.double().mean()) for h in views.holes]
     return {
-        "source": source if source in datasets.available() else str(Path(source).resolve()),
+        "source": source if _data.is_dataset(source) else str(Path(source).resolve()),
         "n": len(views),
         "names": list(views.names),
         "shapes": [list(s) for s in views.shapes],

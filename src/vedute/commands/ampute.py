@@ -16,7 +16,10 @@ def run(
     out: _data.OutViews,
     rate: Annotated[float, typer.Option(metavar="R", help="From 0 to 1; see the protocols.")],
     protocol: Annotated[
-        str, typer.Option(help="uniform, bernoulli, with_replacement, completer, dcp or icmvc.")
+        str,
+        typer.Option(
+            help="uniform (also dsimvc), bernoulli, with_replacement, completer, dcp, icmvc."
+        ),
     ] = "bernoulli",
     seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
     spec: _data.Spec = None,

@@ -70,8 +70,11 @@ def run(
     wanted = {"random_state": 0} | wanted | given | _settings.parse(settings or [])
     wanted |= {"n_clusters": _settings.clusters(clusters)} if clusters is not None else {}
     wanted |= {"random_state": seed} if seed is not None else {}
+    if cls.soft and wanted.get("n_clusters") is None:
+        raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     model = cls(**_settings.check(cls, wanted))
     how = _data.reading(spec, label, one_hot, samples, decimal)
+    _data.check_place(out, data)
     with ExitStack() as whole:
         if save_config is not None:
             part = whole.enter_context(io.atomic_file(save_config, force))

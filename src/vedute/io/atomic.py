@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 
@@ -18,12 +19,18 @@ def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(out: str | Path, force: bool = False) -> Iterator[Path]:
-    """The same for a folder. In one that exists, `force` replaces files of the same names."""
+def atomic_folder(
+    out: str | Path, force: bool = False, parts: Sequence[str] = ()
+) -> Iterator[Path]:
+    """The same for a folder. In one that exists, `force` replaces files of the same names, and
+    as a whole the folders `parts`, which are gone where nothing new comes."""
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part
         target.mkdir(parents=True, exist_ok=True)
+        for name in parts:
+            if (target / name).is_dir() and not (target / name).is_symlink():
+                rmtree(target / name)
         for file in [p for p in part.rglob("*") if p.is_file()]:
             home = target / file.relative_to(part)
             home.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,8 @@ view_names   optional: names for view0, view1, ...
 mask         optional (n, L): False = this view of this sample is missing
 ids          optional (n,): what the samples are called
 y            optional (n,): labels, for evaluation; no method sees them
+
+Beside a view a, a_lower and a_upper of its shape are ends of intervals, and no views.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def read(path: Path, how: Reading) -> Data:
             )
     if not arrays:
         raise ValueError(f"{path} has no view; save arrays (samples, features) by name")
-    arrays = _ordered(arrays)
+    arrays = _ordered(_without_ends(arrays))
     names = _names(extras["view_names"], list(arrays), path)
     views = dict(zip(names, arrays.values(), strict=True))
     n = len(next(iter(views.values())))
@@ -103,6 +105,16 @@ def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
     if not isinstance(a, np.ndarray):
         raise ValueError(f"{key!r} in {path} is not an array; leave it out")
     return a
+
+
+def _without_ends(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Without a_lower and a_upper, which `vedute impute --interval` puts beside a view a."""
+    shapes = {key: a.shape for key, a in arrays.items()}
+    both = [
+        k for k, s in shapes.items() if shapes.get(f"{k}_lower") == shapes.get(f"{k}_upper") == s
+    ]
+    ends = {f"{k}_{end}" for k in both for end in ("lower", "upper")}
+    return {key: a for key, a in arrays.items() if key not in ends}
 
 
 def _ordered(arrays: dict[str, Array]) -> dict[str, Array]:

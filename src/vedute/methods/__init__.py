@@ -48,7 +48,10 @@ def facts(name: str) -> dict[str, str]:
 def load(folder: str | Path) -> Estimator:
     """The estimator that was saved in `folder`."""
     saved = saving.read(folder)
-    return _made(saved.method, saved.params, folder).restore(saved.learned)
+    try:
+        return _made(saved.method, saved.params, folder).restore(saved.learned)
+    except (AttributeError, RuntimeError) as e:  # what was learned is not there, or of other sizes
+        raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
 
 
 def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:

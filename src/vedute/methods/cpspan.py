@@ -150,6 +150,8 @@ class CPSPANModel(Generative):
         centers = z.new_zeros(z.shape[1], self.hp.n_prototypes, z.shape[2])
         for v, seen in enumerate(mask.unbind(1)):
             points = z[seen, v].double().cpu().numpy()
+            if not len(points):  # the view's only samples are hidden ones
+                continue
             seed = int(torch.randint(2**31 - 1, ()))
             K = min(self.hp.n_prototypes, len(points))
             found = clusters.centers(points, K, seed, starts=1)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -76,14 +77,14 @@ class MVAEModel(GaussianVAE):
         hp = self.hp
         warm = min(hp.warmup, hp.total())
         rungs = min(RAMP, warm)
-        length = warm // max(rungs, 1)
-        rung = hp.stage(self.loss, length)
-        for i in range(rungs):
+        edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
+        stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
+        for i, (a, b) in enumerate(pairwise(edges)):
             self.grown.fill_(i / rungs)
-            yield rung
+            yield stages[b - a]  # the same goes on with its captured step
         self.grown.fill_(1.0)
-        if hp.total() > rungs * length:
-            yield hp.stage(self.loss, hp.total() - rungs * length, watch=True)
+        if hp.total() > warm:
+            yield hp.stage(self.loss, hp.total() - warm, watch=True)
 
     def loss(self, batch: Views) -> Terms:
         sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)

@@ -104,7 +104,7 @@ class MVP(Trained):
         if not isinstance(self.hidden, dict):
             return [tuple(self.hidden)] * len(names)
         if set(self.hidden) != set(names):
-            raise ValueError(f"hidden names {', '.join(self.hidden)}; views are {', '.join(names)}")
+            raise ValueError(f"hidden names {[*self.hidden]}; give the sizes of each of {names}")
         return [tuple(self.hidden[k]) for k in names]
 
 

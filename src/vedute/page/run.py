@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Found = TypeVar("Found")
 FILES = ("config.toml", "data.json", "embedding.npz")
+FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
@@ -43,16 +47,18 @@ class Run:
             raise FileNotFoundError(
                 f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
             )
-        results = _arrays(folder / "embedding.npz")
+        results = _whole(folder / "embedding.npz", _arrays)
+        if "mask" not in results:
+            raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
         return cls(
-            config=tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")),
-            facts=json.loads((folder / "data.json").read_text(encoding="utf-8")),
-            history=_lines(folder / "history.jsonl"),
+            config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
+            facts=_whole(folder / "data.json", _facts),
+            history=_whole(folder / "history.jsonl", _lines),
             mask=results["mask"].astype(bool),
             labels=results.get("labels"),
             ids=results.get("ids"),
-            hidden=_arrays(folder / "hidden.npz"),
-            found=_arrays(folder / "report.npz"),
+            hidden=_whole(folder / "hidden.npz", _arrays),
+            found=_whole(folder / "report.npz", _arrays),
             private=private,
         )
 
@@ -124,6 +130,19 @@ class Run:
         return self.found.get("picked", slice(None))
 
 
+def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
+    """What is in a file that nobody cut short."""
+    try:
+        return read(path)
+    except (ValueError, KeyError, TypeError, EOFError, BadZipFile):
+        raise ValueError(f"{path} is damaged; fit again") from None
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(_text(path))
+    return {name: facts[name] for name in FACTS} | facts
+
+
 def _arrays(path: Path) -> dict[str, Array]:
     if not path.is_file():
         return {}
@@ -132,6 +151,8 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in _text(path).splitlines()] if path.is_file() else []
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
