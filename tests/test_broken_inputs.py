@@ -243,7 +243,22 @@ BROKEN = {
     "a RUN in place of the views": (
         views(A),
         ["fit", "d", "-o", "d", "--force"],
-        r"d is the folder of the data; choose another one",
+        r"d holds the data; choose another name",
+    ),
+    "a comparison among the views": (
+        views(A),
+        ["compare", "d", "-o", "d/compared"],
+        r"d/compared lies in d, where it would be read as a view",
+    ),
+    "a file in its own place": (
+        views(A) | {"d.npz": "PK"},
+        ["cluster", "RUN", "d.npz", "-o", "d.npz", "--force"],
+        r"d\.npz holds the data; choose another name",
+    ),
+    "a folder with the name of a dataset": (
+        {k.replace("d/", "synthetic/"): v for k, v in views(A).items()},
+        ["inspect", "synthetic"],
+        r"synthetic is a dataset and a folder here; write \./synthetic for the folder",
     ),
     "no number of clusters": (
         views(A),

@@ -320,14 +320,14 @@ def test_picture_demo(tmp_path, monkeypatch):
     assert "--force" in refused("demo", "--images", "-o", tmp_path / "out")
 
 
-def test_data_of_the_users_go_before_a_dataset_of_that_name(tmp_path, monkeypatch):
+def test_a_folder_with_the_name_of_a_dataset_is_read_where_it_is_meant(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "synthetic"
     folder.mkdir()
     for name in "ab":
         np.save(folder / f"{name}.npy", np.random.default_rng(0).normal(size=(30, 2)))
-    assert "30 samples, 2 views" in done("inspect", "synthetic")
-    done("fit", "synthetic", "-o", "run", "--method", "mean_fill")
+    assert "30 samples, 2 views" in done("inspect", "./synthetic")
+    done("fit", "./synthetic", "-o", "run", "--method", "mean_fill")
     assert json.loads((tmp_path / "run" / "data.json").read_text())["source"] == str(folder)
     done("impute", "run", "-o", "filled")
 
@@ -346,6 +346,14 @@ def test_a_damaged_run_is_said_to_be_damaged(place, tmp_path, name):
     (run / name).write_text("{")
     told = refused("report", run, "-o", tmp_path / "page.html")
     assert told == f"vedute: {run / name} is damaged; fit again\n"
+
+
+def test_a_run_that_forgot_its_data_takes_others(place, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    (run / "data.json").write_text("{")
+    assert "is damaged; name DATA as well" in refused("embed", run, "-o", tmp_path / "z.npz")
+    done("embed", run, place / "d.npz", "-o", tmp_path / "z.npz")
 
 
 def test_a_model_without_what_it_learned_is_damaged(place, tmp_path):

@@ -294,7 +294,9 @@ def test_a_saved_model_remembers_columns_and_categories_of_any_name(labels, tmp_
     same(load(tmp_path).impute(X), model.impute(X))
 
 
-@pytest.mark.parametrize("cut", [range(3), pd.Index([0, 1, 2]), np.arange(3)])
+@pytest.mark.parametrize(
+    "cut", [range(3), pd.Index([0, 1, 2]), np.arange(3), slice(np.int64(0), np.int64(3))]
+)
 def test_a_saved_model_remembers_how_a_table_was_cut(cut, tmp_path):
     whole = table()
     model = fitted(whole, {"a": cut, "b": [3, 4]})
@@ -332,6 +334,20 @@ def test_a_choice_in_whole_numbers_stays_one(dtype):
         assert told.dtype == dtype
         assert (told.astype(int).sum(1) == 1).all()
     assert (fitted([a, chosen * 1.0]).impute([a, None])[1] == 0.25).all()
+    mean, lower, upper = (e[1].astype(int) for e in fitted([a, chosen]).impute([a, None], 0.9))
+    assert (lower <= mean).all()
+    assert (mean <= upper).all()
+    hidden = np.repeat(np.arange(40)[:, None] % 5 == 0, 4, axis=1)
+    partly = np.ma.array(chosen, mask=hidden)
+    assert (fitted([a, partly]).impute([a, partly])[1].astype(int).sum(1) == 1).all()
+
+
+def test_categories_that_nobody_has_take_nothing_from_the_others():
+    a, _ = arrays()
+    model = find("mvp")(steps=20, hidden=(8,), random_state=0)
+    told = model.fit([a, np.eye(5)[np.arange(40) % 3]]).impute([a, None])[1]
+    assert (told[:, 3:] == 0).all()
+    np.testing.assert_allclose(told.sum(1), 1)
 
 
 def test_tensors_come_back_as_tensors():

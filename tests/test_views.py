@@ -454,8 +454,14 @@ def test_a_mask_with_an_index_is_joined_like_the_frames():
     seen = pd.DataFrame(True, index=list("fedcba"), columns=["a", "b"])
     seen.loc["a", "a"] = False
     assert Views.of({"a": a, "b": b}, mask=seen).mask[:, 0].tolist() == [False, *[True] * 5]
+    for turned in (seen[["b", "a"]], seen.set_axis([0, 1], axis=1)):
+        assert Views.of({"a": a, "b": b}, mask=turned).mask[0].tolist() == [False, True]
+        known = Views.of({"a": a, "b": b})
+        assert Views.of(known, mask=turned).mask[0].tolist() == [False, True]
     with pytest.raises(ValueError, match=r"mask lacks 'a'; give it one row per sample, by the ids"):
         Views.of({"a": a, "b": b}, mask=seen.drop("a"))
+    with pytest.raises(ValueError, match=r"mask has columns 'p', 'q'; name them a, b"):
+        Views.of({"a": a, "b": b}, mask=seen.set_axis(["p", "q"], axis=1))
 
 
 @pytest.mark.parametrize(
@@ -473,6 +479,9 @@ def test_positions_cut_a_frame_unless_they_are_names():
     views = Views.of(table, columns={"a": [0, 1], "b": range(2, 5)})
     assert views.shapes == [(2,), (3,)]
     assert numbers(views) == table[["v", "w"]].astype("float32").to_numpy().tolist()
+    apart = table.set_axis([1, 2, 3, 4, 5], axis=1)  # 0 is no name: all are positions
+    views = Views.of(apart, columns={"a": [0, 1], "b": [2, 3, 4]})
+    assert numbers(views, 1) == table[["x", "y", "z"]].astype("float32").to_numpy().tolist()
     named = table.set_axis([4, 3, 2, 1, 0], axis=1)
     assert (
         numbers(Views.of(named, columns={"a": [0, 1]}))
@@ -487,3 +496,11 @@ def test_ids_that_are_the_same_in_writing_only_are_refused():
         Views.of({"a": a, "b": b.set_axis(b.index.astype(str))})
     apart = Views.of({"a": a, "b": b.set_axis(b.index + 6)})  # other samples: as it may be
     assert apart.mask.sum(1).tolist() == [1] * 12
+
+
+def test_ids_of_several_levels_and_dates_are_ids():
+    a, b = (pd.DataFrame(x) for x in arrays())
+    levels = [pd.MultiIndex.from_product([[k], range(6)]) for k in "pq"]
+    days = pd.date_range("2020-01-01", periods=6)
+    for one, other in (levels, (levels[0], range(6)), (days, days + pd.Timedelta(days=9))):
+        assert len(Views.of({"a": a.set_axis(one), "b": b.set_axis(other)})) == 12

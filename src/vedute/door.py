@@ -51,7 +51,7 @@ def read(
         specs.append(spec)
     labels = np.arange(n) if ids is None else np.asarray(ids)
     if isinstance(mask, pd.DataFrame) and ids is not None:
-        mask = _joined_mask(mask, ids)
+        mask = joined_mask(mask, ids, list(views))
     seen, holes = _missing(arrays, specs, mask, labels)
     blank = ~seen.any(1)
     if blank.any():
@@ -177,7 +177,8 @@ def _array(
             f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
             "is required; leave it out"
         )
-    dtype = str(a.dtype) if a.dtype.kind in "biuf" else "float64"
+    own = view.dtype if np.ma.is_masked(view) else a.dtype
+    dtype = str(own) if own.kind in "biuf" else "float64"
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
     if fitted is not None and fitted.shape != a.shape[1:]:
@@ -191,7 +192,7 @@ def _array(
 
 def _unmasked(view: Any) -> NDArray[Any]:
     """What a masked array hides is missing."""
-    if not np.ma.is_masked(view):
+    if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
         return np.asarray(view)
     return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
 
@@ -259,13 +260,18 @@ def _missing(
     return seen, holes
 
 
-def _joined_mask(mask: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
-    """A mask whose rows are called as those of the frames are, in their order."""
+def joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
+    """A mask whose rows are called as samples are and its columns as views, in their order."""
+    ids = pd.Index(ids)
     lost = ids.difference(mask.index)
     if len(lost) or len(mask) != len(ids):
         told = f"lacks {listed(lost)}" if len(lost) else f"has {len(mask)} rows for {len(ids)}"
         raise ValueError(f"mask {told}; give it one row per sample, by the ids of the views")
-    return mask.loc[ids]
+    numbered = mask.columns.equals(pd.RangeIndex(len(names)))
+    if not numbered and set(mask.columns) != set(names):
+        raise ValueError(f"mask has columns {listed(mask.columns)}; name them {', '.join(names)}")
+    joined: pd.DataFrame = mask.loc[ids] if numbered else mask.loc[ids, list(names)]
+    return joined
 
 
 def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:

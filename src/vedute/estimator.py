@@ -76,14 +76,18 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         data = self._enter(X)
         means, stds = self._teller().values(data, spread=interval is not None)
+        told = self._chosen(means)
         if interval is None:
-            return self._leave(X, data, means)
+            return self._leave(X, data, told)
         width = float(norm.ppf(0.5 + interval / 2))
         ends = []
         for sign in (0.0, -width, width):
             values = [m + sign * s for m, s in zip(means, stds, strict=True)]
             bounds = zip(self.kinds_, values, strict=True)
             ends.append([v.clip(0, 1) if k in UNSCALED else v for k, v in bounds])
+        ends[0] = told
+        ends[1] = [np.minimum(low, t) for low, t in zip(ends[1], told, strict=True)]
+        ends[2] = [np.maximum(high, t) for high, t in zip(ends[2], told, strict=True)]
         return Interval(*(self._leave(X, data, values) for values in ends))
 
     def sample_imputations(self, X: Any, m: int) -> list[Any]:
@@ -92,7 +96,8 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         data = self._enter(X)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_)
-            return [self._leave(X, data, self._teller().draw(data)) for _ in range(m)]
+            draws = [self._chosen(self._teller().draw(data)) for _ in range(m)]
+            return [self._leave(X, data, draw) for draw in draws]
 
     def generate(self, n: int) -> dict[str, Array]:
         """n new samples from the model, noise included: name -> (n, *shape), in your units."""
@@ -102,7 +107,8 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
     def reconstruct(self, X: Any) -> Any:
         """Every view of every sample as the model tells it, observed or not."""
         data = self._enter(X)
-        return self._leave(X, data, self._teller().values(data)[0], everything=True)
+        values = self._chosen(self._teller().values(data)[0])
+        return self._leave(X, data, values, everything=True)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well left-out views are told: 1 - error / error of mean-fill. Needs no labels.
@@ -174,12 +180,15 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
                 raise ValueError(f"{told}; fitted on those below {words}: encode others as known")
         return data
 
-    def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:
-        """Values in the user's units, written where X has none (or everywhere)."""
-        values = [
+    def _chosen(self, values: list[Array]) -> list[Array]:
+        """Probabilities as a choice, where whole numbers or booleans were fitted."""
+        return [
             layout.one_hot(a) if kind == "categorical" and layout.whole(spec) else a
             for a, kind, spec in zip(values, self.kinds_, self.views_, strict=True)
         ]
+
+    def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:
+        """Values in the user's units, written where X has none (or everywhere)."""
         absent = [
             np.ones(v.shape, bool) if everything else ~scaling.entries_seen(data, i).numpy()
             for i, v in enumerate(values)

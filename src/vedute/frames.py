@@ -48,15 +48,15 @@ def joined_index(views: Mapping[str, Any]) -> pd.Index | None:
 def check_ids(frames: Mapping[str, Frame]) -> None:
     """Refuse ids that are the same in writing only: 1 and "1"."""
     (name, first), *others = frames.items()
+    written = {str(i): i for i in first.index}
     for other, frame in others:
-        if len(first.index.intersection(frame.index)):
+        if not set(first.index).isdisjoint(frame.index):
             continue
-        same = first.index.astype(str).intersection(frame.index.astype(str))
-        if len(same):
-            ids = [next(i for i in f.index if str(i) == same[0]) for f in (first, frame)]
+        same = next((i for i in frame.index if str(i) in written), None)
+        if same is not None:
             raise ValueError(
-                f"ids of views {name!r} and {other!r} never meet: {listed(ids[:1])} is not "
-                f"{listed(ids[1:])}; give both the same type (index.astype(str))"
+                f"ids of views {name!r} and {other!r} never meet: {written[str(same)]!r} is not "
+                f"{same!r}; give both the same type (index.astype(str))"
             )
 
 

@@ -207,7 +207,7 @@ def _seed(random_state: Any) -> int:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:
         return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
+    if isinstance(random_state, np.random.RandomState) or random_state is np.random:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))

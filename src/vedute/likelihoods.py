@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
 KINDS = ("normal", "laplace", "bernoulli", "categorical", "tokens")
 
 
@@ -62,7 +63,8 @@ def complaint(kind: str, x: Tensor, seen: Tensor) -> str | None:
     elif x.dtype == torch.uint8:
         return f"holds bytes; pass {kind} values as floats between 0 and 1"
     else:
-        wrong, mend = (told < 0) | (told > 1), f"{kind} values lie between 0 and 1: rescale them"
+        wrong = (told < -ROUNDING) | (told > 1 + ROUNDING)
+        mend = f"{kind} values lie between 0 and 1: rescale them"
     if bool(wrong.any()):
         return f"holds {float(told[wrong][0]):g}; {mend}"
     sums = x[seen.all(-1)].sum(-1) if kind == "categorical" else x.new_ones(1)

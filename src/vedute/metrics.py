@@ -119,7 +119,9 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
             continue
         lacking = [k for k in names or () if k not in views]
         if names is None or lacking or len(views) != len(names):
-            raise ValueError(f"views are {', '.join(views)}; the true ones differ, pass the same")
+            raise ValueError(
+                f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
+            )
         found.append([views[k] for k in names])
     return found
 

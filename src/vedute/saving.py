@@ -44,10 +44,10 @@ def write(folder: Path, saved: Saved) -> None:
     """Values may be arrays, the dataclasses above, plain Python, and nested."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    text = json.dumps({"format": FORMAT, **packed}, indent=1)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(arrays, folder / TENSORS)
     (folder / TENSORS).chmod(0o644)
-    text = json.dumps({"format": FORMAT, **packed}, indent=1)
     (folder / FACTS).write_text(text, encoding="utf-8")
 
 
@@ -91,9 +91,11 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
         return {"$type": type(value).__name__, "fields": packed}
     if isinstance(value, Mapping):
-        return {"$dict": [[k, _pack(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+        each = [(_pack(k, f"{key}.{k}", arrays), v, f"{key}.{k}") for k, v in value.items()]
+        return {"$dict": [[k, _pack(v, name, arrays)] for k, v, name in each]}
     if isinstance(value, slice):
-        return {"$slice": [value.start, value.stop, value.step]}
+        ends = (value.start, value.stop, value.step)
+        return {"$slice": [_pack(end, key, arrays) for end in ends]}
     if isinstance(value, tuple):
         return {"$tuple": [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]}
     if isinstance(value, (list, range, np.ndarray, pd.Index)):
@@ -127,7 +129,7 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         if mark in value:
             return made(*_unpack(value[mark], arrays))
     if "$slice" in value:
-        return slice(*value["$slice"])
+        return slice(*_unpack(value["$slice"], arrays))
     if "$tuple" in value:
         return tuple(_unpack(v, arrays) for v in value["$tuple"])
-    return {k: _unpack(v, arrays) for k, v in value["$dict"]}
+    return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$dict"]}

@@ -55,10 +55,11 @@ def split(table: Any, columns: Columns | None) -> dict[str, Any]:
             "(n_samples, n_features)"
         )
     table = table.tocsc() if sparse.issparse(table) else table
+    positions = is_frame(table) and _are_positions(columns, table.columns)
     views = {}
     for name, which in columns.items():
         try:
-            views[str(name)] = _part(table, which)
+            views[str(name)] = _part(table, which, positions)
         except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(
                 f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
@@ -67,24 +68,25 @@ def split(table: Any, columns: Columns | None) -> dict[str, Any]:
     return views
 
 
-def _part(table: Any, which: Any) -> Any:
+def _part(table: Any, which: Any, positions: bool) -> Any:
     """Columns of a table by slice, names or positions."""
     which = chosen(which)
     if not isinstance(table, pd.DataFrame):
         return table[:, which]
-    if isinstance(which, slice) or not _are_names(which, table.columns):
-        return table.iloc[:, which]
-    return table.loc[:, which]
+    by_place = positions or isinstance(which, slice)
+    return table.iloc[:, which] if by_place else table.loc[:, which]
 
 
-def _are_names(which: list[Any], names: pd.Index) -> bool:
-    """Whole numbers are positions, unless there are columns of these names."""
-    numbers = all(isinstance(c, (int, np.integer)) for c in which)
-    return not numbers or all(c in names for c in which)
+def _are_positions(columns: Columns, names: pd.Index) -> bool:
+    """Whole numbers are positions, unless all of them are names of columns."""
+    parts = [chosen(which) for which in columns.values()]
+    said = [c for part in parts if not isinstance(part, slice) for c in part]
+    numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in said)
+    return numbers and not all(c in names for c in said)
 
 
 def chosen(which: Any) -> Any:
     """The columns of a view, as a slice or a list."""
     if isinstance(which, slice):
         return which
-    return [which] if isinstance(which, (str, int)) else list(which)
+    return [which] if isinstance(which, (str, int, np.integer)) else list(which)

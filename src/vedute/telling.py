@@ -81,7 +81,10 @@ class Teller:
             told, seen = self.told(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if spread else None
             for v, (c, s) in enumerate(zip(self.calibration, self.scalers, strict=True)):
-                means[v].append(s.restore(told[v][0]))
+                mean = s.restore(told[v][0])
+                if self.kinds[v] == "categorical":  # constants may have been put right in it
+                    mean = mean / mean.sum(-1, keepdims=True)
+                means[v].append(mean)
                 if draws is not None:
                     variance = c.variance(self.kinds[v], told[v][0], draws[v], seen)
                     stds[v].append(np.sqrt(variance) * s.scale * (s.std > 0))

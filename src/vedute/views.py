@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -73,6 +74,8 @@ class Views:
         if not len(self):
             raise ValueError("X has no samples: Found array with 0 sample(s)")
         if mask is not None:
+            if self.ids is not None and isinstance(mask, pd.DataFrame):
+                mask = door.joined_mask(mask, self.ids, self.names)
             seen = torch.from_numpy(door.check_mask(mask, tuple(self.mask.shape)))
             wrong = (seen & ~self.mask.cpu()).numpy()
             if wrong.any():

@@ -92,6 +92,11 @@ def open_data(source: str, how: io.Reading) -> io.Data:
     from vedute import datasets, io
 
     if is_dataset(source):
+        if Path(source).is_dir() and not (Path(source) / "model.json").is_file():
+            raise ValueError(
+                f"{source} is a dataset and a folder here; write ./{source} for the folder, or "
+                "rename it to have the dataset"
+            )
         io.check_options(how, (), source)
         return io.of_views(datasets.load(source))
     if not Path(source).exists() and not Path(source).suffix:
@@ -101,12 +106,9 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 
 def is_dataset(source: str) -> bool:
-    """A name of a dataset, unless there are data of the user's by this name."""
     from vedute import datasets
 
-    path = Path(source)
-    own = path.is_file() or (path.is_dir() and not (path / "model.json").is_file())
-    return not own and source in datasets.available()
+    return not Path(source).is_file() and source in datasets.available()
 
 
 def check(views: Views, specs: list[Any]) -> None:
@@ -163,11 +165,19 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
     from vedute import io, methods
 
     model = methods.load(run)
-    known = _facts(run).get("reading", {}) if (run / "data.json").is_file() else {}
+    known = _known(run)
     said = {k: v for k, v in how._asdict().items() if v}
     known = {k: v for k, v in known.items() if k in io.Reading._fields} | said
     data = open_data(source, io.Reading(**known)._replace(lenient="label" not in said))
     return model, data, io.as_views(data, model.views_)
+
+
+def _known(run: Path) -> dict[str, Any]:
+    """How the data of a RUN were read; nothing where it cannot tell."""
+    try:
+        return dict(_facts(run).get("reading", {}))
+    except (ValueError, TypeError, OSError):
+        return {}
 
 
 def _facts(run: Path) -> dict[str, Any]:
@@ -220,10 +230,11 @@ def new_rows(
 
 
 def check_place(out: Path, source: str) -> None:
-    """Refuse to put results among the views."""
-    if is_dataset(source) or not Path(source).is_dir():
+    """Refuse to put results among the views, or in their place."""
+    home, place = Path(source).resolve(), out.resolve()
+    if is_dataset(source) or not home.exists():
         return
-    if Path(source).resolve() in (out.resolve(), *out.resolve().parents):
-        if out.resolve() == Path(source).resolve():
-            raise ValueError(f"{out} is the folder of the data; choose another one")
+    if place == home:
+        raise ValueError(f"{out} holds the data; choose another name")
+    if home.is_dir() and home in place.parents:
         raise ValueError(f"{out} lies in {source}, where it would be read as a view; put it beside")

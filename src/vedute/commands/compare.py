@@ -56,6 +56,8 @@ def run(
     from vedute.commands._progress import following
 
     how = _data.reading(spec, label, one_hot, samples, decimal)
+    if out is not None:
+        _data.check_place(out, data)
     with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
         views, specs = io.enter(_data.open_data(data, how))
         _data.check(views, specs)

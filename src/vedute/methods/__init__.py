@@ -48,9 +48,10 @@ def facts(name: str) -> dict[str, str]:
 def load(folder: str | Path) -> Estimator:
     """The estimator that was saved in `folder`."""
     saved = saving.read(folder)
+    model = _made(saved.method, saved.params, folder)
     try:
-        return _made(saved.method, saved.params, folder).restore(saved.learned)
-    except (AttributeError, RuntimeError) as e:  # what was learned is not there, or of other sizes
+        return model.restore(saved.learned)
+    except (AttributeError, KeyError, RuntimeError) as e:  # it is not there, or of other sizes
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +135,7 @@ def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
     """What is in a file that nobody cut short."""
     try:
         return read(path)
-    except (ValueError, KeyError, TypeError, EOFError, BadZipFile):
+    except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):
         raise ValueError(f"{path} is damaged; fit again") from None
 
 
