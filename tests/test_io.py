@@ -175,16 +175,16 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_parts_of_a_folder_are_replaced_as_a_whole(tmp_path):
+def test_stale_files_of_a_part_are_gone_and_those_of_others_stay(tmp_path):
     out = tmp_path / "filled"
-    for old in ("lower/a", "lower/b", "upper/a", "mine/a"):
+    for old in ("a", "lower/a", "lower/mine", "upper/a", "mine/a"):
         (out / old).parent.mkdir(parents=True, exist_ok=True)
         (out / old).write_text("old")
     with io.atomic_folder(out, force=True, parts=("lower", "upper")) as part:
-        (part / "lower").mkdir()
-        (part / "lower" / "a").write_text("new")
+        (part / "a").write_text("new")
     left = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*") if p.is_file()}
-    assert left == {"lower/a": "new", "mine/a": "old"}
+    assert left == {"a": "new", "lower/mine": "old", "mine/a": "old"}
+    assert not (out / "upper").exists()
 
 
 def test_ends_of_intervals_are_no_views(tmp_path):

@@ -476,6 +476,8 @@ def test_periods_and_intervals_do_not_pass_for_numbers(column):
 
 def test_positions_cut_a_frame_unless_they_are_names():
     table = pd.DataFrame(np.hstack(arrays()), columns=list("vwxyz"))
+    with pytest.raises(ValueError, match=r"columns of view 'a' are not in the table of width 5"):
+        Views.of(table, columns={"a": 3.5, "b": [0, 1]})
     views = Views.of(table, columns={"a": [0, 1], "b": range(2, 5)})
     assert views.shapes == [(2,), (3,)]
     assert numbers(views) == table[["v", "w"]].astype("float32").to_numpy().tolist()

@@ -76,19 +76,18 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         data = self._enter(X)
         means, stds = self._teller().values(data, spread=interval is not None)
-        told = self._chosen(means)
         if interval is None:
-            return self._leave(X, data, told)
+            return self._leave(X, data, self._chosen(means))
         width = float(norm.ppf(0.5 + interval / 2))
         ends = []
         for sign in (0.0, -width, width):
             values = [m + sign * s for m, s in zip(means, stds, strict=True)]
             bounds = zip(self.kinds_, values, strict=True)
             ends.append([v.clip(0, 1) if k in UNSCALED else v for k, v in bounds])
-        ends[0] = told
-        ends[1] = [np.minimum(low, t) for low, t in zip(ends[1], told, strict=True)]
-        ends[2] = [np.maximum(high, t) for high, t in zip(ends[2], told, strict=True)]
-        return Interval(*(self._leave(X, data, values) for values in ends))
+        mean = self._chosen(ends[0])
+        lower = [np.minimum(low, m) for low, m in zip(ends[1], mean, strict=True)]
+        upper = [np.maximum(high, m) for high, m in zip(ends[2], mean, strict=True)]
+        return Interval(*(self._leave(X, data, values) for values in (mean, lower, upper)))
 
     def sample_imputations(self, X: Any, m: int) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included."""
@@ -101,7 +100,6 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
 
     def generate(self, n: int) -> dict[str, Array]:
         """n new samples from the model, noise included: name -> (n, *shape), in your units."""
-        check_count("n", n)
         raise TypeError(self._cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:

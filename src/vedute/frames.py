@@ -48,10 +48,10 @@ def joined_index(views: Mapping[str, Any]) -> pd.Index | None:
 def check_ids(frames: Mapping[str, Frame]) -> None:
     """Refuse ids that are the same in writing only: 1 and "1"."""
     (name, first), *others = frames.items()
-    written = {str(i): i for i in first.index}
     for other, frame in others:
         if not set(first.index).isdisjoint(frame.index):
             continue
+        written = {str(i): i for i in first.index}
         same = next((i for i in frame.index if str(i) in written), None)
         if same is not None:
             raise ValueError(

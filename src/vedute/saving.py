@@ -91,8 +91,10 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
         return {"$type": type(value).__name__, "fields": packed}
     if isinstance(value, Mapping):
-        each = [(_pack(k, f"{key}.{k}", arrays), v, f"{key}.{k}") for k, v in value.items()]
-        return {"$dict": [[k, _pack(v, name, arrays)] for k, v, name in each]}
+        inside = {f"{key}.{k}": (k, v) for k, v in value.items()}
+        return {
+            "$dict": [[_pack(part, name, arrays) for part in kv] for name, kv in inside.items()]
+        }
     if isinstance(value, slice):
         ends = (value.start, value.stop, value.step)
         return {"$slice": [_pack(end, key, arrays) for end in ends]}

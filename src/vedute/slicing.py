@@ -79,7 +79,10 @@ def _part(table: Any, which: Any, positions: bool) -> Any:
 
 def _are_positions(columns: Columns, names: pd.Index) -> bool:
     """Whole numbers are positions, unless all of them are names of columns."""
-    parts = [chosen(which) for which in columns.values()]
+    try:
+        parts = [chosen(which) for which in columns.values()]
+    except TypeError:  # refused where the view is cut
+        return False
     said = [c for part in parts if not isinstance(part, slice) for c in part]
     numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in said)
     return numbers and not all(c in names for c in said)

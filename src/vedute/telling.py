@@ -81,10 +81,7 @@ class Teller:
             told, seen = self.told(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if spread else None
             for v, (c, s) in enumerate(zip(self.calibration, self.scalers, strict=True)):
-                mean = s.restore(told[v][0])
-                if self.kinds[v] == "categorical":  # constants may have been put right in it
-                    mean = mean / mean.sum(-1, keepdims=True)
-                means[v].append(mean)
+                means[v].append(self._in_units(told[v][0], v))
                 if draws is not None:
                     variance = c.variance(self.kinds[v], told[v][0], draws[v], seen)
                     stds[v].append(np.sqrt(variance) * s.scale * (s.std > 0))
@@ -110,7 +107,12 @@ class Teller:
     def noisy(self, mean: Array, v: int, noise: Array) -> Array:
         """A draw of view v given its mean and noise (n, *shape), in user units."""
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
-        return self.scalers[v].restore(likelihoods.draw(self.kinds[v], *parts).numpy())
+        return self._in_units(likelihoods.draw(self.kinds[v], *parts).numpy(), v)
+
+    def _in_units(self, scaled: Array, v: int) -> Array:
+        """Of the user. Probabilities of categories have none, and no constants among them: one
+        that nobody has takes nothing from the others."""
+        return scaled if self.kinds[v] == "categorical" else self.scalers[v].restore(scaled)
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""

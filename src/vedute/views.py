@@ -266,7 +266,7 @@ def _compact(t: Tensor, mask: NDArray[np.bool_], holes: NDArray[np.bool_] | None
         return small
     seen = _like(torch.from_numpy(mask), t).expand_as(t)
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
-    lost = torch.where(seen, (small.double() - t).abs(), 0.0).amax(0)
+    lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
     rounded = (lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()
     return t if bool(rounded.any()) else small

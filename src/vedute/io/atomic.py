@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 
@@ -23,18 +22,19 @@ def atomic_folder(
     out: str | Path, force: bool = False, parts: Sequence[str] = ()
 ) -> Iterator[Path]:
     """The same for a folder. In one that exists, `force` replaces files of the same names, and
-    as a whole the folders `parts`, which are gone where nothing new comes."""
+    those of these names in the folders `parts`, which are gone where nothing new comes."""
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part
         target.mkdir(parents=True, exist_ok=True)
-        for name in parts:
-            if (target / name).is_dir() and not (target / name).is_symlink():
-                rmtree(target / name)
-        for file in [p for p in part.rglob("*") if p.is_file()]:
-            home = target / file.relative_to(part)
-            home.parent.mkdir(parents=True, exist_ok=True)
-            file.replace(home)
+        names = [p.relative_to(part) for p in part.rglob("*") if p.is_file()]
+        for stale in [target / folder / name for folder in parts for name in names]:
+            stale.unlink(missing_ok=True)
+            if stale.parent.is_dir() and not any(stale.parent.iterdir()):
+                stale.parent.rmdir()
+        for name in names:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).replace(target / name)
 
 
 @contextmanager
