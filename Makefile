@@ -55,6 +55,7 @@ tables: .venv/.done
 	for s in polymnist shapes; do cp $(STUDIES)/$$s/$$s-0.5.png docs/images/vaes-$$s.png; \
 	    cp $(STUDIES)/$$s/side-by-side-$$s-0.5.png docs/images/inferred-$$s-by-all.png; done
 	cp $(STUDIES)/polymnist-complete/polymnist-0.png docs/images/vaes-polymnist-complete.png
+	cp $(STUDIES)/shapes/shapes-0.1.png docs/images/vaes-shapes-tenth.png
 	mkdir -p build/shapes && cp -r $(STUDIES)/shapes/pictures build/shapes  # of MVP alone
 	grep '"method": "mvp"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force

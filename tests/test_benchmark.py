@@ -185,6 +185,7 @@ def test_several_processes_do_the_same_and_survive_a_failure():
         ("report text.jsonl -o out", "line 1 of text.jsonl is no record"),
         ("report none.jsonl -o out", "none.jsonl does not exist; `vedute bench` writes such files"),
         ("report empty.jsonl -o out", "has no records"),
+        ("report empty.jsonl -o page.html", "OUT is their folder, got page.html"),
     ],
 )
 def test_a_mistake_gets_one_sentence(place, words, told):
@@ -296,6 +297,14 @@ def test_tables_in_latex_and_csv():
     rows = list(csv.DictReader(tables.comma_separated(summary).splitlines()))
     (mine,) = (r for r in rows if list(r.values())[:4] == ["acc", "cub", "mvp", "0.5"])
     assert (float(mine["mean"]), float(mine["std"]), mine["runs"]) == (91.5, 0.5, "2")
+
+
+def test_no_mean_of_times_on_two_machines() -> None:
+    moved = [r | {"device": "another"} if r["rate"] == 0.1 else r for r in some_records()]
+    for row in Summary.of(moved).rows("seconds"):
+        assert row.cells[0] is not None
+        assert row.cells[-1] is None
+    assert all(row.cells[-1] for row in Summary.of(moved).rows("acc"))
 
 
 def test_a_run_with_new_settings_makes_old_ones_obsolete():

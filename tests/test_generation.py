@@ -458,6 +458,22 @@ def test_what_others_report_stands_below_ours_and_is_never_the_best():
     assert "MultiVae" not in generation_report.comma_separated(Summary.of([record]))
 
 
+def test_a_method_has_one_color_in_all_studies():
+    record = {"study": "shapes", "seed": 42, "dataset": "shapes", "rate": 0.5, "overrides": {}}
+    record |= {"settings": {}, "scores": {f"nmi_{g}": 50.0 for g in (1, 2, 3, 4)}}
+    shown = {"mvp (paper)": "mvp", "mvp (100 epochs)": "mvp", "MoPoE": "mopoe"}
+    runs = [{**record, "label": label, "method": method} for label, method in shown.items()]
+    colors = []
+    for some in (runs, runs[2:]):
+        (ax,) = generation_report.curves(Summary.of(some), "shapes", 0.5).axes
+        lines = {line.get_label(): line for line in ax.get_lines()}
+        colors.append({label: line.get_color() for label, line in lines.items()})
+        styles = {label: line.get_linestyle() for label, line in lines.items()}
+        assert styles == {k: "--" if k == "mvp (100 epochs)" else "-" for k in styles}
+    assert colors[0]["mvp (paper)"] == colors[0]["mvp (100 epochs)"] != colors[0]["MoPoE"]
+    assert colors[1]["MoPoE"] == colors[0]["MoPoE"]
+
+
 def test_references_are_of_labels_that_studies_have():
     known = {
         (entry.label, dataset, rate)

@@ -227,6 +227,7 @@ def test_auto_clusters_from_the_command_line(place):
     [
         ("tune d.npz -o t.txt", "must end in .toml"),
         ("tune d.npz --time 0", "above 0"),
+        ("tune d.npz --time inf", "above 0, got inf"),
         ("tune d.npz --method mean_fill", "no setting left to tune"),
         ("tune d.npz --set latentdim=3", "did you mean latent_dim"),
         ("fit d.npz -o run --config no.toml", "no.toml: No such file"),

@@ -93,26 +93,38 @@ def curves(summary: Summary, dataset: str, rate: float) -> Figure:
     shown = {score: rows for score, rows in found.items() if rows}
     figure = Figure(figsize=(1.0 + 2.9 * len(shown), 3.4), layout="constrained")
     panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    looks = _looks(summary)
     for ax, (score, rows) in zip(panels, shown.items(), strict=True):
         for row in rows:
-            _line(ax, row, _missing(summary), summary.labels)
+            _line(ax, row, _missing(summary), looks)
         ax.set(title=SCORES[score].title, xlabel="missing views", xticks=_missing(summary))
     lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
     legend_below(figure, lines)
     return figure
 
 
-def _line(ax: Axes, row: Row, missing: Sequence[int], labels: Sequence[str]) -> None:
+def _looks(summary: Summary) -> dict[str, tuple[str, str]]:
+    """Color and style of a label: a method has one color in all studies, MVP the first even where
+    it was not run; other labels of the same method are dashed."""
+    looks: dict[str, tuple[str, str]] = {}
+    methods = list(dict.fromkeys(["mvp", *(summary.method(label) for label in summary.labels)]))
+    for label in summary.labels:
+        color = COLORS[methods.index(summary.method(label)) % len(COLORS)]
+        looks[label] = color, "o--" if (color, "o-") in looks.values() else "o-"
+    return looks
+
+
+def _line(ax: Axes, row: Row, missing: Sequence[int], looks: Mapping[str, tuple[str, str]]) -> None:
     known = [(m, c.mean, c.std or 0.0) for m, c in zip(missing, row.cells, strict=True) if c]
     at, means, stds = zip(*known, strict=True)
     if row.label in FLOORS:
         style = {"(mean image)": ":"}.get(row.label, "--")
         ax.plot(at, means, style, color=GREY, linewidth=1.4, label=row.label)
         return
-    color = COLORS[labels.index(row.label) % len(COLORS)]
+    color, style = looks[row.label]
     low, high = ([m + sign * s for m, s in zip(means, stds, strict=True)] for sign in (-1, 1))
     ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
-    ax.plot(at, means, "o-", color=color, linewidth=1.8, markersize=3.5, label=row.label)
+    ax.plot(at, means, style, color=color, linewidth=1.8, markersize=3.5, label=row.label)
 
 
 def _rows(summary: Summary, score: str) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from vedute.gaussian import Gaussian
 from vedute.streams import side_by_side
 from vedute.views import Views
 
-WIDEST = 15.0  # of a log-variance that nothing else bounds
+WIDEST = 15.0  # of means and log-variances that nothing else bounds
 STEEP = 0.9  # beyond, tanh is too flat to start at
 
 
@@ -62,7 +62,7 @@ class Encoder(nn.Module):
 
     Images are seen by convolutions, less the mean image `center`; tokens (shape (T, V), V words) by
     convolutions along the text; the rest by an mlp. `bounded`: statistics bounded by tanh; else
-    only kept from overflowing.
+    only kept within ±WIDEST, the means like the log-variances, against samples far outside.
     """
 
     center: Tensor | None

@@ -103,7 +103,8 @@ class Summary:
             for label in self._lines():
                 cells = [self.cell(label, dataset, rate, score) for rate in self.rates]
                 if any(cells):
-                    grid[label] = [*cells, _mean(cells)]
+                    mixed = score == "seconds" and len(self._devices(label, dataset)) > 1
+                    grid[label] = [*cells, None if mixed else _mean(cells)]
             if not any(label in self.labels for label in grid):
                 continue
             rivals = [label for label in grid if label in self.labels and not self.redrawn(label)]
@@ -145,6 +146,11 @@ class Summary:
             if pairs:
                 return f"{label}: {_beside(pairs, source.partition(',')[2])}"
         return None
+
+    def _devices(self, label: str, dataset: str) -> set[str]:
+        """Times of one machine and of another have no mean."""
+        runs = (self.records.get((label, dataset, rate), []) for rate in self.rates)
+        return {str(r["device"]) for rs in runs for r in rs}
 
     def _lines(self) -> Iterator[str]:
         """All labels; after the last one of a method, what the paper has of it."""

@@ -68,6 +68,8 @@ def _study(source: Path, out: Path, force: bool) -> None:
 
     from vedute import io, records
 
+    if out.suffix in (".html", ".md", ".csv", ".png"):
+        raise ValueError(f"of records there are several tables: OUT is their folder, got {out}")
     found = records.read(source)
     if not found:
         raise ValueError(f"{source} has no records; run `vedute bench` first")

@@ -53,7 +53,7 @@ def run(
 
     if out.suffix.lower() != ".toml":
         raise ValueError(f"OUT must end in .toml, got {out}")
-    if minutes is not None and not minutes > 0:
+    if minutes is not None and not 0 < minutes < float("inf"):
         raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
     cls = methods.find(method)
     fixed = _settings.check(cls, _settings.parse(settings or []))
