@@ -45,13 +45,13 @@ def read(
     n, ids = _rows(views)
     fitted = {s.name: s for s in like or ()}
     arrays, specs = [], []
-    for name, view in views.items():
-        array, spec = _array(name, view, n, ids, fitted.get(name))
+    for name in fitted or views:
+        array, spec = _array(name, views[name], n, ids, fitted.get(name))
         arrays.append(array)
         specs.append(spec)
     labels = np.arange(n) if ids is None else np.asarray(ids)
-    if isinstance(mask, pd.DataFrame) and ids is not None:
-        mask = joined_mask(mask, ids, list(views))
+    if isinstance(mask, pd.DataFrame):
+        mask = joined_mask(mask, ids, [s.name for s in specs])
     seen, holes = _missing(arrays, specs, mask, labels)
     blank = ~seen.any(1)
     if blank.any():
@@ -70,7 +70,8 @@ def read(
 def named(
     X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
 ) -> dict[str, Any]:
-    """X as a dict of views, in the order of fitting."""
+    """X as a dict of views in their order, which is that of the samples of frames; fitted views
+    that X lacks are None."""
     X = as_table(X)
     if columns is not None or is_table(X):
         X = split(X, columns)
@@ -83,7 +84,7 @@ def named(
         unknown = [k for k in views if names and k not in names]
         if unknown:
             raise ValueError(f"unknown view {unknown[0]!r}; fitted views are {', '.join(names)}")
-        views = {k: views.get(k) for k in names} if names else views
+        views |= {k: None for k in names if k not in views}
     elif isinstance(X, (list, tuple)):
         if names and len(X) != len(names):
             raise ValueError(
@@ -151,9 +152,7 @@ def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
         )
     n = next(iter(sizes.values()))
     if n == 0:
-        raise ValueError(
-            "X has no samples: Found array with 0 sample(s) while a minimum of 1 is required"
-        )
+        raise ValueError("X has no samples: Found array with 0 sample(s), a minimum of 1 is needed")
     return n, None
 
 
@@ -173,19 +172,19 @@ def _array(
     a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
     if 0 in a.shape[1:]:
-        raise ValueError(
-            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
-            "is required; leave it out"
-        )
+        told = f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1"
+        raise ValueError(f"{told} is required; leave it out")
     own = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(own) if own.kind in "biuf" else "float64"
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
     if fitted is not None and fitted.shape != a.shape[1:]:
+        told = f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}"
+        if width(a.shape[1:]) == width(fitted.shape):
+            raise ValueError(f"{told}; bring the axes into that order")
         raise ValueError(
-            f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}: "
-            f"X has {width(a.shape[1:])} features, but it is expecting {width(fitted.shape)} "
-            "features as input; pass the same columns"
+            f"{told}: X has {width(a.shape[1:])} features, but it is expecting "
+            f"{width(fitted.shape)} features as input; pass the same columns"
         )
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
 
@@ -204,9 +203,8 @@ def keeps_bytes(fitted: ViewSpec | None) -> bool:
 
 def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
     if np.issubdtype(a.dtype, np.complexfloating):
-        raise ValueError(
-            f"Complex data not supported: view {name!r}; pass real and imaginary parts"
-        )
+        told = f"Complex data not supported: view {name!r}"
+        raise ValueError(f"{told}; pass real and imaginary parts")
     if np.issubdtype(a.dtype, np.floating):
         return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
     try:
@@ -262,6 +260,8 @@ def _missing(
 
 def joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
     """A mask whose rows are called as samples are and its columns as views, in their order."""
+    if ids is None:  # rows and views may have no names
+        return mask[list(names)] if set(mask.columns) == set(names) else mask
     ids = pd.Index(ids)
     lost = ids.difference(mask.index)
     if len(lost) or len(mask) != len(ids):

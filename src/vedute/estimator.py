@@ -20,6 +20,8 @@ from vedute import door, layout, saving, scaling
 from vedute.learner import UNSCALED, Array, Learner
 from vedute.views import Views
 
+LOOSE = ("device", "verbose", "checkpoint")  # settings that may change after fit
+
 
 class Interval(NamedTuple):
     """Imputed objects of the user's type; all three equal where observed."""
@@ -70,7 +72,8 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
     def impute(self, X: Any, interval: float | None = None) -> Any:
         """X with missing views and holes filled in, in your units and dtypes.
 
-        With `interval=0.9`: (mean, lower, upper) of such objects.
+        With `interval=0.9`: (mean, lower, upper) of such objects. Of three or more categories
+        there is no interval: all three are the choice.
         """
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
@@ -87,6 +90,9 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         mean = self._chosen(ends[0])
         lower = [np.minimum(low, m) for low, m in zip(ends[1], mean, strict=True)]
         upper = [np.maximum(high, m) for high, m in zip(ends[2], mean, strict=True)]
+        for spec, m, low, high in zip(self.views_, mean, lower, upper, strict=True):
+            for block in layout.choices(spec):
+                low[:, block] = high[:, block] = m[:, block]
         return Interval(*(self._leave(X, data, values) for values in (mean, lower, upper)))
 
     def sample_imputations(self, X: Any, m: int) -> list[Any]:
@@ -142,7 +148,9 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
             }
         method = type(self).__module__.rpartition(".")[2]
         params = self.get_params(deep=False)
-        if "random_state" in params and not isinstance(self.random_state, (int, type(None))):
+        fitted = getattr(self, "_fitted_with", {})  # what was set since then is for the next fit
+        params |= {k: v for k, v in fitted.items() if k not in LOOSE}
+        if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = self.seed_  # what a generator gave
         return saving.Saved(method, params, learned)
 
@@ -153,6 +161,7 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         for name, module in self._modules().items():
             saving.load_weights(module, learned[name])
             setattr(self, name, module.eval())
+        self._fitted_with = self.get_params(deep=False)
         return self
 
     # The way in and out.
@@ -161,6 +170,7 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         """Through the door, compared with the fitted views, scaled."""
         check_is_fitted(self, "views_")
         raw = Views.of(X, columns=self.columns, like=self.views_, dtype=torch.float64)
+        self._check_values(raw)
         data = scaling.transform(self.scalers_, raw)
         for v, name in enumerate(data.names):
             far = ~data.x[v].flatten(1).isfinite().all(1) if data.x[v].is_floating_point() else None

@@ -30,6 +30,21 @@ class ViewSpec:
     dtypes: tuple[str, ...] = ()
 
 
+def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
+    """Refuse numbers that stand for other columns or categories than those fitted on."""
+    if mine.columns is None or fitted.columns is None:
+        return
+    for what, own, then in (
+        ("columns", mine.columns, fitted.columns),
+        ("categories", mine.levels, fitted.levels),
+    ):
+        if own != then:
+            raise ValueError(
+                f"view {mine.name!r} has {what} {listed(own or ())}, fitted on "
+                f"{listed(then or ())}; pass the DataFrames themselves, or the {what} as then"
+            )
+
+
 def is_frame(view: Any) -> TypeGuard[Frame]:
     return isinstance(view, (pd.DataFrame, pd.Series))
 

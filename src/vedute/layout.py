@@ -60,6 +60,7 @@ def _fill_views(X: Views, values: Values, absent: Values) -> Views:
         X.names,
         X.ids,
         X.y,
+        X.specs,
     )
 
 
@@ -177,6 +178,16 @@ def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
         view = filled[str(name)]
         out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
+
+
+def choices(spec: ViewSpec) -> list[slice]:
+    """Where the columns of a frame with three or more categories are among its numbers."""
+    found, start = [], 0
+    for levels in spec.levels or ():
+        width = 1 if levels is None or len(levels) <= 2 else len(levels)
+        found += [slice(start, start + width)] if width > 1 else []
+        start += width
+    return found
 
 
 def whole(spec: ViewSpec) -> bool:

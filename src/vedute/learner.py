@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from vedute.views import Views, read_views
 
 Array = NDArray[Any]
 UNSCALED = ("bernoulli", "categorical")
+LONELY = (
+    "no sample has two views, so nothing says how views belong together; do the samples of "
+    "different views have the same ids?"
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,8 +89,11 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training."""
-        raw, self.views_ = read_views(X, columns=self.columns, dtype=torch.float64)
+        raw, specs = read_views(X, columns=self.columns, dtype=torch.float64)
         self._check(raw)
+        self.views_, self._interrupted = specs, False
+        for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         raw = raw.bare()
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         with torch.random.fork_rng():
@@ -101,6 +109,9 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
             self._learn_and_calibrate(data)
             self.embedding_ = self._embed(data)
             self._cluster(data)
+        self._fitted_with = self.get_params(deep=False)
+        if len(specs) > 1 and int(raw.mask.sum(1).max()) < 2:
+            warnings.warn(LONELY, stacklevel=2)
         return self
 
     def _check(self, raw: Views) -> None:
@@ -111,7 +122,7 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
-        for v, spec in enumerate(self.views_):
+        for v, spec in enumerate(raw.specs or ()):
             empty = None if raw.holes[v] is None else ~scaling.entries_seen(raw, v).any(0)
             if empty is not None and empty.any():
                 first = int(empty.flatten().nonzero()[0])
@@ -161,7 +172,7 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
             self._calibrate(data, held)
-        if again and hidden is not None:
+        if again and hidden is not None and not self._interrupted:
             self._learn(data, None)
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
@@ -195,7 +206,8 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
         return clusters.nearest(self._embed(data) if z is None else z, self.centers_)
 
     def _needs_clusters(self) -> None:
-        clusters.require(self.n_clusters, type(self).__name__)
+        there = any(k in vars(self) for k in ("centers_", "labels_"))
+        clusters.require(self.n_clusters if there else None, type(self).__name__)
 
     def _cannot(self, verb: str) -> str:
         return f"{type(self).__name__} cannot {verb}; `vedute list methods` shows which methods can"

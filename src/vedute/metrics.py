@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from vedute.views import Views
+
 Floats = NDArray[np.float64]
-Given = Sequence[ArrayLike] | Mapping[str, ArrayLike]
+Given = Sequence[ArrayLike] | Mapping[str, ArrayLike] | Views
 
 
 def clustering_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
@@ -62,11 +65,13 @@ def instance_errors(
 ) -> Floats:
     """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
 
-    truth, filled: L arrays (n, *shape_v), or dicts of them in the order of `truth`; hidden (n, L)
-    bool; std: L arrays (*shape_v), by default of the true values. Constant features and NaN in
-    truth are left out; NaN where nothing is left.
+    truth, filled: L arrays (n, *shape_v), dicts of them in the order of `truth`, or Views; frames
+    are compared by their index and columns. hidden (n, L) bool, in the order of `truth`; std: L
+    arrays (*shape_v), by default of the true values. Constant features and NaN in truth are left
+    out; NaN where nothing is left.
     """
     truth, filled, *given = _lists(truth, filled, *([] if std is None else [std]))
+    filled = _aligned(truth, filled)
     where = _hidden(hidden, truth, filled)
     errors = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
@@ -91,6 +96,7 @@ def coverage(
     truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.
     """
     truth, lower, upper = _lists(truth, lower, upper)
+    lower, upper = _aligned(truth, lower), _aligned(truth, upper)
     where = _hidden(hidden, truth, lower, upper)
     shares = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
@@ -111,9 +117,10 @@ def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[n
 
 def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
     """All as lists; dicts in the order of the first."""
-    names = list(first) if isinstance(first, Mapping) else None
+    given = [_by_name(g) if isinstance(g, Views) else g for g in (first, *others)]
+    names = list(given[0]) if isinstance(given[0], Mapping) else None
     found = []
-    for views in (first, *others):
+    for views in given:
         if not isinstance(views, Mapping):
             found.append(list(views))
             continue
@@ -123,6 +130,32 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
                 f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
             )
         found.append([views[k] for k in names])
+    return found
+
+
+def _by_name(views: Views) -> dict[str, ArrayLike]:
+    """The arrays of a Views, NaN where it has none."""
+    found: dict[str, ArrayLike] = {}
+    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
+        a = x.cpu().numpy().astype(np.float64)
+        a[~views.mask[:, v].cpu().numpy()] = np.nan
+        hole = views.holes[v]
+        if hole is not None:
+            a[hole.cpu().numpy()] = np.nan
+        found[name] = a
+    return found
+
+
+def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:
+    """Frames with the rows and columns of the true ones, in their order."""
+    found = []
+    for v, view in enumerate(views):
+        like = truth[v] if v < len(truth) else None
+        if isinstance(view, pd.DataFrame) and isinstance(like, pd.DataFrame):
+            if set(view.index) != set(like.index) or set(view.columns) != set(like.columns):
+                raise ValueError(f"view {v} has other samples or columns than the true one")
+            view = view.loc[like.index, like.columns]
+        found.append(view)
     return found
 
 

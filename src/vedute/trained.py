@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from vedute import likelihoods, networks, sentences
 from vedute.estimator import Estimator, check_count
@@ -128,6 +129,7 @@ class Trained(Estimator):
                 None if held is None else held.to(device),
                 self.kinds_,
                 self._report,
+                self._stop,
             )
         finally:
             torch.set_float32_matmul_precision(exact)
@@ -171,6 +173,7 @@ class Trained(Estimator):
     @torch.no_grad()
     def generate(self, n: int) -> dict[str, Array]:
         """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+        check_is_fitted(self, "views_")
         check_count("n", n)
         model = self._fitted()
         if not isinstance(model, Generative):
@@ -183,6 +186,14 @@ class Trained(Estimator):
                 mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
                 values[spec.name] = teller.noisy(mean, v, self.calibration_[v].noise)
             return values
+
+    def restore(self, learned: dict[str, Any]) -> Self:
+        """Where the device that it was fitted on is not there, on what is."""
+        try:
+            self._device()
+        except ValueError:
+            self.device = "auto"
+        return super().restore(learned)
 
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
@@ -209,15 +220,16 @@ class Trained(Estimator):
         return torch.cat(parts).float().cpu().numpy()
 
     def _device(self) -> torch.device:
-        if self.device == "auto":
+        device = str(self.device)  # a torch.device, too
+        if device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        kind = self.device.partition(":")[0]
+        kind = device.partition(":")[0]
         if kind not in ("cpu", "cuda", "mps"):
-            raise ValueError(f"no device {self.device!r}; choose auto, cpu or cuda")
+            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
         there = {"cpu": True, "cuda": torch.cuda.is_available()}
         if not there.get(kind, torch.backends.mps.is_available()):
-            raise ValueError(f"device {self.device!r} is not there; choose auto or cpu")
-        return torch.device(self.device)
+            raise ValueError(f"device {device!r} is not there; choose auto or cpu")
+        return torch.device(device)
 
     def _bf16(self, data: Views, device: torch.device) -> bool:
         if self.precision not in ("auto", "float32", "bf16"):
@@ -245,6 +257,9 @@ class Trained(Estimator):
         for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):
             digest.update(t.cpu().numpy().tobytes())
         return digest.hexdigest()
+
+    def _stop(self) -> None:
+        self._interrupted = True
 
     def _report(self, record: Record) -> None:
         if self.on_epoch is not None:

@@ -64,12 +64,13 @@ def train(
     held: HoldOut | None = None,
     kinds: Sequence[str] = (),
     on_epoch: Callable[[Record], None] | None = None,
+    on_interrupt: Callable[[], None] | None = None,
 ) -> list[Record]:
     """Fit `model` in place on `data`; per epoch, the average of every loss term.
 
     `held`: views hidden from `data`, with `kinds` the likelihood of each view, for early stopping.
     """
-    return _Loop(model, data, settings, held, kinds, on_epoch).run()
+    return _Loop(model, data, settings, held, kinds, on_epoch, on_interrupt).run()
 
 
 def useful_steps(history: Sequence[Record]) -> int:
@@ -106,10 +107,11 @@ class _Loop:
         held: HoldOut | None,
         kinds: Sequence[str],
         on_epoch: Callable[[Record], None] | None,
+        on_interrupt: Callable[[], None] | None,
     ) -> None:
         self.model, self.data, self.settings, self.kinds = model, data, settings, kinds
         self.held = held.first(MOST_WATCHED) if held is not None else None
-        self.on_epoch = on_epoch
+        self.on_epoch, self.on_interrupt = on_epoch, on_interrupt
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
         self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
@@ -124,6 +126,8 @@ class _Loop:
                 checkpoints.clear(self.settings.checkpoint)
         except KeyboardInterrupt:
             print(f"interrupted at step {self.at.step}; keeping the best weights so far")
+            if self.on_interrupt is not None:
+                self.on_interrupt()
             self._restore_best()
             while self._advance(stages) is not None:  # what comes after the stages still runs
                 pass

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute import door
-from vedute.frames import ViewSpec
+from vedute.frames import ViewSpec, check_same
 from vedute.slicing import Columns
 
 
@@ -28,6 +28,7 @@ class Views:
     names  L names
     ids    (n,) sample ids, or None (datasets only)
     y      (n,) labels, or None (evaluation only: no method ever sees them)
+    specs  L descriptions of what the views looked like at the door: columns, categories; or None
     """
 
     x: tuple[Tensor, ...]
@@ -37,6 +38,7 @@ class Views:
     names: tuple[str, ...]
     ids: NDArray[Any] | None = None
     y: NDArray[Any] | None = None
+    specs: tuple[ViewSpec, ...] | None = None
 
     @classmethod
     def of(
@@ -74,7 +76,7 @@ class Views:
         if not len(self):
             raise ValueError("X has no samples: Found array with 0 sample(s)")
         if mask is not None:
-            if self.ids is not None and isinstance(mask, pd.DataFrame):
+            if isinstance(mask, pd.DataFrame):
                 mask = door.joined_mask(mask, self.ids, self.names)
             seen = torch.from_numpy(door.check_mask(mask, tuple(self.mask.shape)))
             wrong = (seen & ~self.mask.cpu()).numpy()
@@ -95,6 +97,8 @@ class Views:
                     f"views are {', '.join(self.names)}; fitted on {', '.join(fitted)}: pass these"
                 )
             x = list(views.x)
+            for mine, spec in zip(self.specs or (), like, strict=False):
+                check_same(mine, spec)
             for v, spec in enumerate(like):
                 if not views.mask[:, v].any() and views.shapes[v] == (0,):
                     x[v] = x[v].new_zeros(len(views), *spec.shape)
@@ -162,6 +166,7 @@ class Views:
             mask=self.mask[:, list(views)],
             holes=tuple(self.holes[v] for v in views),
             names=tuple(self.names[v] for v in views),
+            specs=None if self.specs is None else tuple(self.specs[v] for v in views),
         )
 
     def hide(self, hidden: Tensor) -> Views:
@@ -225,10 +230,11 @@ def read_views(
     """`Views.of`, and what the views looked like."""
     if isinstance(X, Views):
         views = X._checked(mask, like)
-        return views, [
+        specs = views.specs or tuple(
             ViewSpec(k, tuple(a.shape[1:]), dtypes=("uint8",) if a.dtype == torch.uint8 else ())
             for k, a in zip(views.names, views.x, strict=True)
-        ]
+        )
+        return replace(views, specs=specs), list(specs)
     raw = door.read(X, mask, columns, like)
     views = Views(
         tuple(_tensor(a, dtype, raw.mask[:, v], raw.holes[v]) for v, a in enumerate(raw.arrays)),
@@ -237,6 +243,7 @@ def read_views(
         tuple(None if h is None else torch.from_numpy(h) for h in raw.holes),
         tuple(s.name for s in raw.specs),
         raw.ids,
+        specs=tuple(raw.specs),
     )
     return views, raw.specs
 

@@ -87,7 +87,6 @@ def run(
         model = pairs.for_views(model, len(specs))
         with following(model):
             model.fit(views)
-        model.views_ = specs  # with the columns and categories that files of new samples must have
         _runs.write(folder, model, views, data, preset)
         _data.remember(folder, how)
         _pages.measure(folder, model, views)

@@ -112,8 +112,8 @@ def enter(data: Data, like: Sequence[ViewSpec] | None = None) -> tuple[Views, li
     views, found = read_views(X, mask, like=like, dtype=torch.float64)
     if data.y is not None and len(data.y) != len(views):
         raise ValueError(f"{len(data.y)} labels for {len(views)} samples; give one each")
-    views = replace(views, ids=data.ids, y=data.y)
-    return views, [specs.get(s.name, s) for s in found]
+    told = [specs.get(s.name, s) for s in found]
+    return replace(views, ids=data.ids, y=data.y, specs=tuple(told)), told
 
 
 def filled(data: Data, seen: Views, values: Views, like: Sequence[ViewSpec]) -> dict[str, Any]:

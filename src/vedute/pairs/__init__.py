@@ -79,6 +79,9 @@ class BestPair(Estimator):
         finally:
             del self._y
 
+    def generate(self, n: int) -> dict[str, Array]:
+        raise TypeError("BestPair cannot generate: the method inside knows two views, not all")
+
     def saved(self) -> saving.Saved:
         """What `save` writes: the method inside is a dict."""
         method, params, learned = super().saved()
@@ -140,6 +143,9 @@ class BestPair(Estimator):
                 self.scores_["+".join(data.names[v] for v in pair)] = score
             if score > best:
                 best, self.pair_, self.best_ = score, pair, model
+            if vars(model).get("_interrupted"):  # with the best so far
+                self._interrupted = True
+                break
         if self.verbose and len(pairs) > 1:
             print("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
         self.middle_ = self.best_._embed(part(data, self.chosen())[1]).mean(0)
