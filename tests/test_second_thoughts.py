@@ -170,6 +170,23 @@ def test_who_cannot_generate_says_so():
         BestPair(DCCAE()).generate(2)
 
 
+def test_new_samples_are_of_the_dtype_that_was_fitted():
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 256, (40, 3, 8, 8), dtype=np.uint8), rng.poisson(3.0, (40, 4))]
+    made = MVP(steps=20, random_state=0).fit(X).generate(6)
+    assert [a.dtype for a in made.values()] == [np.uint8, np.int64]
+    assert made["view1"].shape == (6, 4)
+
+
+def test_the_mean_of_words_is_the_commonest():
+    rng = np.random.default_rng(0)
+    words = np.array([[4, 7, 1]] * 50 + [[2, 7, 3]] * 30)
+    words[:, 2] = rng.integers(0, 5, 80)
+    X = [words.astype(float), rng.normal(size=(80, 2))]
+    model = MeanFill(likelihood=["tokens", "normal"], random_state=0).fit(X)
+    assert model.impute([None, X[1]])[0][:, :2].tolist() == [[4.0, 7.0]] * 80
+
+
 def test_axes_in_another_order_are_named():
     rng = np.random.default_rng(0)
     images = rng.normal(size=(20, 3, 8, 8))

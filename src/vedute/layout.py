@@ -64,10 +64,15 @@ def _fill_views(X: Views, values: Values, absent: Values) -> Views:
     )
 
 
+def as_fitted(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
+    """A whole view in the dtype of the array that was fitted."""
+    known = spec.dtypes if spec.columns is None else ()
+    return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
+
+
 def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
     if view is None:
-        known = spec.dtypes if spec.columns is None else ()
-        return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
+        return as_fitted(value, spec)
     if sparse.issparse(view):
         dense = view.toarray()
         return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))

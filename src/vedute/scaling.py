@@ -24,7 +24,7 @@ class Scaler:
 
     `mean` and `std` (*shape,) are those of the scaled observed entries: what a network sees at a
     hole, and the unit in which errors are measured (0 marks a constant feature). Tokens stay the
-    integers they are.
+    integers they are, and their `mean` is the word that is most often there.
     """
 
     shift: NDArray[np.float64]
@@ -52,7 +52,7 @@ def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
         raise ValueError(f"no scaling {kind!r}; choose from {', '.join(KINDS)}")
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     if kind == "tokens":
-        return Scaler(zero, one, zero, one, tokens=True)
+        return Scaler(zero, one, _modes(x, seen), one, tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
@@ -81,6 +81,13 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
     constant = high - low <= rounding
     high, std = torch.where(constant, low, high), std.masked_fill(constant, 0.0)
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
+
+
+def _modes(x: Tensor, seen: Tensor) -> NDArray[np.float64]:
+    """The commonest value of each feature over what is seen; 0 where nothing is."""
+    pairs = zip(x.flatten(1).T, seen.flatten(1).T, strict=True)
+    modes = [float(a[there].mode().values) if bool(there.any()) else 0.0 for a, there in pairs]
+    return np.array(modes).reshape(x.shape[1:])
 
 
 def _byte_moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

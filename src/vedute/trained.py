@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from vedute import likelihoods, networks, sentences
+from vedute import layout, likelihoods, networks, sentences
 from vedute.estimator import Estimator, check_count
 from vedute.holdout import HoldOut
 from vedute.learner import Array
@@ -184,7 +184,8 @@ class Trained(Estimator):
             teller, values = self._teller(), {}
             for v, spec in enumerate(self.views_):
                 mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
-                values[spec.name] = teller.noisy(mean, v, self.calibration_[v].noise)
+                drawn = teller.noisy(mean, v, self.calibration_[v].noise)
+                values[spec.name] = layout.as_fitted(drawn, spec)
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
