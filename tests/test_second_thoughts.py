@@ -121,6 +121,16 @@ def test_what_is_set_after_a_fit_is_not_saved_as_its_settings(tmp_path):
     assert load(tmp_path / "again").latent_dim == 6
 
 
+@pytest.mark.parametrize("name", ["beta_views", "view_dropout", "cooldown", "warmup"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(-1, "must not be negative"), ("much", "is a number"), (None, "is a number")],
+)
+def test_numbers_that_make_no_sense_are_refused(name, value, told):
+    with pytest.raises(ValueError, match=f"{name} {told}, got {value!r}"):
+        MVP(**{name: value}).fit(patients())
+
+
 def test_a_device_may_be_that_of_torch():
     model = MVP(steps=5, random_state=0, device=torch.device("cpu")).fit(patients())
     assert len(model.embedding_) == 90

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -90,6 +90,13 @@ class Trained(Estimator):
         for each in sizes.values() if isinstance(sizes, Mapping) else [sizes]:
             if not isinstance(each, (tuple, list)) or not all(_is_size(s) for s in each):
                 raise ValueError(f"hidden is a tuple of layer sizes from 1, got {each!r}")
+        for f in fields(self):
+            value, number = getattr(self, f.name), type(f.default) in (int, float)
+            free = value is None and "None" in str(f.type)
+            if number and not free and not isinstance(value, Real):
+                raise ValueError(f"{f.name} is a number, got {value!r}")
+            if number and not free and not value >= 0:
+                raise ValueError(f"{f.name} must not be negative, got {value!r}")
         self._device()
 
     def _hides(self) -> bool:

@@ -53,8 +53,6 @@ class DCCAE(Trained):
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DCCAEModel:
         _cca.check(self, self.fill, self.ridge, self.latent_dim, kinds)
-        if not self.rec_weight >= 0:
-            raise ValueError(f"rec_weight must not be negative, got {self.rec_weight}")
         return DCCAEModel(shapes, kinds, self)
 
 
