@@ -60,6 +60,18 @@ def test_a_views_remembers_its_columns_and_categories():
     assert Views.of(X).pick(1).specs[0].columns == ("x", "y")
 
 
+def test_a_views_does_not_insist_on_what_it_no_longer_holds():
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 256, (30, 3, 8, 8), dtype=np.uint8), rng.normal(size=(30, 4))]
+    model = MeanFill(random_state=0).fit(X)
+    whole = model.impute(Views.of([X[0], None]))  # of a view without columns one of four
+    assert MeanFill(random_state=0).fit(whole).views_[1].shape == (4,)
+    floats = MeanFill(random_state=0).fit(Views.of(X).floating())
+    assert floats.views_[0].dtypes == ()
+    told = floats.transform([X[0] / 127.5 - 1, X[1]])
+    np.testing.assert_allclose(told, floats.embedding_, atol=1e-5)
+
+
 def test_of_three_or_more_categories_there_is_no_interval():
     X = patients()
     mean, lower, upper = MVP(steps=40, random_state=0).fit(X).impute(X, interval=0.9)

@@ -140,7 +140,7 @@ def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64]
                 f"fitted on {listed(levels)}"
             )
         codes = pd.Categorical(s, categories=list(levels)).codes
-        block = codes[:, None].astype(float) if len(levels) <= 2 else np.eye(len(levels))[codes]
+        block = codes[:, None].astype(float) if numbers(levels) == 1 else np.eye(len(levels))[codes]
         block[codes < 0] = np.nan
         return block, levels
     try:
@@ -151,6 +151,12 @@ def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64]
             f"view {name!r}, column {s.name!r} holds {text!r}, which is not a number; drop the "
             "column, or make it numeric or categorical (astype('category'))"
         ) from None
+
+
+def numbers(levels: Levels) -> int:
+    """How many stand for a column: one, or an indicator per category where there are more than
+    two."""
+    return 1 if levels is None or len(levels) <= 2 else len(levels)
 
 
 def is_number(x: Any) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute import door
-from vedute.frames import ViewSpec, joined_index
+from vedute.frames import ViewSpec, joined_index, numbers
 from vedute.slicing import Columns, as_table, chosen
 from vedute.views import Views
 
@@ -96,7 +96,7 @@ def _fill_frame(
     out, start = {}, 0
     for c, label in enumerate(spec.columns or frame.columns):
         levels = spec.levels[c] if spec.levels is not None else None
-        width = 1 if levels is None or len(levels) <= 2 else len(levels)
+        width = numbers(levels)
         block, hole = value[:, start : start + width], gap[:, start]
         start += width
         out[label] = _fill_column(frame[label], where, len(index), block, hole, levels)
@@ -189,7 +189,7 @@ def choices(spec: ViewSpec) -> list[slice]:
     """Where the columns of a frame with three or more categories are among its numbers."""
     found, start = [], 0
     for levels in spec.levels or ():
-        width = 1 if levels is None or len(levels) <= 2 else len(levels)
+        width = numbers(levels)
         found += [slice(start, start + width)] if width > 1 else []
         start += width
     return found

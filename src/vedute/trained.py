@@ -16,7 +16,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from vedute import layout, likelihoods, networks, sentences
-from vedute.estimator import Estimator, check_count
+from vedute.estimator import LOOSE, Estimator, check_count
 from vedute.holdout import HoldOut
 from vedute.learner import Array
 from vedute.model import Clusterer, Generative, Model, Stage, Terms
@@ -26,7 +26,7 @@ from vedute.views import Views
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
-UNSIGNED = ("verbose", "device", "checkpoint", "n_clusters")  # may differ when training goes on
+UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
 DECODED = 2**22  # numbers a posterior draw may hold at a time
 

@@ -230,10 +230,9 @@ def read_views(
     """`Views.of`, and what the views looked like."""
     if isinstance(X, Views):
         views = X._checked(mask, like)
-        specs = views.specs or tuple(
-            ViewSpec(k, tuple(a.shape[1:]), dtypes=("uint8",) if a.dtype == torch.uint8 else ())
-            for k, a in zip(views.names, views.x, strict=True)
-        )
+        told = views.specs or (None,) * len(views.x)
+        each = zip(views.names, views.x, told, strict=True)
+        specs = tuple(_described(name, a, spec) for name, a, spec in each)
         return replace(views, specs=specs), list(specs)
     raw = door.read(X, mask, columns, like)
     views = Views(
@@ -246,6 +245,16 @@ def read_views(
         specs=tuple(raw.specs),
     )
     return views, raw.specs
+
+
+def _described(name: str, a: Tensor, spec: ViewSpec | None) -> ViewSpec:
+    """As told at the door, unless other numbers have come into its place since."""
+    shape, kind = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
+    if spec is not None and spec.shape == shape:
+        image = len(shape) > 1
+        if not image or (spec.dtypes == ("uint8",)) == bool(kind):
+            return spec
+    return ViewSpec(name, shape, dtypes=kind)
 
 
 def _like(flag: Tensor, a: Tensor) -> Tensor:
