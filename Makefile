@@ -57,7 +57,7 @@ tables: .venv/.done
 	cp $(STUDIES)/polymnist-complete/polymnist-0.png docs/images/vaes-polymnist-complete.png
 	cp $(STUDIES)/shapes/shapes-0.1.png docs/images/vaes-shapes-tenth.png
 	mkdir -p build/shapes && cp -r $(STUDIES)/shapes/pictures build/shapes  # of MVP alone
-	grep '"method": "mvp"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
+	grep '"label": "mvp (100 epochs)"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
 

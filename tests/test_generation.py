@@ -461,17 +461,38 @@ def test_what_others_report_stands_below_ours_and_is_never_the_best():
 def test_a_method_has_one_color_in_all_studies():
     record = {"study": "shapes", "seed": 42, "dataset": "shapes", "rate": 0.5, "overrides": {}}
     record |= {"settings": {}, "scores": {f"nmi_{g}": 50.0 for g in (1, 2, 3, 4)}}
-    shown = {"mvp (paper)": "mvp", "mvp (100 epochs)": "mvp", "MoPoE": "mopoe"}
+    shown = {"mvp (paper)": "mvp", "mvp (100 epochs)": "mvp", "mvp (other)": "mvp"}
+    shown |= {"MoPoE": "mopoe"}
+    dashes = {"mvp (100 epochs)": "--", "mvp (other)": "-."}
     runs = [{**record, "label": label, "method": method} for label, method in shown.items()]
     colors = []
-    for some in (runs, runs[2:]):
+    for some in (runs, runs[3:]):
         (ax,) = generation_report.curves(Summary.of(some), "shapes", 0.5).axes
         lines = {line.get_label(): line for line in ax.get_lines()}
         colors.append({label: line.get_color() for label, line in lines.items()})
         styles = {label: line.get_linestyle() for label, line in lines.items()}
-        assert styles == {k: "--" if k == "mvp (100 epochs)" else "-" for k in styles}
+        assert styles == {k: dashes.get(k, "-") for k in styles}
     assert colors[0]["mvp (paper)"] == colors[0]["mvp (100 epochs)"] != colors[0]["MoPoE"]
     assert colors[1]["MoPoE"] == colors[0]["MoPoE"]
+
+
+def test_judges_that_were_trained_again_are_told_apart():
+    record = {
+        "study": "s",
+        "label": "MoPoE",
+        "method": "mopoe",
+        "dataset": "polymnist",
+        "rate": 0.0,
+    }
+    record |= {"overrides": {}, "settings": {}, "mask": "m", "seconds": 60.0, "evaluation": 2.0}
+    record |= {"device": "cpu"}
+    runs = [
+        {**record, "seed": seed, "scores": {"nmi_1": 50.0, "classifier_coherence": share}}
+        for seed, share in ((42, 98.226), (44, 98.196))
+    ]
+    told = "the classifiers that judge coherence are right on {} % of real images."
+    assert told.format("98.20 to 98.23") in generation_report.markdown(Summary.of(runs))
+    assert told.format("98.23") in generation_report.markdown(Summary.of(runs[:1]))
 
 
 def test_references_are_of_labels_that_studies_have():

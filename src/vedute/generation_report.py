@@ -30,6 +30,7 @@ SCORES: Mapping[str, Score] = {
 }
 FLOORS = {"(mean image)": "mean", "(nearest training sample)": "nearest"}
 PANELS = ("nmi", "coherence_all", "coherence_drawn_missing", "angle_all", "ssim_missing")
+STYLES = ("o-", "o--", "o-.", "o:")
 
 
 class Row(NamedTuple):
@@ -105,12 +106,13 @@ def curves(summary: Summary, dataset: str, rate: float) -> Figure:
 
 def _looks(summary: Summary) -> dict[str, tuple[str, str]]:
     """Color and style of a label: a method has one color in all studies, MVP the first even where
-    it was not run; other labels of the same method are dashed."""
+    it was not run; other labels of the same method are dashed, each in its own way."""
     looks: dict[str, tuple[str, str]] = {}
     methods = list(dict.fromkeys(["mvp", *(summary.method(label) for label in summary.labels)]))
     for label in summary.labels:
         color = COLORS[methods.index(summary.method(label)) % len(COLORS)]
-        looks[label] = color, "o--" if (color, "o-") in looks.values() else "o-"
+        before = sum(summary.method(known) == summary.method(label) for known in looks)
+        looks[label] = color, STYLES[before % len(STYLES)]
     return looks
 
 
@@ -193,7 +195,8 @@ def _notes(summary: Summary) -> Iterator[str]:
             found = [r["scores"].get(f"classifier_{name}") for r in of]
             known = [a for a in found if a is not None]
             if known:
-                share = f"{max(known):.2f} % of real images"
+                ends = sorted({f"{share:.2f}" for share in (min(known), max(known))}, key=float)
+                share = f"{' to '.join(ends)} % of real images"
                 yield f"- {dataset}: the classifiers that judge {name} are right on {share}."
     for (label, dataset, rate), rs in summary.records.items():
         minutes = sum(r["seconds"] for r in rs) / len(rs) / 60
