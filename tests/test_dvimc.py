@@ -274,7 +274,7 @@ def test_without_complete_samples_means_start_from_all():
 
 @pytest.mark.parametrize(
     ("settings", "epochs"),
-    [(dict(steps=100, batch_size=20), 25), (dict(epochs=8), 8), (dict(steps=5, batch_size=500), 5)],
+    [(dict(steps=100, batch_size=20), 20), (dict(epochs=8), 8), (dict(steps=5, batch_size=500), 5)],
 )
 def test_rates_fall_to_their_end(settings, epochs):
     model = built(DVIMC, pretrain=3, lr_end=0.1, lr=0.01, pretrain_lr=0.3, **settings)
@@ -284,6 +284,8 @@ def test_rates_fall_to_their_end(settings, epochs):
     assert (last.lr, last.fresh, last.watch) == (0.01, True, True)
     assert last.rates == (("mixture.", 0.05),)
     assert last.decay**epochs == pytest.approx(0.1)
+    fitted = DVIMC(n_clusters=3, hidden=(4,), pretrain=3, random_state=0, **settings).fit(blobs(90))
+    assert sum(r["stage"] == 1 for r in fitted.history_) == epochs  # as they are trained
 
 
 @pytest.mark.parametrize(("order", "share"), [((0, 1, 2), 0.5), ((2, 0, 1), 0.0)])

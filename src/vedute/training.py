@@ -170,12 +170,10 @@ class _Loop:
         self.at.last_check = self.at.best_step = self.at.step
         if carry_on and self.step is not None:
             return
-        if stage.fresh:
-            self.optimizer = make_optimizer(
-                self.model, self.settings.lr, self.settings.weight_decay
-            )
-        set_rates(self.optimizer, self.model, stage)
         s = self.settings
+        if stage.fresh:
+            self.optimizer = make_optimizer(self.model, s.lr, s.weight_decay)
+        set_rates(self.optimizer, self.model, stage)
         self.step = Step(self.model, self.data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
 
     def _epoch(self, stage: Stage) -> None:
@@ -292,8 +290,11 @@ class _Loop:
         checkpoints.set_random_state(tensors)
 
 
+def batches(n: int, size: int) -> int:
+    """How many of B = min(size, n) rows; a short last one stays unless it is under B/8."""
+    full, left = divmod(n, min(size or n, n))
+    return full + (8 * left >= min(size or n, n))
+
+
 def _cut(rows: Tensor, size: int) -> list[Tensor]:
-    """Batches of B = min(size, rows); a short last one stays unless it is under B/8."""
-    size = min(size or len(rows), len(rows))
-    batches = [rows[i : i + size] for i in range(0, len(rows), size)]
-    return batches[:-1] if len(batches) > 1 and 8 * len(batches[-1]) < size else batches
+    return list(torch.split(rows, min(size, len(rows)) or len(rows)))[: batches(len(rows), size)]

@@ -46,6 +46,7 @@ from vedute.methods._autoencoders import Autoencoders
 from vedute.model import Clusterer, Generative, Stage, Terms
 from vedute.networks import encode
 from vedute.trained import Trained
+from vedute.training import batches
 from vedute.views import Views
 
 LEAST_VARIANCE = 1e-6
@@ -128,8 +129,8 @@ class DVIMCModel(Generative, Clusterer):
             spread = float(self.averages(data).std(0, correction=0).mean())
             self.nets.stretch(SPREAD / max(spread, 1e-6))
         self.mixture.mean.copy_(self.first_means(data))
-        per_epoch = max(1, len(data) // hp.batch_size)
-        epochs = hp.total() if hp.epochs is not None else max(1, hp.total() // per_epoch)
+        per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
+        epochs = max(1, math.ceil(hp.total() / per_epoch))
         yield replace(
             hp.stage(self.loss, hp.total(), watch=True, lr=hp.lr),
             fresh=True,
