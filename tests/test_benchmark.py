@@ -106,6 +106,17 @@ def test_finished_runs_are_never_repeated(place, monkeypatch):
     assert len(read()) == 8
 
 
+def test_a_setting_that_came_later_repeats_no_run(place):
+    words = ("--methods", "small mvp", "--rates", ".5", "--seeds", "1")
+    assert short(*words).exit_code == 0
+    (record,) = read()
+    del record["settings"]["view_dropout"]
+    Path("out/r.jsonl").write_text(json.dumps(record) + "\n")
+    assert "1 runs, 1 of them done before" in short(*words).stdout
+    told = short(*words, "--set", "view_dropout=.2").stdout
+    assert "1 runs, 0 of them done before" in told
+
+
 def test_other_settings_or_another_mask_are_other_runs(place):
     assert short("--methods", "small mvp", "--rates", ".5", "--seeds", "1").exit_code == 0
     told = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1", "--set", "lr=.01")

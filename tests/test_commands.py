@@ -252,6 +252,12 @@ def test_as_a_program(tmp_path):
     assert run.stderr == "vedute: no.npz does not exist; give a file of views (.npz)\n"
 
 
+def test_a_preset_may_begin_from_another():
+    found, other = (presets.find("mvp", name) for name in ("mvshapenet", "shapes"))
+    assert found == other | {"lr": 1e-4, "cooldown": 0}
+    assert presets.find("mopoe", "mvshapenet") == presets.find("mopoe", "shapes")
+
+
 def test_presets_are_settings_of_their_method():
     for name, settings in presets.load("mvp").items():
         assert _settings.check(MVP, settings) == settings, name

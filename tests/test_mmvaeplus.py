@@ -28,8 +28,12 @@ def slow_experts(model, batch, b):
     """q(z | x_v) and q(w_v | x_v) of the views that sample b has."""
     found = {}
     for v in batch.mask[b].nonzero()[:, 0].tolist():
-        loc, h = (t[0] for t in model.encoders[v](batch.x[v][b : b + 1]))
-        parts = zip(loc.split((SHARED, PRIVATE)), h.split((SHARED, PRIVATE)), strict=True)
+        x = batch.x[v][b : b + 1]
+        loc, h = (t[0] for t in model.encoders[v](x))
+        if model.own_encoders is None:
+            parts = zip(loc.split((SHARED, PRIVATE)), h.split((SHARED, PRIVATE)), strict=True)
+        else:
+            parts = (loc, h), tuple(t[0] for t in model.own_encoders[v](x))
         found[v] = [mixtures.constrained(*part) for part in parts]
     return found
 
@@ -88,6 +92,19 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, samples, objectiv
 @pytest.mark.parametrize(("kind", "rescale"), [("normal", True), ("bernoulli", False)])
 def test_other_likelihoods(monkeypatch, kind, rescale):
     compare(monkeypatch, some(4, kind, rescale=rescale), batch_of(4, holes=True, kind=kind))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_shared_and_private_codes_may_have_a_trunk_each(monkeypatch, objective):
+    model = some(3, "laplace", objective=objective, trunks=2)
+    batch = batch_of(3, B=20, holes=True)
+    compare(monkeypatch, model, batch)
+    monkeypatch.undo()
+    vaes.check_junk(model, batch)
+    vaes.check_absent(model, batch)
+    one = some(3, latent_dim=5, shared_dim=5, trunks=2)  # nothing is private
+    assert one.own_encoders is None
+    assert one.embed(batch).shape == (20, 5)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -302,6 +319,7 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
         (dict(objective="moe_elbo"), "objective must be one of iwae_loose, iwae_tight, dreg, got"),
         (dict(private="own"), "private must be one of prior, auxiliary, got 'own'"),
         (dict(samples=0), "samples must be at least 1, got 0"),
+        (dict(trunks=3), "trunks must be 1 or 2, got 3"),
         (dict(shared_dim=0), r"shared_dim must lie in 1\.\.latent_dim, got 0"),
         (dict(latent_dim=4, shared_dim=5), r"shared_dim must lie in 1\.\.latent_dim, got 5"),
     ],

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean
@@ -188,10 +188,20 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(record: Mapping[str, Any]) -> str:
-    parts = ("label", "dataset", "rate", "seed", "mask", "settings")
+    """What makes a run what it is. Settings at their defaults are left out: one that a method has
+    only got since then is as it was."""
+    parts = ("label", "dataset", "rate", "seed", "mask")
     older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
     said = [record.get(k, v) for k, v in older.items()]
-    return json.dumps([*said, *(record[k] for k in parts)], sort_keys=True)
+    plain = _defaults(record["method"])
+    kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
+    return json.dumps([*said, *(record[k] for k in parts), kept], sort_keys=True)
+
+
+@cache
+def _defaults(method: str) -> dict[str, str]:
+    known = _complete(method, {}) if method in methods.available() else {}
+    return {k: json.dumps(v) for k, v in known.items()}
 
 
 def _wants_gpu(run: Run) -> bool:

@@ -162,7 +162,7 @@ def check_absent(model, batch: Views, v: int = 1) -> None:
     batch = batch.hide((torch.arange(batch.shape[1]) == v).expand_as(batch.mask))
     batch = batch[batch.mask.any(1)]
     for name, g in gradients(model, model.loss(batch)).items():
-        mine = name.startswith((f"encoders.{v}.", f"decoders.{v}."))
+        mine = name.removeprefix("own_").startswith((f"encoders.{v}.", f"decoders.{v}."))
         assert bool((g == 0).all()) == mine, name
 
 

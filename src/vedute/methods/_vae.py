@@ -81,9 +81,7 @@ class VAE(Generative):
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind in zip(shapes, kinds, strict=True):
             output = hp.output if kind in ("normal", "laplace") else "linear"
-            self.encoders.append(
-                Encoder(shape, hp.hidden, D, hp.dropout, hp.network, kind, bounded=False)
-            )
+            self.encoders.append(trunk(shape, kind, hp, D))
             self.decoders.append(
                 Decoder(
                     self.latent_dim, hp.hidden, shape, output, hp.linear_paths, hp.network, kind
@@ -141,6 +139,11 @@ class GaussianVAE(VAE):
 
     def prior(self, n: int) -> list[Tensor]:
         return self.tell(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
+
+
+def trunk(shape: tuple[int, ...], kind: str, hp: TrainedVAE, width: int) -> Encoder:
+    """The encoder of a view, of so many latent numbers."""
+    return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, kind, bounded=False)
 
 
 def likelihood_weights(

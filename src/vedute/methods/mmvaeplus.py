@@ -18,8 +18,8 @@ At inference z is a draw of one seen view, each as likely, or the mean of their 
 view has its own w; a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
 (`private="auxiliary"`), zero without draws. The representation is z alone.
 
-Departs from the released code: one trunk per encoder, not one each for z and w; codes are [z, w];
-its DReG hooks never fire; the loss is averaged over the batch.
+Departs from the released code: one trunk per encoder unless `trunks=2`, where z and w have one
+each; codes are [z, w]; its DReG hooks never fire; the loss is averaged over the batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from vedute.methods._mixture import (
     one_of,
     source_errors,
 )
-from vedute.methods._vae import VAE, TrainedVAE
+from vedute.methods._vae import VAE, TrainedVAE, trunk
 from vedute.model import Terms
 from vedute.networks import encode
 from vedute.views import Views
@@ -53,12 +53,14 @@ CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MMVAEPlus(TrainedVAE):
-    """Mixture-of-experts VAE with shared and private latents. `samples` is K."""
+    """Mixture-of-experts VAE with shared and private latents. `samples` is K; of two `trunks` one
+    tells z and one w."""
 
     shared_dim: int | None = None  # of latent_dim; None: half of it, rounded up
     objective: str = "iwae_loose"
     samples: int = 1
     private: str = "prior"
+    trunks: int = 1
 
     paper: ClassVar[str] = "Palumbo et al., ICLR"
     year: ClassVar[int | None] = 2023
@@ -68,6 +70,8 @@ class MMVAEPlus(TrainedVAE):
         self.check(CHOICES)
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
+        if self.trunks not in (1, 2):
+            raise ValueError(f"trunks must be 1 or 2, got {self.trunks}")
         if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
             raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
         return MMVAEPlusModel(shapes, kinds, self)
@@ -80,11 +84,21 @@ class MMVAEPlusModel(VAE):
         super().__init__(shapes, kinds, hp)
         self.hp = hp
         self.shared = hp.shared_dim or (hp.latent_dim + 1) // 2
-        self.widths = nn.Parameter(torch.zeros(len(shapes), hp.latent_dim - self.shared))
+        private = hp.latent_dim - self.shared
+        self.widths = nn.Parameter(torch.zeros(len(shapes), private))
+        self.own_encoders: nn.ModuleList | None = None
+        if hp.trunks == 2 and private:
+            views = list(zip(shapes, kinds, strict=True))
+            self.encoders = nn.ModuleList(trunk(*view, hp, self.shared) for view in views)
+            self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
 
     def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
         """q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
-        (z, w), (h_z, h_w) = (self.parts(t) for t in encode(self.encoders, batch))
+        loc, h = encode(self.encoders, batch)
+        if self.own_encoders is None:
+            (z, w), (h_z, h_w) = self.parts(loc), self.parts(h)
+        else:
+            (z, h_z), (w, h_w) = (loc, h), encode(self.own_encoders, batch)
         return Laplace(z, laplace.shared_width(h_z)), Laplace(w, laplace.shared_width(h_w))
 
     def parts(self, code: Tensor) -> tuple[Tensor, Tensor]:

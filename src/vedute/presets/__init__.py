@@ -1,6 +1,7 @@
 """Settings from papers, one <method>.toml per method: data, not code.
 
-Keys at the top of a file hold for all its tables; a table is named for its dataset.
+Keys at the top of a file hold for all its tables; a table is named for its dataset, and may begin
+from another: like = "its name".
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def load(method: str) -> dict[str, Settings]:
     text = (FOLDER / f"{method}.toml").read_text(encoding="utf-8")
     content = {k: _plain(v) for k, v in tomllib.loads(text).items()}
     common = {k: v for k, v in content.items() if not isinstance(v, dict)}
-    return {k: common | v for k, v in content.items() if isinstance(v, dict)}
+    tables = {k: v for k, v in content.items() if isinstance(v, dict)}
+    like = {k: tables[v.pop("like")] for k, v in tables.items() if "like" in v}
+    return {k: common | like.get(k, {}) | v for k, v in tables.items()}
 
 
 def find(method: str, name: str) -> Settings:
