@@ -104,8 +104,9 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
             draws = [self._chosen(self._teller().draw(data)) for _ in range(m)]
             return [self._leave(X, data, draw) for draw in draws]
 
-    def generate(self, n: int) -> dict[str, Array]:
-        """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+    def generate(self, n: int) -> dict[str, Any]:
+        """n new samples from the model, noise included, in your units: name -> array (n, *shape),
+        or frame where frames were fitted."""
         raise TypeError(self._cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:

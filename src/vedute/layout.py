@@ -64,15 +64,22 @@ def _fill_views(X: Views, values: Values, absent: Values) -> Views:
     )
 
 
-def as_fitted(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
-    """A whole view in the dtype of the array that was fitted."""
+def as_fitted(value: NDArray[Any], spec: ViewSpec) -> Any:
+    """A whole view as it was fitted: a frame of its columns, or an array."""
+    if spec.columns is None:
+        return _as_array(value, spec)
+    return _fill_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
+
+
+def _as_array(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
+    """In the dtype of the array that was fitted."""
     known = spec.dtypes if spec.columns is None else ()
     return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
 
 
 def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
     if view is None:
-        return as_fitted(value, spec)
+        return _as_array(value, spec)
     if sparse.issparse(view):
         dense = view.toarray()
         return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))

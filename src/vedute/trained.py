@@ -87,7 +87,8 @@ class Trained(Estimator):
             if value is not None and not (isinstance(value, Real) and float(value) > 0):
                 raise ValueError(f"{name} must be positive, got {value!r}")
         sizes = getattr(self, "hidden", ())
-        for each in sizes.values() if isinstance(sizes, Mapping) else [sizes]:
+        named = any(f.name == "hidden" and "dict" in str(f.type) for f in fields(self))
+        for each in sizes.values() if named and isinstance(sizes, Mapping) else [sizes]:
             if not isinstance(each, (tuple, list)) or not all(_is_size(s) for s in each):
                 raise ValueError(f"hidden is a tuple of layer sizes from 1, got {each!r}")
         for f in fields(self):
@@ -178,8 +179,9 @@ class Trained(Estimator):
         return self._each(data, lambda model, batch: model.assign(batch))
 
     @torch.no_grad()
-    def generate(self, n: int) -> dict[str, Array]:
-        """n new samples from the model, noise included: name -> (n, *shape), in your units."""
+    def generate(self, n: int) -> dict[str, Any]:
+        """n new samples from the model, noise included, in your units: name -> array (n, *shape),
+        or frame where frames were fitted."""
         check_is_fitted(self, "views_")
         check_count("n", n)
         model = self._fitted()

@@ -30,12 +30,13 @@ def run(
     """Write new samples with all their views, in the units of the training data."""
     from vedute import io, methods
     from vedute.commands import _outputs
+    from vedute.io import npz
 
     if out.suffix:
         with _outputs.npz(out, force) as part:
-            io.write_npz(part, methods.load(run).generate(n))
+            made, mend = methods.load(run).generate(n), "let OUT be a folder"
+            io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
         return
     with io.atomic_folder(out, force) as folder:
-        model = methods.load(run)
-        io.write_new(folder, model.generate(n), model.views_)
+        io.write_new(folder, methods.load(run).generate(n))
     print(f"wrote {out}")

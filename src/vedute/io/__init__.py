@@ -25,7 +25,7 @@ from vedute.io.atomic import atomic_file as atomic_file
 from vedute.io.atomic import atomic_folder as atomic_folder
 from vedute.io.data import Array as Array
 from vedute.io.data import Data as Data
-from vedute.io.data import Filled, Format, with_gaps
+from vedute.io.data import Filled, Format
 from vedute.io.data import Reading as Reading
 from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
@@ -148,21 +148,10 @@ def write_views(
     form.write(path, data, views, ends or {})
 
 
-def write_new(out: Path, arrays: Mapping[str, Array], specs: Sequence[ViewSpec]) -> None:
+def write_new(out: Path, views: Filled) -> None:
     """A folder with one .csv file per view, or .npy where a sample is more than a row."""
-    for spec in specs:
-        a = arrays[spec.name]
-        if len(spec.shape) > 1:
-            np.save(out / f"{spec.name}.npy", a)
-            continue
-        names = spec.columns or tuple(range(a.shape[1]))
-        kinds = spec.dtypes if len(spec.dtypes) == len(names) else ("float64",) * len(names)
-        index = pd.RangeIndex(len(a))
-        blank = {
-            c: pd.Series(index=index, dtype=with_gaps(pd.api.types.pandas_dtype(k)))
-            for c, k in zip(names, kinds, strict=True)
-        }
-        spec = replace(spec, columns=names)
-        X = {spec.name: pd.DataFrame(blank)}
-        frame = layout.fill(X, [a], [np.ones(a.shape, bool)], [spec], None)[spec.name]
-        onefile.write_new(out / f"{spec.name}.csv", frame)
+    for name, view in views.items():
+        if view.ndim > 2:
+            np.save(out / f"{name}.npy", view)
+        else:
+            onefile.write_new(out / f"{name}.csv", pd.DataFrame(view))

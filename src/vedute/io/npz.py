@@ -60,9 +60,9 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     """Complete views under the keys of `data`, lower and upper ends under longer ones; ids,
     labels and an all-True mask where `data` has them."""
     keys = dict(zip(data.views, data.keys or data.views, strict=True))
-    arrays = {keys.get(name, name): _numbers(name, a) for name, a in views.items()}
+    arrays = {keys.get(name, name): numbers(name, a) for name, a in views.items()}
     for end, others in ends.items():
-        arrays |= {f"{keys.get(k, k)}_{end}": _numbers(k, a) for k, a in others.items()}
+        arrays |= {f"{keys.get(k, k)}_{end}": numbers(k, a) for k, a in others.items()}
     if any(key != name for name, key in keys.items()):
         arrays["view_names"] = np.array(list(views))
     if data.mask is not None:
@@ -71,14 +71,14 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     write_npz(out, arrays | {k: a for k, a in extras.items() if a is not None})
 
 
-def _numbers(name: str, view: Any) -> Array:
+def numbers(name: str, view: Any, mend: str = "write OUT in the format of DATA") -> Array:
+    """A view as one array."""
     if not isinstance(view, pd.DataFrame):
         return np.asarray(view)
     text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
     if text:
         raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; "
-            "write OUT in the format of DATA"
+            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; {mend}"
         )
     kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
     return view.to_numpy(np.result_type(*kinds))

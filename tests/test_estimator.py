@@ -1,4 +1,5 @@
-"""What models do when they meet their data again: in another order, refitted, interrupted."""
+"""The face of every estimator: what it gives back is as it was given, in whatever order, and a fit
+that is refused, interrupted, repeated or saved leaves what it should."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from vedute import MVP, BestPair, Views, load
 from vedute.methods.cpspan import CPSPAN
 from vedute.methods.dccae import DCCAE
 from vedute.methods.mean_fill import MeanFill
+from vedute.methods.mopoe import MoPoE
 from vedute.metrics import imputation_error
 
 NAN = np.nan
@@ -143,6 +145,13 @@ def test_numbers_that_make_no_sense_are_refused(name, value, told):
         MVP(**{name: value}).fit(patients())
 
 
+def test_layers_by_the_names_of_views_are_for_methods_that_have_them():
+    hidden = {"A": (4,), "B": (6,)}
+    assert len(MVP(hidden=hidden, steps=5, random_state=0).fit(patients()).embedding_) == 90
+    with pytest.raises(ValueError, match="hidden is a tuple of layer sizes from 1"):
+        MoPoE(hidden=hidden).fit(patients())
+
+
 def test_a_device_may_be_that_of_torch():
     model = MVP(steps=5, random_state=0, device=torch.device("cpu")).fit(patients())
     assert len(model.embedding_) == 90
@@ -198,6 +207,18 @@ def test_new_samples_are_of_the_dtype_that_was_fitted():
     made = MVP(steps=20, random_state=0).fit(X).generate(6)
     assert [a.dtype for a in made.values()] == [np.uint8, np.int64]
     assert made["view1"].shape == (6, 4)
+
+
+def test_new_samples_are_frames_where_frames_were_fitted():
+    X = patients()
+    X["A"]["count"] = np.arange(len(X["A"])) % 7
+    made = MVP(steps=20, random_state=0).fit(X).generate(6)
+    for name, frame in made.items():
+        assert len(frame) == 6
+        assert [str(d) for d in frame.dtypes] == [str(d) for d in X[name].dtypes]
+        assert list(frame.columns) == list(X[name].columns)
+        assert frame.notna().all().all()
+    assert list(made["A"]["stage"].cat.categories) == ["I", "II", "III", "IV"]
 
 
 def test_the_mean_of_words_is_the_commonest():
