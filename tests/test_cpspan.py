@@ -223,6 +223,14 @@ def test_the_usual_latent(variant):
             same(model.usual[v], own.mean(0) if variant == "paper" else nearest)
 
 
+def test_the_usual_latent_of_a_view_whose_samples_are_all_hidden():
+    model, data = built(CPSPAN), blobs(40)
+    nobody = data.hide((torch.arange(3) == 1).expand_as(data.mask))
+    with torch.no_grad():
+        model.remember(nobody[nobody.mask.any(1)])
+    assert model.usual.isfinite().all()
+
+
 def test_the_released_fill_asks_with_zeros_so_all_get_the_same_copy():
     model, data = built(CPSPAN, variant="released"), blobs(40)
     with torch.no_grad():

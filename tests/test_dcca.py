@@ -208,7 +208,8 @@ def test_only_samples_with_both_views_are_learned_from():
 
 
 @pytest.mark.parametrize(
-    ("n", "batch_size", "size"), [(4, 32, 4), (900, 800, 900), (1500, 800, 750), (33, 32, 33)]
+    ("n", "batch_size", "size"),
+    [(4, 32, 4), (900, 800, 900), (1500, 800, 750), (33, 32, 33), (21, 4, 6)],
 )
 def test_batches_are_of_nearly_equal_size(n, batch_size, size):
     data = Views(

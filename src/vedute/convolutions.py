@@ -39,7 +39,8 @@ def is_image(shape: Sequence[int]) -> bool:
 def image_encoder(
     shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
 ) -> nn.Sequential:
-    """(B, C, H, W) -> (B, 2 D). Dropout is of what the convolutions found."""
+    """(B, C, H, W) -> (B, 2 D): mean and log-variance by one layer, which starts a little narrower
+    than two would. Dropout is of what the convolutions found."""
     plan = PLANS["mvp" if network == "auto" else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []

@@ -4,6 +4,8 @@
 
 with O_v the samples that have view v and the error averaged over the entries of a view. Layers
 are given by `hidden`, ReLU between them, both ends linear; images and tokens by convolutions.
+Weights start Xavier-normal, as everywhere here; the released codes of those who use this start them
+uniformly within 1/sqrt(inputs), which is narrower, and so are their first latents.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def stage(
 ) -> Stage:
     """A stage of this length on the samples with both views.
 
-    Its batches are of nearly equal size: of a short last one neither correlations nor the
-    statistics of batch norms could be told from noise.
+    Its batches are of nearly equal size, up to half as large again as `batch_size`: of a short last
+    one neither correlations nor the statistics of batch norms could be told from noise.
     """
     both = data.mask.all(1)
     n = int(both.sum())
@@ -28,6 +28,8 @@ def stage(
             f"X has {n} sample(s) of that kind, it takes {FEWEST} or more"
         )
     size = -(-n // max(1, round(n / hp.batch_size)))
+    while n % size == 1:  # the last would be one sample
+        size += 1
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 

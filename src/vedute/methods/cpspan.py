@@ -168,7 +168,7 @@ class CPSPANModel(Generative):
         """Keep the latents of the training samples, to copy from."""
         self.bank, self.known = self.nets.latents(data), data.mask
         if self.hp.variant == "paper":
-            count = self.known.sum(0).unsqueeze(-1)
+            count = self.known.sum(0).clamp(min=1).unsqueeze(-1)
             self.usual = self.bank.sum(0) / count
             return
         blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
