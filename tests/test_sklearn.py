@@ -27,7 +27,8 @@ from vedute import MVP, Views
 from vedute.methods import available, find
 from vedute.pairs import for_views
 
-SMALL = {"steps": 10, "warmup": 2, "hidden": (32,), "map_hidden": (8,), "latent_dim": 2}
+SMALL = {"steps": 10, "warmup": 2, "pretrain": 100, "hidden": (32,), "map_hidden": (8,)}
+SMALL |= {"latent_dim": 2}
 LONGER = {"icmvc": {"steps": 60, "latent_dim": 8}}  # a step sees all samples, as others' epochs do
 TWO_VIEWS = {"a": slice(0, 1), "b": slice(1, None)}
 ONE_VIEW = "a table is one view, and the score leaves out one of two: checked with `columns` below"
