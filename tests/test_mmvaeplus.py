@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from oracles import mixtures, vaes
 from oracles.vaes import batch_of, build, complete
 from torch.distributions import Laplace as SlowLaplace
 
-from vedute import laplace, presets
+from vedute import laplace, networks, presets
 from vedute.laplace import Laplace
 from vedute.methods import mmvaeplus
 from vedute.methods._mixture import OBJECTIVES
@@ -105,6 +106,13 @@ def test_shared_and_private_codes_may_have_a_trunk_each(monkeypatch, objective):
     one = some(3, latent_dim=5, shared_dim=5, trunks=2)  # nothing is private
     assert one.own_encoders is None
     assert one.embed(batch).shape == (20, 5)
+
+
+def test_both_trunks_see_images_less_their_mean():
+    model = MMVAEPlus(latent_dim=4, trunks=2).build([(3, 8, 8)] * 2, ("normal",) * 2)
+    networks.start_at(model, [np.full((3, 8, 8), 0.5)] * 2)
+    for encoder in (*model.encoders, *model.own_encoders):
+        assert (encoder.center == 0.5).all()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -141,8 +141,9 @@ class Decoder(nn.Module):
 def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
     """Image networks begin at the mean image of their view, in [-1, 1]: on a white ground they
     would else learn white first, and with it to say nothing."""
-    for name in ("encoders", "decoders"):
-        for network, mean in zip(getattr(model, name, ()), means, strict=False):
+    each = (networks for networks in model.children() if isinstance(networks, nn.ModuleList))
+    for networks in each:  # one network per view
+        for network, mean in zip(networks, means, strict=False):
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
                 told = isinstance(network, Decoder) and network.tanh

@@ -64,7 +64,7 @@ class TrainedVAE(Trained):
 
 class VAE(Generative):
     """Networks and weighted errors. `told_by`: numbers that a decoder reads, the latent_dim unless
-    a method adds some."""
+    a method adds some; `width`: those that an encoder tells, unless others tell the rest."""
 
     weights: Tensor
 
@@ -74,6 +74,7 @@ class VAE(Generative):
         kinds: Sequence[str],
         hp: TrainedVAE,
         told_by: int | None = None,
+        width: int | None = None,
     ) -> None:
         super().__init__()
         self.kinds, D = kinds, hp.latent_dim
@@ -81,7 +82,7 @@ class VAE(Generative):
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind in zip(shapes, kinds, strict=True):
             output = hp.output if kind in ("normal", "laplace") else "linear"
-            self.encoders.append(trunk(shape, kind, hp, D))
+            self.encoders.append(trunk(shape, kind, hp, width or D))
             self.decoders.append(
                 Decoder(
                     self.latent_dim, hp.hidden, shape, output, hp.linear_paths, hp.network, kind

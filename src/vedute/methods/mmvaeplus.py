@@ -81,15 +81,15 @@ class MMVAEPlusModel(VAE):
     def __init__(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMVAEPlus
     ) -> None:
-        super().__init__(shapes, kinds, hp)
-        self.hp = hp
-        self.shared = hp.shared_dim or (hp.latent_dim + 1) // 2
-        private = hp.latent_dim - self.shared
+        shared = hp.shared_dim or (hp.latent_dim + 1) // 2
+        private = hp.latent_dim - shared
+        apart = hp.trunks == 2 and private > 0
+        super().__init__(shapes, kinds, hp, width=shared if apart else None)
+        self.hp, self.shared = hp, shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None
-        if hp.trunks == 2 and private:
-            views = list(zip(shapes, kinds, strict=True))
-            self.encoders = nn.ModuleList(trunk(*view, hp, self.shared) for view in views)
+        if apart:
+            views = zip(shapes, kinds, strict=True)
             self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
 
     def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
