@@ -135,7 +135,7 @@ class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
         return np.array([f"{name}{d}" for d in range(self.embedding_.shape[1])], dtype=object)
 
     def save(self, folder: str | Path) -> None:
-        """Write model.safetensors and model.json into `folder`; read by `vedute.load`."""
+        """Write model.json and its arrays into `folder`, whole or not at all; see `vedute.load`."""
         check_is_fitted(self, "embedding_")
         saving.write(Path(folder), self.saved())
 

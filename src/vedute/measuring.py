@@ -60,6 +60,7 @@ from vedute.trained import Trained
 from vedute.views import Views
 
 INTERVAL = 0.9
+LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
 
@@ -238,7 +239,10 @@ def _save(path: Path, picture: gallery.Bytes) -> None:
 def _file(run: Run) -> str:
     """Its own for every label, dataset, rate, seed and change by the user."""
     changes = "".join(f" {k}={v}" for k, v in run.overrides.items())
-    return re.sub(r"[^\w.+-]+", "-", f"{run}{changes}")
+    name = re.sub(r"[^\w.+-]+", "-", f"{run}{changes}").lstrip(".")
+    if len(name.encode()) <= LONGEST_NAME:
+        return name
+    return name[: LONGEST_NAME // 4] + hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def _rounded(scores: Mapping[str, float]) -> dict[str, float]:

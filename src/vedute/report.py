@@ -235,6 +235,8 @@ def _plane(points: Array) -> Array:
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
+    if np.ptp(points, axis=0).max(initial=0.0) <= 1e-9 * np.abs(points).max(initial=0.0):
+        return np.zeros((len(points), 2))  # all in one place: t-SNE would divide by their spread
     flat = PCA(min(50, *points.shape), random_state=0).fit_transform(points)
     if len(flat) > MOST_POINTS or len(flat) < 10 or flat.shape[1] < 2:
         return np.pad(flat, ((0, 0), (0, 2)))[:, :2]

@@ -1,27 +1,42 @@
-"""Saved estimators: safetensors and JSON with a format version. Loading never executes code."""
+"""Saved estimators: safetensors and JSON with a format version. Loading never executes code.
+
+model-<SHA-256 of its content>.safetensors   arrays
+model.json                                   the rest, and which file has the arrays
+
+The arrays are written first, under a name of their own; replacing model.json is the moment at
+which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from pathlib import Path
+from time import time
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, save
 from torch import nn
 
 from vedute.calibration import Calibration
 from vedute.frames import ViewSpec
+from vedute.io.atomic import replace
 from vedute.scaling import Scaler
 
-FORMAT = 1
-TENSORS, FACTS = "model.safetensors", "model.json"
+FORMATS, FACTS = ("1", "2"), "model.json"
+TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
+PART = re.compile(rf"\.({TENSORS.pattern}|model\.json)\.\d+\.part")
+ABANDONED = 3600.0  # seconds after which what no model.json names is removed
+TRIES = 5  # to read a model while another process saves one in its place
 _TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, Scaler, ViewSpec)}
 _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
     # what columns and categories may be called: type, parts, made of its parts
@@ -44,32 +59,94 @@ def write(folder: Path, saved: Saved) -> None:
     """Values may be arrays, the dataclasses above, plain Python, and nested."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
-    text = json.dumps({"format": FORMAT, **packed}, indent=1)
+    content = save(arrays)
+    tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
+    text = json.dumps({"format": 2, "tensors": tensors, **packed}, indent=1)
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(arrays, folder / TENSORS)
-    (folder / TENSORS).chmod(0o644)
-    (folder / FACTS).write_text(text, encoding="utf-8")
+    before = tensors_of(folder)
+    _put(folder / tensors, content)
+    _put(folder / FACTS, text.encode())  # from here on it is this model
+    clean(folder, before)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """A file that is whole wherever the power fails."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def tensors_of(folder: Path) -> str | None:
+    """The file of arrays of the model that is in the folder, if there is one."""
+    try:
+        return _tensors(json.loads((folder / FACTS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def clean(folder: Path, before: str | None) -> None:
+    """Remove the arrays of the model that was there before, and what killed saves left behind."""
+    now = tensors_of(folder)
+    for path in folder.iterdir():
+        left = PART.fullmatch(path.name) or TENSORS.fullmatch(path.name)
+        abandoned = left and path.is_file() and time() - path.stat().st_mtime > ABANDONED
+        if path.name != now and (path.name == before or abandoned):
+            path.unlink(missing_ok=True)
 
 
 def read(folder: str | Path) -> Saved:
     """What `write` wrote."""
     folder = Path(folder)
-    if not (folder / FACTS).exists() or not (folder / TENSORS).exists():
+    if not (folder / FACTS).exists():
         raise FileNotFoundError(
-            f"{folder} holds no saved model ({FACTS} and {TENSORS}); give the folder that "
-            "`save` or `vedute fit` wrote"
+            f"{folder} holds no saved model ({FACTS}); give the folder that `save` or "
+            "`vedute fit` wrote"
         )
     try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        if facts["format"] == FORMAT:
-            arrays = load_file(folder / TENSORS)
+        facts, arrays = _whole(folder)
+        if str(facts["format"]) in FORMATS:
             return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
-    except (ValueError, KeyError, TypeError, SafetensorError) as e:
+    except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
-        f"{folder} has format {facts['format']!r}, this vedute reads {FORMAT}; "
+        f"{folder} has format {facts['format']!r}, this vedute reads {' and '.join(FORMATS)}; "
         "use the version that saved it"
     )
+
+
+def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is in model.json, and the arrays in the file that it names, as they were saved.
+
+    Where that file is gone, another process may have saved a model in between: read again.
+    """
+    for _ in range(TRIES):
+        facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        name = _tensors(facts)
+        if name is None:
+            return facts, {}
+        if (folder / name).is_file():
+            content = (folder / name).read_bytes()
+            if facts["format"] == 2 and hashlib.sha256(content).hexdigest() not in name:
+                raise ValueError(f"{name} is not as it was saved")
+            return facts, {k: np.array(a) for k, a in load(content).items()}
+    raise ValueError(f"{name} is gone")
+
+
+def _tensors(facts: dict[str, Any]) -> str | None:
+    """The file that holds the arrays of a model; None where the format is unknown."""
+    match facts["format"]:
+        case 1:
+            return "model.safetensors"
+        case 2:
+            name = str(facts["tensors"])
+            if not TENSORS.fullmatch(name):
+                raise ValueError(f"{name!r} is no file of its arrays")
+            return name
+        case _:
+            return None
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:

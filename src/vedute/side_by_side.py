@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.gallery import Bytes, sheet
+from vedute.io.paths import complaint
 from vedute.report import GREY, styled
 from vedute.summary import Summary
 
@@ -64,7 +65,8 @@ def load(summary: Summary, dataset: str, rate: float, folder: Path) -> dict[str,
     found: dict[str, Shown] = {}
     for label in summary.labels:
         runs = summary.records.get((label, dataset, rate), [])
-        paths = [folder / r["shown"] for r in runs if r.get("shown")]
+        names = [str(r["shown"]) for r in runs if r.get("shown")]
+        paths = [folder / name for name in names if complaint(name) is None]
         for shown in [Shown.load(path) for path in paths if path.is_file()][:1]:
             if all(np.array_equal(shown.images[:, 0], s.images[:, 0]) for s in found.values()):
                 found[label] = shown

@@ -86,16 +86,16 @@ def _folder(part: Path, given: io.Data, mask: Bools) -> None:
     for (name, view), seen in zip(given.views.items(), mask.T, strict=True):
         source, names = sources[name], ids[seen].astype(np.str_)
         if isinstance(view, pd.DataFrame):
-            _keep_rows(part / source.name, source, given.how, set(names.tolist()))
+            _keep_rows(io.below(part, source.name), source, given.how, set(names.tolist()))
         elif source.is_dir():
-            images.write(part / name, source, view[seen], names)
+            images.write(io.below(part, name), source, view[seen], names)
         elif given.ids is not None:
-            arrays.write(part / source.name, view[seen], ids[seen])
+            arrays.write(io.below(part, source.name), view[seen], ids[seen])
         else:
-            arrays.write(part / source.name, _with_rows_of_nan(view, seen), None)
+            arrays.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
     if given.how.label is not None and given.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in given.views)
-        onefile.write_new(part / f"{home}.csv", _labels(given.how.label, given.y, ids))
+        onefile.write_new(io.below(part, home, ".csv"), _labels(given.how.label, given.y, ids))
 
 
 def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +11,6 @@ from pathlib import Path
 from rich.console import Console
 
 from vedute import io
-from vedute.estimator import Estimator
-from vedute.views import Views
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -24,18 +24,33 @@ def new(out: Path, force: bool) -> Iterator[Path]:
         yield part
 
 
-def measure(folder: Path, model: Estimator, views: Views) -> None:
-    """Keep what a page will tell in the RUN; a model is never lost to a chart."""
+def measure(run: Path) -> None:
+    """Keep in the RUN what a page will tell, measured in a process of its own: whatever happens
+    to that one, even a crash of a library, the run stays as it is."""
+    with Console(stderr=True).status("measuring what was learned"):
+        failed = _in_a_process(run)
+    if failed:
+        print(f"a page about this run will lack its measurements: {failed}")
+
+
+def _in_a_process(run: Path) -> str:
+    """Call `measure_here` in a new process; what went wrong there, or ''."""
+    words = [sys.executable, "-m", __name__, str(run)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        return f"the process that made them ended with signal {-done.returncode}"
+    return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
+
+
+def measure_here(run: Path) -> None:
+    """Measure a fitted model on the data it was fitted on, which are read again."""
+    from vedute.commands import _data
     from vedute.evidence import evidence
 
-    console = Console(stderr=True)
-    try:
-        with console.status("measuring what was learned"):
-            found = evidence(model, views)
-    except Exception as error:
-        print(f"a page about this run will lack its measurements: {error}")
-    else:
-        io.write_npz(folder / "report.npz", found)
+    model, _, views = _data.open_run(run, _data.source_of(run, None), io.Reading())
+    found = evidence(model, views)
+    with io.atomic_file(run / "report.npz", force=True) as part:
+        io.write_npz(part, found)
 
 
 def write(run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = ()) -> None:
@@ -55,3 +70,7 @@ def parse(shapes: Iterable[str]) -> Shapes:
             raise ValueError(f"--shape takes view=HEIGHTxWIDTH, got {pair!r}")
         found[name] = tuple(map(int, sides))
     return found
+
+
+if __name__ == "__main__":
+    measure_here(Path(sys.argv[1]))

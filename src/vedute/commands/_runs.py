@@ -1,6 +1,6 @@
 """RUN folders: what `vedute fit` leaves behind.
 
-model.safetensors, model.json   the estimator, for `vedute.load`
+model.json, model-*.safetensors the estimator, for `vedute.load`
 config.toml                     method and settings
 data.json                       what it was fitted on, by which version and command
 history.jsonl                   per epoch: step, stage, loss terms, error on hidden views

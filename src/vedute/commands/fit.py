@@ -58,7 +58,7 @@ def run(
 
     from rich.console import Console
 
-    from vedute import io, methods, pairs, presets
+    from vedute import io, methods, pairs, presets, saving
     from vedute.commands import _pages, _runs, _settings, _toml
     from vedute.commands._progress import following
 
@@ -81,17 +81,20 @@ def run(
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(_toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        folder = whole.enter_context(io.atomic_folder(out, force))
-        views, specs = io.enter(_data.open_data(data, how))
-        _data.check(views, specs)
-        model = pairs.for_views(model, len(specs))
-        with following(model):
-            model.fit(views)
-        _runs.write(folder, model, views, data, preset)
-        _data.remember(folder, how)
-        _pages.measure(folder, model, views)
+        with io.atomic_folder(out, force) as folder:
+            views, specs = io.enter(_data.open_data(data, how))
+            _data.check(views, specs)
+            model = pairs.for_views(model, len(specs))
+            with following(model):
+                model.fit(views)
+            _runs.write(folder, model, views, data, preset)
+            _data.remember(folder, how)
+            before = saving.tensors_of(out)
+            (out / "report.npz").unlink(missing_ok=True)  # it tells of the model that was here
+        saving.clean(out, before)
+        _pages.measure(out)  # the model is safe by now, whatever becomes of its page
         if page is not None:
-            _pages.write(folder, page)
+            _pages.write(out, page)
     told = Console(soft_wrap=True, highlight=False)
     told.print(f"{views!r}", markup=False)
     history = vars(model).get("history_", [])

@@ -110,7 +110,7 @@ def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
 
 
 def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) -> None:
-    from vedute import generation_report, side_by_side
+    from vedute import generation_report, io, side_by_side
     from vedute.summary import Summary
 
     summary = Summary.of(found)
@@ -123,11 +123,12 @@ def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) 
     summary = Summary.of(_as_planned(found))
     for dataset, rate in generation_report.places(summary) if plots else ():
         figure = generation_report.curves(summary, dataset, rate)
-        figure.savefig(folder / f"{dataset}-{rate:g}.png", dpi=150)
+        figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
         shown = side_by_side.load(summary, dataset, rate, pictures)
         if shown:
             figure = side_by_side.side_by_side(shown)
-            figure.savefig(folder / f"side-by-side-{dataset}-{rate:g}.png", dpi=side_by_side.DPI)
+            path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
+            figure.savefig(path, dpi=side_by_side.DPI)
 
 
 def _as_planned(found: list[Record]) -> list[Record]:

@@ -29,6 +29,7 @@ from vedute.io.data import Filled, Format
 from vedute.io.data import Reading as Reading
 from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
+from vedute.io.paths import below as below
 from vedute.io.rows import TABLES as TABLES
 from vedute.io.rows import write_csv as write_csv
 from vedute.io.rows import write_npz as write_npz
@@ -152,6 +153,6 @@ def write_new(out: Path, views: Filled) -> None:
     """A folder with one .csv file per view, or .npy where a sample is more than a row."""
     for name, view in views.items():
         if view.ndim > 2:
-            np.save(out / f"{name}.npy", view)
+            np.save(below(out, name, ".npy"), view)
         else:
-            onefile.write_new(out / f"{name}.csv", pd.DataFrame(view))
+            onefile.write_new(below(out, name, ".csv"), pd.DataFrame(view))

@@ -63,6 +63,9 @@ def write(out: Path, values: Array, ids: Array | None) -> None:
     with out.open("wb") as file:
         np.save(file, np.asarray(values), allow_pickle=False)
     if ids is not None:
+        broken = [str(i) for i in ids if len(str(i).splitlines()) != 1]
+        if broken:
+            raise ValueError(f"id {broken[0]!r} is not one line of text; rename the sample")
         text = "".join(f"{i}\n" for i in ids)
         _ids_file(out).write_text(text, encoding="utf-8")
 

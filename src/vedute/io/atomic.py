@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from vedute.io.paths import through_link
 
 
 @contextmanager
@@ -14,7 +18,7 @@ def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
     with _scratch(Path(out), force, folder=False) as (part, target):
         yield part
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.replace(target)
+        replace(part, target)
 
 
 @contextmanager
@@ -22,19 +26,49 @@ def atomic_folder(
     out: str | Path, force: bool = False, parts: Sequence[str] = ()
 ) -> Iterator[Path]:
     """The same for a folder. In one that exists, `force` replaces files of the same names, and
-    those of these names in the folders `parts`, which are gone where nothing new comes."""
+    those of these names in the folders `parts`, which are gone where nothing new comes. A folder
+    in it that is a link is refused: nothing is written or removed elsewhere."""
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part
         target.mkdir(parents=True, exist_ok=True)
-        names = [p.relative_to(part) for p in part.rglob("*") if p.is_file()]
+        names = sorted(p.relative_to(part) for p in part.rglob("*") if p.is_file())
+        for name in [*names, *(Path(folder, name) for folder in parts for name in names)]:
+            link = through_link(target, name)
+            if link is not None:
+                raise FileExistsError(f"{link} is a link to another folder; remove it first")
         for stale in [target / folder / name for folder in parts for name in names]:
             stale.unlink(missing_ok=True)
             if stale.parent.is_dir() and not any(stale.parent.iterdir()):
                 stale.parent.rmdir()
         for name in names:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
+            sync(part / name)
             (part / name).replace(target / name)
+        for place in {(target / name).parent for name in names}:
+            sync(place)
+
+
+def replace(part: Path, target: Path) -> None:
+    """Put a written file in its place; both it and its name are on the disk when this returns."""
+    sync(part)
+    part.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """On the disk, where the system can say so (Windows has no handles for folders)."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from vedute.io import arrays, images, onefile
 from vedute.io.arrays import Keyed
 from vedute.io.data import Array, Data, Filled, Reading, aligned, joined, labels, no_label, plain
+from vedute.io.paths import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal")
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
@@ -123,13 +124,13 @@ def _take_labels(
 def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data) -> None:
     if isinstance(view, pd.DataFrame):
         if source is None:
-            onefile.write_new(out / f"{name}.csv", view)
+            onefile.write_new(below(out, name, ".csv"), view)
         else:
-            onefile.write(out / source.name, source, view, data.how)
+            onefile.write(below(out, source.name), source, view, data.how)
     elif source is not None and source.is_dir():
-        images.write(out / name, source, view, _names(data))
+        images.write(below(out, name), source, view, _names(data))
     else:
-        arrays.write(out / f"{name}.npy", view, data.ids)
+        arrays.write(below(out, name, ".npy"), view, data.ids)
 
 
 def _names(data: Data) -> Array:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from vedute.io.arrays import Keyed
 from vedute.io.data import Array, checked_ids
+from vedute.io.paths import below
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -48,10 +49,10 @@ def write(out: Path, source: Path, values: Array, ids: Array) -> None:
     known = {f.stem: f for f in _files(source)}
     for name, image in zip(ids.tolist(), values, strict=True):
         if name in known:
-            shutil.copyfile(known[name], out / known[name].name)
+            shutil.copyfile(known[name], below(out, known[name].name))
             continue
         pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
-        Image.fromarray(np.ascontiguousarray(pixels)).save(out / f"{name}.png")
+        Image.fromarray(np.ascontiguousarray(pixels)).save(below(out, name, ".png"))
 
 
 def _files(folder: Path) -> list[Path]:

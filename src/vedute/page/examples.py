@@ -143,7 +143,8 @@ def _error(run: Run, v: int, i: int) -> float:
     """The measure of imputation: squared standard deviations, constant features aside."""
     scale = run.found[f"scale{v}"].ravel()
     gap = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
-    return float(np.nanmean((gap[scale > 0] / scale[scale > 0]) ** 2))
+    known = (scale > 0) & ~np.isnan(gap)
+    return float(np.mean((gap[known] / scale[known]) ** 2)) if known.any() else np.nan
 
 
 def _unit(run: Run, v: int) -> tuple[Array, Array, str]:

@@ -1,0 +1,165 @@
+"""Kills and crashes: a model is there whole, the old one or the new one, or said to be damaged."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import done
+
+import vedute
+from vedute import methods
+
+
+def fitted(seed):
+    rng = np.random.default_rng(seed)
+    return methods.find("mean_fill")().fit([rng.normal(size=(20, 3)), rng.normal(size=(20, 2))])
+
+
+def save_until(model, folder, point):
+    """Save in a process that ends, as if killed, at the given write, rename or fsync; whether it
+    came to its end."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    left = point
+
+    def deadly(call, half=None):
+        def called(*args, **options):
+            nonlocal left
+            left -= 1
+            if left == 0 and half is not None:
+                half(*args)
+            if left <= 0:
+                os._exit(9)
+            return call(*args, **options)
+
+        return called
+
+    whole = Path.write_bytes
+    Path.write_bytes = deadly(
+        whole, lambda path, content: whole(path, content[: len(content) // 2])
+    )
+    for name in ("fsync", "replace", "rename", "unlink"):
+        setattr(os, name, deadly(getattr(os, name)))
+    try:
+        model.save(folder)
+    finally:
+        os._exit(0 if left > 0 else 9)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("old_format", [False, True])
+def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, tmp_path):
+    old, new = fitted(0), fitted(1)
+    told = [model.embedding_.tobytes() for model in (old, new)]
+    outcomes = []
+    for point in range(1, 30):
+        folder = tmp_path / str(point)
+        old.save(folder)
+        if old_format:
+            make_old(folder)
+        (folder / "notes.txt").write_text("mine")
+        ended = save_until(new, folder, point)
+        loaded = vedute.load(folder).embedding_.tobytes()
+        assert loaded in told, f"a mixture after a kill at {point}"
+        assert (folder / "notes.txt").read_text() == "mine"
+        outcomes.append(told.index(loaded))
+        if ended:
+            assert len(list(folder.glob("*.safetensors"))) == 1
+            break
+    assert ended
+    assert outcomes[0] == 0
+    assert outcomes[-1] == 1
+    assert outcomes == sorted(outcomes)
+    assert len(outcomes) > 6  # crash points
+
+
+def make_old(folder):
+    """As the first release wrote it."""
+    import json
+
+    facts = json.loads((folder / "model.json").read_text())
+    (folder / facts.pop("tensors")).rename(folder / "model.safetensors")
+    (folder / "model.json").write_text(json.dumps(facts | {"format": 1}))
+
+
+def test_arrays_of_another_model_are_noticed(tmp_path):
+    fitted(0).save(tmp_path / "a")
+    fitted(1).save(tmp_path / "b")
+    (mine,), (other,) = ((tmp_path / k).glob("*.safetensors") for k in "ab")
+    shutil.copyfile(other, mine)
+    with pytest.raises(ValueError, match=r"not as it was saved\); save it again"):
+        vedute.load(tmp_path / "a")
+
+
+def test_what_killed_saves_left_goes_after_an_hour_and_foreign_files_stay(tmp_path):
+    fitted(0).save(tmp_path)
+    left = [f"model-{'0' * 64}.safetensors", f".model-{'1' * 64}.safetensors.7.part"]
+    foreign = ["model-mine.safetensors", "weights.safetensors", "model.safetensors"]
+    for name in left + foreign:
+        (tmp_path / name).touch()
+    fitted(1).save(tmp_path)
+    assert all((tmp_path / name).exists() for name in left + foreign)  # somebody may be saving
+    for name in left + foreign:
+        os.utime(tmp_path / name, (0, 0))
+    fitted(2).save(tmp_path)
+    assert not any((tmp_path / name).exists() for name in left)
+    assert all((tmp_path / name).exists() for name in foreign)
+
+
+# Measuring and drawing.
+
+
+def write_data(path, spread):
+    rng = np.random.default_rng(0)
+    np.savez(path, a=np.ones((32, 3)) + spread * rng.normal(size=(32, 3)), b=np.full((32, 2), 5.0))
+
+
+def test_constant_data_get_a_model_and_a_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data("d.npz", 0.0)
+    told = done("fit", "d.npz", "-o", "run", "--method", "mean_fill", "--report", "page.html")
+    assert "lack" not in told
+    assert vedute.load("run").embedding_.shape[0] == 32
+    assert (tmp_path / "page.html").is_file()
+
+
+@pytest.mark.own_process
+def test_a_crash_while_measuring_costs_the_measurements_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data("d.npz", 1.0)
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "if any('measure' in w or '_pages' in w for w in sys.orig_argv):\n"
+        "    os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    told = done("fit", "d.npz", "-o", "run", "--method", "mean_fill", "--report", "page.html")
+    assert f"ended with signal {signal.SIGSEGV.value}" in told
+    assert vedute.load("run").embedding_.shape[0] == 32
+    assert not (tmp_path / "run" / "report.npz").exists()
+    assert (tmp_path / "page.html").is_file()
+
+
+@pytest.mark.own_process
+def test_measurements_come_from_a_process_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data("d.npz", 1.0)
+    done("fit", "d.npz", "-o", "run", "--method", "mean_fill")
+    with np.load("run/report.npz") as found:
+        assert found["map"].shape == (32, 2)
+
+
+def test_measurements_never_tell_of_the_model_before(tmp_path, monkeypatch):
+    from vedute.commands import _pages
+
+    monkeypatch.chdir(tmp_path)
+    write_data("d.npz", 1.0)
+    done("fit", "d.npz", "-o", "run", "--method", "mean_fill")
+    monkeypatch.setattr(_pages, "_in_a_process", lambda run: "no luck")
+    done("fit", "d.npz", "-o", "run", "--method", "mean_fill", "--force", "--seed", "1")
+    assert not (tmp_path / "run" / "report.npz").exists()
+    assert len(list((tmp_path / "run").glob("*.safetensors"))) == 1
