@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test omics lint bench tables docs clean
+.PHONY: demo test golden omics lint bench tables docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -17,6 +17,10 @@ demo: .venv/.done
 # Two processes with one thread each: threads of small models wait for each other more than they help.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Whether results are byte for byte those in tests/golden/golden.json: for changes of structure.
+golden: .venv/.done
+	$(BIN)/python tests/golden/golden.py
 
 # MuData and AnnData files: their packages want an older pandas, so they get a room of their own.
 omics: .venv-omics/.done

@@ -1,0 +1,38 @@
+"""Models and runs that the first release wrote are still read, and say what they said then."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import done
+
+import vedute
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+FIRST = Path(__file__).parent / "format1"
+
+
+@pytest.mark.parametrize("name", ["mvp", "pair", "lowrank"])
+def test_a_model_of_the_first_release_says_what_it_said(name):
+    few = {k: v.iloc[:6] for k, v in golden.frames(90).items()}
+    X = few if name == "mvp" else golden.numbers(5, seed=9)
+    model = vedute.load(FIRST / name)
+    with np.load(FIRST / "told.npz") as told:
+        np.testing.assert_allclose(model.transform(X), told[name], rtol=1e-4, atol=1e-5)
+    assert len(model.predict(X)) == len(model.transform(X))
+    filled = model.impute(X, interval=0.9)
+    assert len(filled) == 3
+
+
+def test_a_run_of_the_first_release_gets_its_page_and_is_used_on_data(tmp_path):
+    done("report", FIRST / "run", "-o", tmp_path / "page.html")
+    assert "<svg" in (tmp_path / "page.html").read_text()
+    done("impute", FIRST / "run", FIRST / "data.npz", "-o", tmp_path / "filled.npz")
+    with np.load(tmp_path / "filled.npz") as filled:
+        assert not any(np.isnan(filled[k]).any() for k in "abc")
+    done("embed", FIRST / "run", FIRST / "data.npz", "-o", tmp_path / "z.npz")
+    with np.load(tmp_path / "z.npz") as now, np.load(FIRST / "run" / "embedding.npz") as then:
+        np.testing.assert_allclose(now["embedding"], then["embedding"], rtol=1e-4, atol=1e-5)
