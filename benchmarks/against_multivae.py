@@ -47,12 +47,13 @@ from stopwatch import Job
 from torch import Tensor, nn
 from torch.distributions import Laplace, Normal
 
-from vedute import gaussian, laplace, methods
+from vedute import methods
+from vedute.data.missing import drop_views
+from vedute.data.views import Views
 from vedute.datasets import synthetic
 from vedute.methods import mopoe
-from vedute.missing import drop_views
-from vedute.step import make_optimizer
-from vedute.views import Views
+from vedute.nn import gaussian, laplace
+from vedute.training.step import make_optimizer
 
 try:
     from multivae import models as library

@@ -20,11 +20,12 @@ import numpy as np
 import stopwatch
 import torch
 
-from vedute import classifiers, colors
+from vedute.analysis import classifiers
+from vedute.data.missing import drop_views
+from vedute.data.views import Views
 from vedute.datasets import captions
 from vedute.methods.mvp import MVP
-from vedute.missing import drop_views
-from vedute.views import Views
+from vedute.metrics import colors
 
 RATE, MASK_SEED = 0.5, 42
 SETTINGS: dict[str, Any] = {

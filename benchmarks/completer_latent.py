@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vedute import clusters, datasets, drop_views, io, metrics, pairs
+from vedute import datasets, drop_views, io
+from vedute.estimators import clustering
+from vedute.methods import _best_pair
 from vedute.methods.completer import Completer
+from vedute.metrics import scores
 
 CASES = {"cub": (0, 1), "handwritten": (1, 2)}
 SIZES = (10, 20, 40, 64, 128)
@@ -24,8 +27,8 @@ if __name__ == "__main__":
         for size in SIZES:
             K = len(np.unique(truth.y))
             model = Completer(latent_dim=size, n_clusters=K, random_state=42).fit(views)
-            stable = clusters.stability(model.embedding_[both], pairs.STABLE, model.seed_)
+            stable = clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
             told = [x.numpy() for x in model.impute(views).x]
             true = list(io.of_views(truth).views.values())
-            error = metrics.imputation_error(true, told, hidden)
+            error = scores.imputation_error(true, told, hidden)
             print(f"{name} {size:4d}  stability {stable:.3f}  error {error:.4f}", flush=True)

@@ -53,15 +53,16 @@ def main() -> None:
 
 
 def measure(name: str, rows: int, steps: int) -> dict[str, object]:
-    from vedute import drop_views, methods, pairs
+    from vedute import drop_views, methods
     from vedute.datasets import synthetic
+    from vedute.methods import _best_pair
 
     views = drop_views(synthetic.load(rows, WIDTHS), 0.5, 42)
     cls = methods.find(name)
     known = {f.name for f in fields(cls) if f.init}
     settings = {k: steps for k in CUT if k in known}
     before, start = peak(), perf_counter()
-    model = pairs.for_views(cls(n_clusters=KINDS, random_state=0, **settings), len(WIDTHS))
+    model = _best_pair.for_views(cls(n_clusters=KINDS, random_state=0, **settings), len(WIDTHS))
     model.fit(views)
     fitted = perf_counter() - start
     model.transform(views)

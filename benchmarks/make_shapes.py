@@ -11,10 +11,10 @@ from multiprocessing import Pool
 
 import numpy as np
 
-from vedute import workers
+from vedute.benchmark import workers
 from vedute.datasets import shapes
 from vedute.datasets._files import folder
-from vedute.datasets._shapes import FULL, Bytes, Ints, design, labels, picture
+from vedute.datasets._shapes.objects import FULL, Bytes, Ints, design, labels, picture
 from vedute.io.atomic import atomic_file
 
 SEED = 0

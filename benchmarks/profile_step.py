@@ -16,8 +16,9 @@ import torch
 from stopwatch import Job
 from torch.profiler import ProfilerActivity, profile
 
-from vedute import datasets, presets
-from vedute.missing import drop_views
+from vedute import datasets
+from vedute.data.missing import drop_views
+from vedute.methods import presets
 
 
 def main() -> None:

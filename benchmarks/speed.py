@@ -28,11 +28,12 @@ import stopwatch
 import torch
 from stopwatch import Job, PeakMemory, SlowMVP
 
-from vedute import datasets, methods, presets
+from vedute import datasets, methods
+from vedute.data.missing import drop_views
+from vedute.data.views import Views
 from vedute.datasets import synthetic
+from vedute.methods import presets
 from vedute.methods.mvp import MVP
-from vedute.missing import drop_views
-from vedute.views import Views
 
 Fact = dict[str, Any]
 VAES = ("mvae", "mmvae", "mopoe", "mmjsd", "mvtcae", "mmvaeplus")

@@ -23,13 +23,15 @@ sys.path.append(str(HERE.parent / "tests"))
 from oracles.mvp import draw  # noqa: E402
 from oracles.slow_mvp import SlowMVP  # noqa: E402
 
-from vedute import gaussian, scaling, workers  # noqa: E402
+from vedute.benchmark import workers  # noqa: E402
+from vedute.data import scaling  # noqa: E402
+from vedute.data.views import Views, read_views  # noqa: E402
+from vedute.estimators.neural import Trained  # noqa: E402
 from vedute.methods import mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
-from vedute.model import Stage  # noqa: E402
-from vedute.step import Step, make_optimizer  # noqa: E402
-from vedute.trained import Trained  # noqa: E402
-from vedute.views import Views, read_views  # noqa: E402
+from vedute.nn import gaussian  # noqa: E402
+from vedute.training.model import Stage  # noqa: E402
+from vedute.training.step import Step, make_optimizer  # noqa: E402
 
 RESULTS = HERE / "results"
 MIB = 2**20

@@ -284,8 +284,8 @@ def _say(ax: Axes, x: float, y: float, text: str, ink: Ink, align: str, size: fl
 def polymnist() -> None:
     """Two samples of every digit, one row per view. Needs MNIST and scikit-image, unlike main."""
     from vedute.datasets import polymnist as data
-    from vedute.gallery import sheet
-    from vedute.page.pictures import png
+    from vedute.figures.contact_sheet import sheet
+    from vedute.figures.png import png
 
     views = data.load("test", n=400)
     assert views.y is not None
@@ -297,8 +297,8 @@ def polymnist() -> None:
 def shapes() -> None:
     """Two objects of every class, each from five sides. Needs no data, but the seconds to draw."""
     from vedute.datasets import shapes as data
-    from vedute.gallery import sheet
-    from vedute.page.pictures import png
+    from vedute.figures.contact_sheet import sheet
+    from vedute.figures.png import png
 
     views = data.load(n=100)
     assert views.y is not None

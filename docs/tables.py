@@ -12,9 +12,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from vedute import methods
-from vedute.estimator import Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import Trained
 from vedute.methods.mvp import MVP
-from vedute.trained import Trained
 
 HERE = Path(__file__).parent
 START, END = "<!-- methods: made by docs/tables.py -->\n", "<!-- end of methods -->\n"

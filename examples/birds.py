@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from vedute import MVP, Views, datasets, drop_views
-from vedute.metrics import clustering_scores
+from vedute.metrics.scores import clustering_scores
 
 
 def main() -> None:

@@ -12,12 +12,12 @@ import argparse
 from time import perf_counter
 
 from vedute import MVP, datasets, drop_views
-from vedute.estimator import Estimator
+from vedute.data.missing import rates
+from vedute.estimators.base import Estimator
 from vedute.methods.knn_fill import KNNFill
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
-from vedute.metrics import clustering_accuracy, coverage, imputation_error
-from vedute.missing import rates
+from vedute.metrics.scores import clustering_accuracy, coverage, imputation_error
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from sklearn.datasets import load_breast_cancer
 from vedute import MVP, Views
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
-from vedute.metrics import coverage, imputation_error
+from vedute.metrics.scores import coverage, imputation_error
 
 NAMES = ("mean", "error", "worst")
 

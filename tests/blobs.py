@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from vedute import trained
-from vedute.metrics import clustering_accuracy
-from vedute.training import Settings
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.estimators import neural
+from vedute.metrics.scores import clustering_accuracy
+from vedute.training.loop import Settings
 
 WIDTHS = (3, 2, 4)
 
@@ -85,7 +85,7 @@ def check_resuming(make, folder, monkeypatch, epoch):
         if record["epoch"] == epoch:
             raise InterruptedError
 
-    monkeypatch.setattr(trained, "Settings", partial(Settings, checkpoint_minutes=0))
+    monkeypatch.setattr(neural, "Settings", partial(Settings, checkpoint_minutes=0))
     data, whole, dying = blobs(60), make(), make(checkpoint=str(folder))
     whole.fit(data)
     dying.on_epoch = stop

@@ -20,9 +20,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from vedute import clusters
 from vedute.cli import app
 from vedute.datasets import _files, handwritten
+from vedute.estimators import clustering
 from vedute.methods.mvp import MVP
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,7 @@ def tiny(monkeypatch):
     """Defaults that take no time, and a hundred digits."""
     for name, value in TINY.items():
         monkeypatch.setitem(MVP.__init__.__kwdefaults__, name, value)
-    monkeypatch.setattr(clusters, "MOST", 5)
+    monkeypatch.setattr(clustering, "MOST", 5)
     whole = handwritten.load
     monkeypatch.setattr(handwritten, "load", lambda: whole()[::20])
 

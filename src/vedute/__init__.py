@@ -6,19 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vedute.data.missing import drop_views as drop_views
+    from vedute.data.views import Views as Views
     from vedute.methods import load as load
+    from vedute.methods._best_pair import BestPair as BestPair
     from vedute.methods.mvp import MVP as MVP
-    from vedute.missing import drop_views as drop_views
-    from vedute.pairs import BestPair as BestPair
-    from vedute.views import Views as Views
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "BestPair": "vedute.pairs",
+    "BestPair": "vedute.methods._best_pair",
     "MVP": "vedute.methods.mvp",
-    "Views": "vedute.views",
-    "drop_views": "vedute.missing",
+    "Views": "vedute.data.views",
+    "drop_views": "vedute.data.missing",
     "load": "vedute.methods",
 }
 __all__ = ["BestPair", "MVP", "Views", "__version__", "drop_views", "load"]

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Laplace
 
-from vedute import laplace
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.nn import laplace
 
 LogWeight = Callable[..., Tensor]
 

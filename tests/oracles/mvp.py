@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data.views import Views
 from vedute.methods.mvp import MVPModel
-from vedute.model import Terms
-from vedute.networks import StackedLinear
-from vedute.views import Views
+from vedute.nn.coders import StackedLinear
+from vedute.training.model import Terms
 
 Table = dict[tuple[int, int], Normal]  # [v, l]: view v's opinion of view l, v observed
 Consensus = dict[int, Normal]

@@ -12,10 +12,10 @@ from oracles.mvp import Draws, draw
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data.views import Views
 from vedute.methods.mvp import MVPModel
-from vedute.model import Terms
-from vedute.networks import Correspondences, StackedLinear
-from vedute.views import Views
+from vedute.nn.coders import Correspondences, StackedLinear
+from vedute.training.model import Terms
 
 Pair = tuple[Tensor, Tensor]  # mean and log-variance, (B, D) each
 

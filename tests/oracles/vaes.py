@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
 SMALL = dict(latent_dim=3, hidden=(5,), beta=1.7, scale=0.6, rescale=True)

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from vedute import benchmark, datasets, methods, records, studies
+from vedute import datasets, methods
+from vedute.benchmark import plan, records, studies
+from vedute.benchmark.records import Record
+from vedute.benchmark.run import Run
+from vedute.benchmark.studies import Entry, Study
+from vedute.benchmark.workers import Lane
 from vedute.commands import _settings
-from vedute.measuring import Run
-from vedute.records import Record
-from vedute.studies import Entry, Study
-from vedute.workers import Lane
 
 T = TypeVar("T")
 SHOWN = {
@@ -57,7 +58,7 @@ def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, 
     entries = []
     for entry in study.entries:
         cls = methods.find(entry.method)
-        checked |= _settings.check(cls, benchmark.applicable(entry, overrides))
+        checked |= _settings.check(cls, plan.applicable(entry, overrides))
         entries.append(replace(entry, settings=_settings.check(cls, entry.settings)))
     unknown = {k: v for k, v in overrides.items() if k not in checked}
     _settings.check(methods.find(study.entries[0].method), unknown)  # says which name is close
@@ -88,7 +89,7 @@ def follow(
                 done.append(outcome)
                 told = _told(outcome)
             rest = [lane._replace(tasks=t) for lane, t in zip(lanes, waiting, strict=True)]
-            left = _left(benchmark.time_left(rest, done))
+            left = _left(plan.time_left(rest, done))
             bar.update(task, completed=number, description=left)
             line = f"{number}/{total} {run}: {told}" + ("" if number == total else f"; {left}")
             console.print(line, markup=False, soft_wrap=True)

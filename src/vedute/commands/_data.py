@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from vedute import io
-    from vedute.estimator import Estimator
-    from vedute.views import Views
+    from vedute.data.views import Views
+    from vedute.estimators.base import Estimator
 
 FILES = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .h5mu, "
@@ -91,7 +90,7 @@ def open_data(source: str, how: io.Reading) -> io.Data:
     """Files of views, or a dataset by its name."""
     from vedute import datasets, io
 
-    if is_dataset(source):
+    if datasets.has(source):
         if Path(source).is_dir() and not (Path(source) / "model.json").is_file():
             raise ValueError(
                 f"{source} is a dataset and a folder here; write ./{source} for the folder, or "
@@ -105,15 +104,9 @@ def open_data(source: str, how: io.Reading) -> io.Data:
     return io.read(source, how)
 
 
-def is_dataset(source: str) -> bool:
-    from vedute import datasets
-
-    return not Path(source).is_file() and source in datasets.available()
-
-
 def check(views: Views, specs: list[Any]) -> None:
     """Refuse to fit where nothing can be learned: columns without values, views that never meet."""
-    from vedute import scaling
+    from vedute.data import scaling
 
     for v, spec in enumerate(specs):
         empty = ~scaling.entries_seen(views, v).flatten(1).any(0)
@@ -134,27 +127,17 @@ def check(views: Views, specs: list[Any]) -> None:
         )
 
 
-def remember(folder: Path, how: io.Reading) -> None:
-    """Keep in a RUN how its data were read."""
-    path = folder / "data.json"
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    told = {k: v for k, v in how._asdict().items() if v}
-    path.write_text(json.dumps(facts | {"reading": told}, indent=1), encoding="utf-8")
-
-
 def source_of(run: Path, source: str | None) -> str:
     """DATA, or what the RUN was fitted on."""
     from vedute import methods
+    from vedute.report import run_folder
 
     if source is not None:
         return source
     if not (run / "data.json").is_file():
         methods.load(run)  # says what is wrong where it is no RUN at all
         raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
-    source = str(_facts(run)["source"])
-    if not Path(source).exists() and not is_dataset(source):
-        raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
-    return source
+    return run_folder.source_of(run)
 
 
 def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Views]:
@@ -163,40 +146,24 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
     They are read as the data of the RUN were, unless `how` says otherwise.
     """
     from vedute import io, methods
+    from vedute.report import run_folder
 
     model = methods.load(run)
-    known = _known(run)
+    known = run_folder.reading_of(run)
     said = {k: v for k, v in how._asdict().items() if v}
     known = {k: v for k, v in known.items() if k in io.Reading._fields} | said
     data = open_data(source, io.Reading(**known)._replace(lenient="label" not in said))
     return model, data, io.as_views(data, model.views_)
 
 
-def _known(run: Path) -> dict[str, Any]:
-    """How the data of a RUN were read; nothing where it cannot tell."""
-    try:
-        return dict(_facts(run).get("reading", {}))
-    except (ValueError, TypeError, OSError):
-        return {}
-
-
-def _facts(run: Path) -> dict[str, Any]:
-    path = run / "data.json"
-    try:
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return {"source": facts["source"], **facts}
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged; name DATA as well, or fit again") from None
-
-
 @contextmanager
 def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
     """Where to write what becomes `out`, a file or folder like `source`, or .npz."""
-    from vedute import io
+    from vedute import datasets, io
 
     check_place(out, source)
     ending = out.suffix.lower()
-    like = ".npz" if is_dataset(source) else io.ending(source)
+    like = ".npz" if datasets.has(source) else io.ending(source)
     if like == "" and ending in io.FORMATS and ending != ".npz":
         raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
     if like != "" and io.ending(out) not in (like, ".npz"):
@@ -231,8 +198,10 @@ def new_rows(
 
 def check_place(out: Path, source: str) -> None:
     """Refuse to put results among the views, or in their place."""
+    from vedute import datasets
+
     home, place = Path(source).resolve(), out.resolve()
-    if is_dataset(source) or not home.exists():
+    if datasets.has(source) or not home.exists():
         return
     if place == home:
         raise ValueError(f"{out} holds the data; choose another name")

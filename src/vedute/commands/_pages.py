@@ -45,7 +45,7 @@ def _in_a_process(run: Path) -> str:
 def measure_here(run: Path) -> None:
     """Measure a fitted model on the data it was fitted on, which are read again."""
     from vedute.commands import _data
-    from vedute.evidence import evidence
+    from vedute.report.measure import evidence
 
     model, _, views = _data.open_run(run, _data.source_of(run, None), io.Reading())
     found = evidence(model, views)
@@ -55,7 +55,7 @@ def measure_here(run: Path) -> None:
 
 def write(run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = ()) -> None:
     """The page about a RUN; shapes: view=HxW."""
-    from vedute.page import write_page
+    from vedute.report.page import write_page
 
     write_page(run, out, ids, parse(shapes))
 

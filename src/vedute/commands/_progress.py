@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-from vedute.estimator import Estimator
-from vedute.pairs import BestPair
-from vedute.trained import Trained
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import Trained
+from vedute.methods._best_pair import BestPair
 
 
 @contextmanager

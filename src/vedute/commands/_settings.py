@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from vedute.estimator import Estimator
+from vedute.estimators.base import Estimator
 
 Settings = dict[str, Any]
 TOML = {"true": True, "false": False}

@@ -35,8 +35,10 @@ def run(
     share of rows that lose a view; both rates that came out are printed. No row loses its last
     view. Beside OUT: OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
     """
-    from vedute import io, missing
-    from vedute.commands import _ampute, _outputs
+    from vedute import io
+    from vedute.commands import _outputs
+    from vedute.data import missing
+    from vedute.io import hide
 
     how = _data.reading(spec, label, one_hot, samples, decimal)
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
@@ -50,8 +52,8 @@ def run(
         given = _data.open_data(data, how)
         views = io.as_views(given)
         left = missing.drop_views(views, rate, seed, protocol)
-        _ampute.write(part, given, left.mask.numpy())
-        io.write_npz(truth_part, _ampute.numbers(views))
+        hide.write(part, given, left.mask.numpy())
+        io.write_npz(truth_part, hide.numbers(views))
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
     _tell("rows that lack a view", before.rows, after.rows)

@@ -49,7 +49,7 @@ def run(
     and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses the
     runs in flight only: the same command goes on. Exit code 1: some runs failed.
     """
-    from vedute import benchmark, records
+    from vedute.benchmark import plan, records
     from vedute.commands import _bench, _settings
 
     if out.suffix != ".jsonl":
@@ -58,8 +58,8 @@ def run(
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
     known = records.read(out) if out.exists() else []
     masks = out.parent / "masks"
-    runs = benchmark.plan(wanted, masks, overrides, known)
-    todo = benchmark.unfinished(runs, known)
+    runs = plan.plan(wanted, masks, overrides, known)
+    todo = plan.unfinished(runs, known)
     print(f"{len(runs)} runs, {len(runs) - len(todo)} of them done before")
     if not todo:
         return
@@ -67,12 +67,12 @@ def run(
         records.mend(out)
     tried, failed = 0, 0
     while todo:
-        waiting = benchmark.lanes(todo, jobs, gpu_jobs)
-        failed += _bench.follow(benchmark.run_all(waiting, masks), waiting, known, out)
+        waiting = plan.lanes(todo, jobs, gpu_jobs)
+        failed += _bench.follow(plan.run_all(waiting, masks), waiting, known, out)
         tried += len(todo)
         known = records.read(out) if out.exists() else []
-        planned = benchmark.plan(wanted, masks, overrides, known)
-        todo = [run for run in benchmark.unfinished(planned, known) if run not in runs]
+        planned = plan.plan(wanted, masks, overrides, known)
+        todo = [run for run in plan.unfinished(planned, known) if run not in runs]
         runs = planned
         if todo:
             print(f"{len(todo)} more runs, on the pairs of views that were the best")

@@ -12,8 +12,8 @@ from vedute.commands import _data, _options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from vedute.comparison import Row
-    from vedute.estimator import Estimator
+    from vedute.analysis.comparison import Row
+    from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute compare data/ --methods mvp -o compared"
 
@@ -52,7 +52,8 @@ def run(
 
     from rich.console import Console
 
-    from vedute import comparison, io
+    from vedute import io
+    from vedute.analysis import comparison
     from vedute.commands._progress import following
 
     how = _data.reading(spec, label, one_hot, samples, decimal)
@@ -83,10 +84,10 @@ def run(
 
 def _clusters(given: str | None, y: Any) -> int | str | None:
     from vedute.commands import _settings
-    from vedute.comparison import labeled
+    from vedute.io.data import labels_there
 
     if given is None:
-        return None if y is None else len(set(y[labeled(y)].tolist()))
+        return None if y is None else len(set(y[labels_there(y)].tolist()))
     return _settings.clusters(given)
 
 
@@ -96,9 +97,10 @@ def _models(
     """An estimator per method, the fills last; a setting is for those that have it."""
     from dataclasses import fields
 
-    from vedute import methods, pairs
+    from vedute import methods
+    from vedute.analysis.comparison import FILLS
     from vedute.commands import _settings
-    from vedute.comparison import FILLS
+    from vedute.methods import _best_pair
 
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
     wanted, models, used = _settings.parse(settings), {}, set()
@@ -106,7 +108,7 @@ def _models(
         cls = methods.find(name)
         mine = {k: v for k, v in wanted.items() if k in {f.name for f in fields(cls)}}
         used |= set(mine)
-        models[name] = pairs.for_views(cls(**common | _settings.check(cls, mine)), n_views)
+        models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
     _settings.check(methods.find(next(iter(models))), unknown)  # says which name is close
     return models
@@ -135,6 +137,6 @@ def _draw(path: Path, rows: list[Row]) -> None:
     if find_spec("matplotlib") is None:
         print("no figure: it needs matplotlib, pip install 'vedute[plots]'")
         return
-    from vedute import comparison
+    from vedute.analysis import comparison
 
     comparison.figure(rows).savefig(path, dpi=150)

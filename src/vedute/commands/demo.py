@@ -36,7 +36,8 @@ def run(
     from rich.console import Console
     from rich.table import Table
 
-    from vedute import demo, io
+    from vedute import io
+    from vedute.commands import _demo_digits
     from vedute.commands._progress import following
 
     console = Console(highlight=False)
@@ -45,7 +46,7 @@ def run(
         return
     with io.atomic_folder(out, force) as folder:
         console.print("Handwritten digits, six views; half of the rows lack some of them.")
-        result = demo.run(folder, seed, following)
+        result = _demo_digits.run(folder, seed, following)
         scores = result.scores() | {"seconds": round(perf_counter() - start, 1)}
         (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
     table = Table(header_style="bold")
@@ -71,13 +72,14 @@ def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
 
     from rich.console import Console
 
-    from vedute import io, picture_demo
+    from vedute import io
+    from vedute.commands import _demo_images
     from vedute.commands._progress import following
 
     console = Console(highlight=False)
     with io.atomic_folder(out, force) as folder:
         console.print("Tables, chairs, cars, airplanes and rifles; half of them lack some sides.")
-        result = picture_demo.run(folder, seed, following)
+        result = _demo_images.run(folder, seed, following)
         scores = result.scores() | {"seconds": round(result.seconds, 1)}
         (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
     for given, ssim in result.ssim.items():

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vedute.commands import _data, _options
+
+if TYPE_CHECKING:
+    from vedute import io
+    from vedute.data.views import Views
+    from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
@@ -56,56 +61,93 @@ def run(
     """
     from contextlib import ExitStack
 
-    from rich.console import Console
+    from vedute import io
+    from vedute.commands import _pages
+    from vedute.io import toml
 
-    from vedute import io, methods, pairs, presets, saving
-    from vedute.commands import _pages, _runs, _settings, _toml
-    from vedute.commands._progress import following
-
-    given = {"method": "mvp", "preset": None} | ({} if config is None else _read_config(config))
-    named = given.pop("method"), given.pop("preset")
-    method, preset = method or named[0], preset or named[1]
-    cls = methods.find(method)
-    wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
-    wanted = {"random_state": 0} | wanted | given | _settings.parse(settings or [])
-    wanted |= {"n_clusters": _settings.clusters(clusters)} if clusters is not None else {}
-    wanted |= {"random_state": seed} if seed is not None else {}
-    if cls.soft and wanted.get("n_clusters") is None:
-        raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
-    model = cls(**_settings.check(cls, wanted))
+    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
+    model, method, preset = _estimator(method, preset, config, settings or [], given)
     how = _data.reading(spec, label, one_hot, samples, decimal)
     _data.check_place(out, data)
     with ExitStack() as whole:
         if save_config is not None:
             part = whole.enter_context(io.atomic_file(save_config, force))
             kept = {"method": method, "settings": model.get_params(deep=False)}
-            part.write_text(_toml.dumps(kept), encoding="utf-8")
+            part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        with io.atomic_folder(out, force) as folder:
-            views, specs = io.enter(_data.open_data(data, how))
-            _data.check(views, specs)
-            model = pairs.for_views(model, len(specs))
-            with following(model):
-                model.fit(views)
-            _runs.write(folder, model, views, data, preset)
-            _data.remember(folder, how)
-            before = saving.tensors_of(out)
-            (out / "report.npz").unlink(missing_ok=True)  # it tells of the model that was here
-        saving.clean(out, before)
+        model, views = _fit(model, data, how, preset, out, force)
         _pages.measure(out)  # the model is safe by now, whatever becomes of its page
         if page is not None:
             _pages.write(out, page)
-    told = Console(soft_wrap=True, highlight=False)
-    told.print(f"{views!r}", markup=False)
+    _summarize(model, views)
+    print(f"wrote {out}{'' if report is None else f' and {report}'}")
+
+
+def _estimator(
+    method: str | None,
+    preset: str | None,
+    config: Path | None,
+    settings: list[str],
+    given: dict[str, Any],
+) -> tuple[Estimator, str, str | None]:
+    """An unfitted estimator, its method and preset: --set goes before the file, and both before
+    the preset."""
+    from vedute import methods
+    from vedute.commands import _settings
+    from vedute.methods import presets
+
+    file = {"method": "mvp", "preset": None} | ({} if config is None else _read_config(config))
+    named = file.pop("method"), file.pop("preset")
+    method, preset = method or named[0], preset or named[1]
+    cls = methods.find(method)
+    wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
+    wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
+    if given["n_clusters"] is not None:
+        wanted["n_clusters"] = _settings.clusters(given["n_clusters"])
+    if given["random_state"] is not None:
+        wanted["random_state"] = given["random_state"]
+    if cls.soft and wanted.get("n_clusters") is None:
+        raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
+    return cls(**_settings.check(cls, wanted)), method, preset
+
+
+def _fit(
+    model: Estimator, source: str, how: io.Reading, preset: str | None, out: Path, force: bool
+) -> tuple[Estimator, Views]:
+    """Fit, and publish the RUN; its data are read first."""
+    from vedute import io
+    from vedute.commands._progress import following
+    from vedute.estimators import saving
+    from vedute.methods._best_pair import for_views
+    from vedute.report import run_folder
+
+    with io.atomic_folder(out, force) as folder:
+        views, specs = io.enter(_data.open_data(source, how))
+        _data.check(views, specs)
+        model = for_views(model, len(specs))
+        with following(model):
+            model.fit(views)
+        reading = {k: v for k, v in how._asdict().items() if v}
+        run_folder.write(folder, model, views, source, preset, reading)
+        before = saving.tensors_of(out)
+        (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
+    saving.clean(out, before)
+    return model, views
+
+
+def _summarize(model: Estimator, views: Views) -> None:
+    """What was learned, in a few lines."""
+    from vedute.methods._best_pair import BestPair
+
+    print(f"{views!r}")
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
-        told.print("too few rows with two views to watch any: trained for a fixed number of steps")
-    if isinstance(model, pairs.BestPair):
-        told.print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
+        print("too few rows with two views to watch any: trained for a fixed number of steps")
+    if isinstance(model, BestPair):
+        print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
         shares = [f"{name} {share:.0%}" for name, share in model.r2_.items()]
-        told.print(f"hidden views explained: {', '.join(shares)}")
-    told.print(f"wrote {out}{'' if report is None else f' and {report}'}", markup=False)
+        print(f"hidden views explained: {', '.join(shares)}")
 
 
 def _read_config(path: Path) -> dict[str, Any]:

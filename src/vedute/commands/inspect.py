@@ -12,7 +12,7 @@ from vedute.commands import _data, _options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from vedute.inspection import Inspection, ViewFacts
+    from vedute.analysis.inspection import Inspection, ViewFacts
 
 EXAMPLE = "vedute inspect data/ -o missing.png"
 MOST_PATTERNS, BAR = 16, 20
@@ -40,7 +40,8 @@ def run(
     from contextlib import nullcontext
     from importlib.util import find_spec
 
-    from vedute import inspection, io
+    from vedute import io
+    from vedute.analysis import inspection
 
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"OUT must end in .png, got {out}")
@@ -63,9 +64,9 @@ def run(
 
 
 def _draw(path: Path, mask: Any, names: tuple[str, ...]) -> None:
-    from vedute import report
+    from vedute.figures import plots
 
-    report.missing_pattern(mask, names).savefig(path, dpi=150)
+    plots.missing_pattern(mask, names).savefig(path, dpi=150)
 
 
 def _print_json(facts: Inspection) -> None:

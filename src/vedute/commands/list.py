@@ -58,7 +58,7 @@ def _datasets() -> Rows:
 
 
 def _presets() -> Rows:
-    from vedute import presets
+    from vedute.methods import presets
 
     rows = []
     for method in presets.available():

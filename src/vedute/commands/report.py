@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vedute.benchmark.records import Record
 from vedute.commands import _options
-from vedute.records import Record
 
 EXAMPLE = "vedute report run -o page.html"
 
@@ -66,7 +66,8 @@ def run(
 def _study(source: Path, out: Path, force: bool) -> None:
     from importlib.util import find_spec
 
-    from vedute import io, records
+    from vedute import io
+    from vedute.benchmark import records
 
     if out.suffix in (".html", ".md", ".csv", ".png"):
         raise ValueError(f"of records there are several tables: OUT is their folder, got {out}")
@@ -88,8 +89,9 @@ def _study(source: Path, out: Path, force: bool) -> None:
 
 
 def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
-    from vedute import critical, curves, ranking, tables
-    from vedute.summary import Summary
+    from vedute.benchmark import curves, ranking, tables
+    from vedute.benchmark.summary import Summary
+    from vedute.metrics import significance
 
     summary = Summary.of(found)
     texts = {
@@ -97,7 +99,7 @@ def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
         "tables.tex": tables.latex(summary),
         "tables.csv": tables.comma_separated(summary),
     }
-    rivals = critical.compare(summary.comparable("acc"))
+    rivals = significance.compare(summary.comparable("acc"))
     if rivals is not None:
         texts["ranks.md"] = ranking.markdown(rivals)
         texts["tests.csv"] = ranking.comma_separated(rivals)
@@ -110,25 +112,26 @@ def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
 
 
 def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) -> None:
-    from vedute import generation_report, io, side_by_side
-    from vedute.summary import Summary
+    from vedute import io
+    from vedute.benchmark import generation_tables, method_grid
+    from vedute.benchmark.summary import Summary
 
     summary = Summary.of(found)
     texts = {
-        "generation.md": generation_report.markdown(summary),
-        "generation.csv": generation_report.comma_separated(summary),
+        "generation.md": generation_tables.markdown(summary),
+        "generation.csv": generation_tables.comma_separated(summary),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     summary = Summary.of(_as_planned(found))
-    for dataset, rate in generation_report.places(summary) if plots else ():
-        figure = generation_report.curves(summary, dataset, rate)
+    for dataset, rate in generation_tables.places(summary) if plots else ():
+        figure = generation_tables.curves(summary, dataset, rate)
         figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
-        shown = side_by_side.load(summary, dataset, rate, pictures)
+        shown = method_grid.load(summary, dataset, rate, pictures)
         if shown:
-            figure = side_by_side.side_by_side(shown)
+            figure = method_grid.side_by_side(shown)
             path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
-            figure.savefig(path, dpi=side_by_side.DPI)
+            figure.savefig(path, dpi=method_grid.DPI)
 
 
 def _as_planned(found: list[Record]) -> list[Record]:

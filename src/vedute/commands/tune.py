@@ -10,7 +10,7 @@ import typer
 from vedute.commands import _data, _options
 
 if TYPE_CHECKING:
-    from vedute.tuning import Tried, Tuned
+    from vedute.analysis.tuning import Tried, Tuned
 
 EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
 
@@ -47,9 +47,11 @@ def run(
     installed, else by successive halving. The best meet the defaults once more on other hidden
     views, and that difference is told. No labels are used.
     """
-    from vedute import io, methods, tuning
-    from vedute.commands import _settings, _toml
+    from vedute import io, methods
+    from vedute.analysis import tuning
+    from vedute.commands import _settings
     from vedute.commands._progress import following
+    from vedute.io import toml
 
     if out.suffix.lower() != ".toml":
         raise ValueError(f"OUT must end in .toml, got {out}")
@@ -63,7 +65,7 @@ def run(
         _data.check(views, specs)
         tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _Teller())
         config = {"method": method, "settings": fixed | tuned.settings()}
-        text = f"# vedute tune {data}: {_verdict(tuned)}\n{_toml.dumps(config)}"
+        text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")
     print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
     for name, value in tuned.settings().items():

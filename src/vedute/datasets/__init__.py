@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from pkgutil import iter_modules
 
-from vedute.views import Views
+from vedute.data.views import Views
 
 
 def available() -> list[str]:
     return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def has(source: str) -> bool:
+    """Whether `source` is the name of a dataset, and not a file that is called like one."""
+    return not Path(source).is_file() and source in available()
 
 
 def load(name: str, split: str | None = None) -> Views:

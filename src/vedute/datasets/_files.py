@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.views import Views
+from vedute.data.views import Views
 
 Arrays = list[NDArray[np.generic]]
 

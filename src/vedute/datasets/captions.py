@@ -15,9 +15,9 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.datasets._shapes import CLASSES, design, labels, picture, split_rows
-from vedute.datasets._shapes_solids import PALETTE, Design, pick
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.datasets._shapes.objects import CLASSES, design, labels, picture, split_rows
+from vedute.datasets._shapes.solids import PALETTE, Design, pick
 
 Ints = NDArray[np.int64]
 AZIMUTH = 45  # degrees from the front: most of an object can be seen

@@ -6,8 +6,8 @@ use. Downloaded at first use.
 
 from __future__ import annotations
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
-from vedute.views import Views
 
 ADDRESS = (
     "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/main/data/cub_googlenet_doc2vec_c10.mat"

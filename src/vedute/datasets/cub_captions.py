@@ -28,9 +28,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vedute.data.views import Views
 from vedute.datasets._files import folder
 from vedute.datasets._pictures import need_pillow, read
-from vedute.views import Views
 
 LISTS = {"train": "trainvalclasses.txt", "test": "testclasses.txt"}
 SPECIAL = ("<pad>", "<eos>", "<exc>")  # tokens 0, 1, 2: after the end, the end, a rare word

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, from_npz
-from vedute.views import Views
 
 FACTS = Facts(
     "handwritten",

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from vedute.data.views import Views
 from vedute.datasets._files import folder
 from vedute.datasets._pictures import Bytes, need_pillow, read
-from vedute.datasets._shapes import CLASSES, split_rows
-from vedute.views import Views
+from vedute.datasets._shapes.objects import CLASSES, split_rows
 
 AZIMUTHS = (-90, -45, 0, 45, 90)
 NAMES = tuple(CLASSES)

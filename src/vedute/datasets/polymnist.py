@@ -26,9 +26,9 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from vedute.data.views import Views
 from vedute.datasets import _files, _mnist
 from vedute.io import images
-from vedute.views import Views
 
 Bytes = NDArray[np.uint8]
 SPLITS = {"train": 0, "test": 1}

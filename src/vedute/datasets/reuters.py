@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz, read_mat
-from vedute.views import Views
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-MvCLN/raw/main/datasets/Reuters_dim10.mat"
 FACTS = Facts(

@@ -6,8 +6,8 @@ same kind, tf-idf of 2000 words per language, and ten numbers each by an SVD of 
 
 from __future__ import annotations
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, find_npz, folder, from_npz
-from vedute.views import Views
 
 LANGUAGES = ("english", "french", "german", "italian", "spanish")
 FACTS = {

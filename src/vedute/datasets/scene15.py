@@ -5,8 +5,8 @@ The file of the authors of Completer (CVPR 2021); research use. Downloaded at fi
 
 from __future__ import annotations
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
-from vedute.views import Views
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/main/data/Scene-15.mat"
 FACTS = Facts(

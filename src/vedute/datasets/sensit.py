@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vedute.data.views import Views
 from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz
-from vedute.views import Views
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/vehicle/"
 ADDRESSES = (PAGE + "combined_scale.bz2", PAGE + "combined_scale.t.bz2")

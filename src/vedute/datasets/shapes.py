@@ -20,10 +20,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from vedute.data.views import Views
 from vedute.datasets._files import folder
-from vedute.datasets._shapes import CLASSES, FULL, Bytes, Ints, labels, pictures, split_rows
+from vedute.datasets._shapes.objects import CLASSES, FULL, Bytes, Ints, labels, pictures, split_rows
 from vedute.io.atomic import atomic_file
-from vedute.views import Views
 
 AZIMUTHS = (-90, -45, 0, 45, 90)  # degrees from the front
 SIZE = 64

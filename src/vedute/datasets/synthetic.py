@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.views import Views
+from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
 

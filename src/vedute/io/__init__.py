@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from vedute import layout, scaling
-from vedute.frames import ViewSpec, from_frame, is_frame
+from vedute.data import fill, scaling
+from vedute.data.frames import ViewSpec, from_frame, is_frame
+from vedute.data.views import Views, read_views
 from vedute.io import folder, mat, mudata, npz, onefile, table
 from vedute.io.atomic import atomic_file as atomic_file
 from vedute.io.atomic import atomic_folder as atomic_folder
@@ -34,7 +35,6 @@ from vedute.io.rows import TABLES as TABLES
 from vedute.io.rows import write_csv as write_csv
 from vedute.io.rows import write_npz as write_npz
 from vedute.io.table import read_spec as read_spec
-from vedute.views import Views, read_views
 
 FORMATS: Mapping[str, Format] = {
     ".npz": npz,
@@ -132,7 +132,7 @@ def filled(data: Data, seen: Views, values: Views, like: Sequence[ViewSpec]) -> 
         absent = [~scaling.entries_seen(seen, v).numpy() for v in own]
         specs = [like[v] for v in own]
         X = {s.name: data.views[s.name] for s in specs if s.name in data.views}
-        told |= layout.fill(X, [values.x[v].numpy() for v in own], absent, specs, None)
+        told |= fill.fill(X, [values.x[v].numpy() for v in own], absent, specs, None)
     order = [*data.views, *(s.name for s in like if s.name not in data.views)]
     return {name: told[name] for name in order}
 

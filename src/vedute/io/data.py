@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.frames import listed
+from vedute.data.frames import listed
 
 Array = NDArray[Any]
 Only = Callable[[list[Any]], Iterable[Any]]  # which of the columns to read
@@ -137,6 +137,11 @@ def labels(found: pd.Series) -> Array:
     a = number.to_numpy(np.float64, na_value=np.nan)
     whole = bool((a == np.rint(a)).all())
     return a.astype(np.int64) if whole else a
+
+
+def labels_there(y: Array) -> NDArray[np.bool_]:
+    """Which of the labels y (n,) are there: neither empty nor NaN."""
+    return np.array([x == x and x != "" for x in y.tolist()], bool)
 
 
 def no_label(label: str, path: Path, known: Iterable[Any]) -> ValueError:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from vedute.frames import is_number, listed
+from vedute.data.frames import is_number, listed
 
 SEPARATORS = ("\t", ";", ",", "|")
 LOOKED_AT = 20  # lines

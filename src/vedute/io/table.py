@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from vedute.frames import listed
+from vedute.data.frames import listed
 from vedute.io import onefile
 from vedute.io.data import Data, Filled, Reading, aligned, joined, labels, no_label, plain
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from vedute import saving
-from vedute.estimator import Estimator
-from vedute.pairs import BestPair
+from vedute.estimators import saving
+from vedute.estimators.base import Estimator
+from vedute.methods._best_pair import BestPair
+
+PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
 
 
 def available() -> list[str]:
-    return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+    return sorted(m.name for m in iter_modules(__path__) if not (m.ispkg or m.name.startswith("_")))
 
 
 def find(name: str) -> type[Estimator]:
@@ -57,7 +59,7 @@ def load(folder: str | Path) -> Estimator:
 
 def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:
     """An estimator with these settings, of which one may be an estimator, too."""
-    cls = BestPair if method == "pairs" else find(method)
+    cls = BestPair if method in PAIRS else find(method)
     strange = params.keys() - {f.name for f in fields(cls)}
     if strange:
         raise ValueError(

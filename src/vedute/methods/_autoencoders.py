@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from vedute.gaussian import Gaussian
-from vedute.losses import per_view_mean, view_errors
-from vedute.model import Terms
-from vedute.networks import Decoder, Encoder, encode
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.gaussian import Gaussian
+from vedute.nn.losses import per_view_mean, view_errors
+from vedute.training.model import Terms
 
 ROWS = 8192  # encoded at a time
 

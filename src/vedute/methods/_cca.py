@@ -23,11 +23,11 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from vedute.losses import cca_corr, whitened
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
 from vedute.methods import _paired
-from vedute.model import Model, Stage
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.losses import cca_corr, whitened
+from vedute.training.model import Model, Stage
 
 FILLS = ("canonical", "copy", "mean_input", "zero_input")
 LAST_RIDGE = 1e-4  # of the linear CCA after training

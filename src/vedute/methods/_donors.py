@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vedute.neighbours import nearest
+from vedute.nn.neighbors import nearest
 
 
 def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vedute.neighbours import PAIRS, nearest
+from vedute.nn.neighbors import PAIRS, nearest
 
 
 def relations(

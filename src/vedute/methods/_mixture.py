@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from vedute import laplace
-from vedute.laplace import Laplace
+from vedute.data.views import Views
 from vedute.methods._vae import any_of
-from vedute.views import Views
+from vedute.nn import laplace
+from vedute.nn.laplace import Laplace
 
 OBJECTIVES = ("iwae_loose", "iwae_tight", "dreg")
 

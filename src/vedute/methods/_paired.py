@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from vedute.model import Stage, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
+from vedute.training.model import Stage, Terms
 
 FEWEST = 2  # a covariance, or a batch norm, of one sample is none
 

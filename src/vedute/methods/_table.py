@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.scaling import Scaler, entries_seen
-from vedute.views import Views
+from vedute.data.scaling import Scaler, entries_seen
+from vedute.data.views import Views
 
 Array = NDArray[Any]
 

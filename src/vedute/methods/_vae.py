@@ -19,13 +19,13 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian, product
-from vedute.losses import view_errors
-from vedute.model import Generative
-from vedute.networks import Decoder, Encoder, encode
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
+from vedute.nn import gaussian
+from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.gaussian import Gaussian, product
+from vedute.nn.losses import view_errors
+from vedute.training.model import Generative
 
 OUTPUTS = ("linear", "tanh")
 

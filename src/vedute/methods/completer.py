@@ -28,11 +28,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.losses import mutual_information, view_errors
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
 from vedute.methods import _paired
-from vedute.model import Generative, Stage, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.losses import mutual_information, view_errors
+from vedute.training.model import Generative, Stage, Terms
 
 PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 OUTPUTS = ("relu", "linear")

@@ -31,12 +31,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vedute import clusters, neighbours
-from vedute.losses import match_clusters, per_view_mean
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import Trained
 from vedute.methods._autoencoders import Autoencoders
-from vedute.model import Generative, Stage, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn import neighbors
+from vedute.nn.losses import match_clusters, per_view_mean
+from vedute.training.model import Generative, Stage, Terms
 
 VARIANTS = ("paper", "released")
 PAIRS = 2**22  # similarities at a time, 32 MiB
@@ -154,9 +155,9 @@ class CPSPANModel(Generative):
                 continue
             seed = int(torch.randint(2**31 - 1, ()))
             K = min(self.hp.n_prototypes, len(points))
-            found = clusters.centers(points, K, seed, starts=1)
+            found = clustering.centers(points, K, seed, starts=1)
             centers[v, :K] = torch.from_numpy(found).to(z)
-            labels = clusters.nearest(points, found)
+            labels = clustering.nearest(points, found)
             self.groups[seen, v] = torch.from_numpy(labels).to(z.device)
         unit = normalize(centers, dim=-1)
         for p, (a, b) in enumerate(self.pairs.t().tolist()):
@@ -174,7 +175,7 @@ class CPSPANModel(Generative):
         blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
         for v, encoder in enumerate(self.nets.encoders):
             asked, keys = encoder(blank.x[v]).mean, self.bank[:, v]
-            _, found = neighbours.nearest(asked, keys, 1, blocked=~self.known[:, v])
+            _, found = neighbors.nearest(asked, keys, 1, blocked=~self.known[:, v])
             self.usual[v] = keys[found[0, 0]]
 
     def filled(self, z: Tensor, mask: Tensor) -> Tensor:

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
 from vedute.methods import _cca
-from vedute.model import Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.training.model import Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

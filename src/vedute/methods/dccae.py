@@ -23,11 +23,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.losses import view_errors
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
 from vedute.methods import _cca
-from vedute.model import Generative, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.losses import view_errors
+from vedute.training.model import Generative, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

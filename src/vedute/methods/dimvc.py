@@ -28,12 +28,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute import clusters
-from vedute.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import Trained
 from vedute.methods._autoencoders import Autoencoders
-from vedute.model import Clusterer, Stage, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
+from vedute.training.model import Clusterer, Stage, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -61,7 +61,7 @@ class DIMVC(Trained):
     soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DIMVCModel:
-        clusters.require(self.n_clusters, "DIMVC")
+        clustering.require(self.n_clusters, "DIMVC")
         for name in ("latent_dim", "rounds", "starts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -133,7 +133,7 @@ class DIMVCModel(Clusterer):
 
     def kmeans(self, z: Tensor) -> Tensor:
         seed = int(torch.randint(2**31 - 1, ()))
-        found = clusters.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
+        found = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
         return torch.from_numpy(found).to(z)
 
     # Inference.

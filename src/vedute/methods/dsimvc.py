@@ -40,14 +40,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import normalize
 
-from vedute import clusters
-from vedute.losses import cluster_contrastive, entropy_balance, spectral_contrastive
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import Trained
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
-from vedute.model import Clusterer, Stage, Terms
-from vedute.networks import mlp
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.coders import mlp
+from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
+from vedute.training.model import Clusterer, Stage, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -80,7 +80,7 @@ class DSIMVC(Trained):
     soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DSIMVCModel:
-        clusters.require(self.n_clusters, "DSIMVC")
+        clustering.require(self.n_clusters, "DSIMVC")
         for name in ("latent_dim", "feature_dim", "n_neighbors"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

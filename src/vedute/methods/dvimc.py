@@ -39,15 +39,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from vedute import clusters, gaussian
-from vedute.gaussian import Gaussian, kl, product
-from vedute.losses import mixture_log_joint, view_errors
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import Trained
 from vedute.methods._autoencoders import Autoencoders
-from vedute.model import Clusterer, Generative, Stage, Terms
-from vedute.networks import encode
-from vedute.trained import Trained
-from vedute.training import batches
-from vedute.views import Views
+from vedute.nn import gaussian
+from vedute.nn.coders import encode
+from vedute.nn.gaussian import Gaussian, kl, product
+from vedute.nn.losses import mixture_log_joint, view_errors
+from vedute.training.loop import batches
+from vedute.training.model import Clusterer, Generative, Stage, Terms
 
 LEAST_VARIANCE = 1e-6
 SPREAD = 2.0  # of the latents at the start, in standard deviations of a cluster
@@ -79,7 +80,7 @@ class DVIMC(Trained):
     soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DVIMCModel:
-        clusters.require(self.n_clusters, "DVIMC")
+        clustering.require(self.n_clusters, "DVIMC")
         if self.latent_dim < 1:
             raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
         if not 0 < self.lr_end <= 1:
@@ -141,7 +142,7 @@ class DVIMCModel(Generative, Clusterer):
     def first_means(self, data: Views) -> Tensor:
         """Centers (K, D) of the averages."""
         z, seed = self.averages(data), int(torch.randint(2**31 - 1, ()))
-        return torch.from_numpy(clusters.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
+        return torch.from_numpy(clustering.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
 
     def averages(self, data: Views) -> Tensor:
         """Means of mu_v over the views of complete samples (m, D), or of all if those are few."""

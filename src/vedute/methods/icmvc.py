@@ -35,8 +35,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute import clusters
-from vedute.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import Trained
 from vedute.methods._graphs import (
     GraphNetwork,
     freeze_norms,
@@ -44,9 +45,8 @@ from vedute.methods._graphs import (
     relations,
     released_relations,
 )
-from vedute.model import Clusterer, Stage, Terms
-from vedute.trained import Trained
-from vedute.views import Views
+from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
+from vedute.training.model import Clusterer, Stage, Terms
 
 CHOICES = {"norm": ("sym", "released_row_l2"), "instances": ("sum", "mean")}
 
@@ -81,7 +81,7 @@ class ICMVC(Trained):
     soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> ICMVCModel:
-        clusters.require(self.n_clusters, "ICMVC")
+        clustering.require(self.n_clusters, "ICMVC")
         if "tokens" in kinds:
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
         for name, words in CHOICES.items():

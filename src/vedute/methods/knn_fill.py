@@ -18,12 +18,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from vedute.estimator import Estimator
-from vedute.holdout import HoldOut
-from vedute.learner import Array
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Array
 from vedute.methods import _table
 from vedute.methods._table import Part
-from vedute.views import Views
 
 CELLS = 2**22  # of a distance matrix at a time, 32 MiB
 AHEAD = 4  # times n_neighbors: how far to look for donors past those with holes

@@ -22,12 +22,12 @@ import torch
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
-from vedute.estimator import Estimator
-from vedute.holdout import HoldOut, choose
-from vedute.learner import Array
+from vedute.data.holdout import HoldOut, choose
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Array
 from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Hidden, Table
-from vedute.views import Views
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

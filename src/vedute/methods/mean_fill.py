@@ -14,11 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vedute.estimator import Estimator
-from vedute.holdout import HoldOut
-from vedute.learner import Array
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Array
 from vedute.methods import _table
-from vedute.views import Views
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

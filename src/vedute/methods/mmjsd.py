@@ -25,11 +25,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian, kl, product
+from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, with_prior
-from vedute.model import Terms
-from vedute.views import Views
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian, kl, product
+from vedute.training.model import Terms
 
 CHOICES = {"subset_rule": ("dynamic_prior", "random_expert", "mean_of_means")}
 

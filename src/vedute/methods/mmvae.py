@@ -30,9 +30,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute import gaussian, laplace
-from vedute.gaussian import Gaussian, standard_like
-from vedute.laplace import Laplace
+from vedute.data.views import Views
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
@@ -44,9 +42,11 @@ from vedute.methods._mixture import (
     source_errors,
 )
 from vedute.methods._vae import VAE, GaussianVAE, TrainedVAE
-from vedute.model import Generative, Terms
-from vedute.networks import encode
-from vedute.views import Views
+from vedute.nn import gaussian, laplace
+from vedute.nn.coders import encode
+from vedute.nn.gaussian import Gaussian, standard_like
+from vedute.nn.laplace import Laplace
+from vedute.training.model import Generative, Terms
 
 CHOICES = {
     "objective": (*OBJECTIVES, "moe_elbo"),

@@ -31,8 +31,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute import laplace
-from vedute.laplace import Laplace, standard_like
+from vedute.data.views import Views
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
@@ -44,9 +43,10 @@ from vedute.methods._mixture import (
     source_errors,
 )
 from vedute.methods._vae import VAE, TrainedVAE, trunk
-from vedute.model import Terms
-from vedute.networks import encode
-from vedute.views import Views
+from vedute.nn import laplace
+from vedute.nn.coders import encode
+from vedute.nn.laplace import Laplace, standard_like
+from vedute.training.model import Terms
 
 CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
 

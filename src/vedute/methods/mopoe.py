@@ -22,11 +22,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian, kl, standard_like
+from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, product_with_prior
-from vedute.model import Terms
-from vedute.views import Views
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian, kl, standard_like
+from vedute.training.model import Terms
 
 CHOICES = {"prior_expert": ("full_only", "never", "always")}
 MOST = 12  # views: 4095 subsets

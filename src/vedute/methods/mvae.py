@@ -29,11 +29,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian, kl, standard_like
+from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, TrainedVAE, product_with_prior
-from vedute.model import Stage, Terms
-from vedute.views import Views
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian, kl, standard_like
+from vedute.training.model import Stage, Terms
 
 RAMP = 20  # values of beta on its way
 

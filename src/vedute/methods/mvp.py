@@ -25,16 +25,17 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute import clusters, gaussian
-from vedute.cycles import permute_sources, random_cycles, random_permutations
-from vedute.gaussian import Gaussian, kl, product, symmetric_kl
-from vedute.losses import view_errors
-from vedute.model import Generative, Stage, Terms
-from vedute.networks import Correspondences, Decoder, Encoder, encode
-from vedute.opinions import diagonal, fixed_prior
-from vedute.scaling import effective_dimensions
-from vedute.trained import FEW_ROWS, Trained
-from vedute.views import Views
+from vedute.data.scaling import effective_dimensions
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import FEW_ROWS, Trained
+from vedute.methods._mvp_priors import diagonal, fixed_prior
+from vedute.nn import gaussian
+from vedute.nn.coders import Correspondences, Decoder, Encoder, encode
+from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
+from vedute.nn.losses import view_errors
+from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
+from vedute.training.model import Generative, Stage, Terms
 
 CHOICES = {
     "permutation": ("cyclic", "random", "none"),
@@ -272,7 +273,7 @@ class MVPModel(Generative):
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
         rows = self.posteriors.cpu().double().numpy()
-        drawn = clusters.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
+        drawn = clustering.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
         code = torch.from_numpy(drawn).to(self.posteriors)
         consensus, told = code[:, : self.shared], code[:, self.shared :]
         return self._tell(consensus[None], told.reshape(1, n, len(self.decoders), -1))

@@ -21,11 +21,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute import gaussian
-from vedute.gaussian import Gaussian, kl, product, standard_like
+from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, TrainedVAE
-from vedute.model import Terms
-from vedute.views import Views
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian, kl, product, standard_like
+from vedute.training.model import Terms
 
 CHOICES = {"normaliser": ("views", "observed")}
 

@@ -1,0 +1,1 @@
+"""Questions about one's own data: inspect, compare, tune, predict views from views."""

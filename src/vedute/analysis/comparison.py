@@ -1,0 +1,173 @@
+"""Methods side by side on one's own data: how well they tell views that were hidden from all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vedute.data import holdout, scaling
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, styled
+from vedute.io.data import labels_there
+from vedute.metrics import scores as scoring
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[Any]
+Following = Callable[[Estimator], AbstractContextManager[None]]
+FILLS = ("lowrank_fill", "knn_fill", "mean_fill")  # always there: the floor
+LABELED = ("acc", "nmi", "ari")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """`views` of which some are hidden, `hidden` (n, L); truth: L arrays (n, *shape_v) with them,
+    NaN where nobody knows."""
+
+    views: Views
+    hidden: NDArray[np.bool_]
+    truth: list[Array]
+
+    @classmethod
+    def of(cls, views: Views, seed: int) -> Trial:
+        """About a tenth of the observed views, at most one per sample."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            hidden = holdout.choose(views.mask, fewest=1)
+        if hidden is not None:
+            hidden &= (views.mask & ~hidden).any(0)  # nobody could learn a view that is all hidden
+        if hidden is None or not hidden.any():
+            raise ValueError(
+                "no view can be hidden to measure with; this takes samples with two views or more"
+            )
+        true = [
+            np.where(scaling.entries_seen(views, v).numpy(), x.numpy(), np.nan)
+            for v, x in enumerate(views.x)
+        ]
+        return cls(views.bare().hide(hidden), hidden.numpy(), true)
+
+    def told(self, model: Estimator) -> list[Array]:
+        """All views as a fitted model fills them in, L arrays (n, *shape_v)."""
+        return [x.numpy() for x in model.impute(self.views).x]
+
+    def error(self, model: Estimator) -> float:
+        """Of the hidden views: mean squared error in standard deviations; 1 is the mean's."""
+        return scoring.imputation_error(self.truth, self.told(model), self.hidden)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a method: error of the hidden views, also by view, NaN if it cannot impute;
+    with labels acc, nmi, ari; the reason why it has nothing of these."""
+
+    method: str
+    error: float = np.nan
+    by_view: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    failed: str = ""
+
+
+def compare(
+    trial: Trial, models: Mapping[str, Estimator], y: Array | None, following: Following
+) -> Iterator[Row]:
+    """Fit every model on the same views; a mistake ends one method, not the comparison."""
+    for name, model in models.items():
+        start = perf_counter()
+        try:
+            with following(model):
+                model.fit(trial.views)
+            yield _measured(name, model, trial, y, start)
+        except (ValueError, TypeError, ArithmeticError) as e:
+            yield Row(name, failed=" ".join(str(e).split()))
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """The smallest error first; then those without one, by accuracy; the failed last."""
+    return sorted(
+        rows, key=lambda r: (bool(r.failed), np.isnan(r.error), r.error, -r.scores.get("acc", 0.0))
+    )
+
+
+def columns(rows: Sequence[Row]) -> dict[str, Array]:
+    """The table as a file has it."""
+    views = dict.fromkeys(k for r in rows for k in r.by_view)
+    table = {"method": [r.method for r in rows], "error": [r.error for r in rows]}
+    table |= {f"error_{k}": [r.by_view.get(k, np.nan) for r in rows] for k in views}
+    if any(r.scores for r in rows):
+        table |= {k: [r.scores.get(k, np.nan) for r in rows] for k in LABELED}
+    table["seconds"] = [round(r.seconds, 3) for r in rows]
+    return {k: np.array(v) for k, v in table.items()}
+
+
+@styled
+def figure(rows: Sequence[Row]) -> Figure:
+    """Errors of the hidden views, a dot per view; with labels, the agreement of clusters."""
+    from matplotlib.figure import Figure
+
+    shown = [r for r in ranked(rows) if not r.failed]
+    labeled = any(r.scores for r in shown)
+    drawn = Figure(figsize=(9.0 if labeled else 5.5, 1.6 + 0.45 * len(shown)), layout="constrained")
+    panels = drawn.subplots(1, 1 + labeled, squeeze=False, sharey=True)[0]
+    _draw_errors(panels[0], shown)
+    if labeled:
+        _draw_scores(panels[1], shown)
+    panels[0].set_yticks(range(len(shown)), [r.method for r in shown])
+    panels[0].set_ylim(len(shown) - 0.5, -0.5)
+    for ax in panels:
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    return drawn
+
+
+def _measured(name: str, model: Estimator, trial: Trial, y: Array | None, start: float) -> Row:
+    error, by_view = np.nan, {}
+    if model.generative:
+        told = trial.told(model)
+        error = scoring.imputation_error(trial.truth, told, trial.hidden)
+        each = scoring.imputation_errors_by_view(trial.truth, told, trial.hidden)
+        by_view = dict(zip(trial.views.names, each, strict=True))
+    seconds = perf_counter() - start
+    scores = {}
+    if y is not None and model.n_clusters is not None:
+        known = labels_there(y)
+        scores = scoring.clustering_scores(y[known], model.labels_[known])
+    return Row(name, error, by_view, scores, seconds)
+
+
+def _draw_errors(ax: Axes, rows: Sequence[Row]) -> None:
+    ax.barh(range(len(rows)), [r.error for r in rows], height=0.55, color=PALE)
+    views = list(dict.fromkeys(k for r in rows for k in r.by_view))
+    for i, view in enumerate(views):
+        values = [r.by_view.get(view, np.nan) for r in rows]
+        color = COLORS[i % len(COLORS)]
+        ax.scatter(values, range(len(rows)), s=26, color=color, label=view, zorder=3)
+    for at, row in enumerate(rows):
+        if not np.isnan(row.error):
+            ax.annotate(f"{row.error:.3f}", (0, at), (4, 0), **OFFSET, va="center", fontsize=8)
+    ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    ax.set(title="Error of hidden views", xlabel="squared, in standard deviations; 1 is the mean")
+    ax.set_xlim(left=0)
+    if views:
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=4, frameon=False, fontsize=8)
+
+
+def _draw_scores(ax: Axes, rows: Sequence[Row]) -> None:
+    ax.barh(
+        range(len(rows)), [100 * r.scores.get("acc", np.nan) for r in rows], height=0.55, color=PALE
+    )
+    for key, mark in zip(LABELED, "os^", strict=True):
+        values = [100 * r.scores.get(key, np.nan) for r in rows]
+        ax.scatter(values, range(len(rows)), s=26, marker=mark, color=BLUE, label=key.upper())
+    ax.set(title="Clusters against labels", xlabel="%", xlim=(0, 100))
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=3, frameon=False, fontsize=8)

@@ -1,0 +1,197 @@
+"""What a fitted model makes of every incomplete set of views: the evaluation of image papers.
+
+Of a complete test set, every subset of the L views but none and all (30 for L = 5) is given alone:
+
+    nmi         of k-means on the representation against the classes, one start as in the paper
+    nmi_ten     the same with ten starts, at once on the model's device (`kmeans`)
+    coherence   the share of decoded images whose class a classifier finds right; `angle`: the view
+    ssim        structural similarity of decoded images to the true ones
+
+Images are decoded at posterior means, as MVP's; for `coherence_drawn`, where it is asked for, at
+one draw of the posterior, as in the tables of the multimodal VAEs. All but the first two are means
+over the views that were not given (`_missing`: what most papers report), over those given
+(`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
+
+Two floors need no model: the mean image of a view, and that view of the nearest training sample.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vedute.analysis import kmeans
+from vedute.analysis.classifiers import Judge
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Array
+from vedute.estimators.neural import Trained
+from vedute.metrics import scores as scoring
+from vedute.metrics.ssim import ssim
+from vedute.nn import likelihoods
+from vedute.training.model import Generative, Model
+
+Scores = dict[str, float]
+ROWS = 2000  # at a time
+
+
+class Told(NamedTuple):
+    """z: the representation (B, D), if there is any; images: of all views (B, C, H, W) in [0, 1],
+    or of none; drawn: the same from one draw of the posterior."""
+
+    z: Tensor | None
+    images: Sequence[Tensor]
+    drawn: Sequence[Tensor] = ()
+
+
+Teller = Callable[[Views], Told]
+
+
+class Evaluation(NamedTuple):
+    """sizes: by the number of given views, score by score; subsets: the same for each subset, with
+    `given`, and under `by_view` what is averaged over views, L numbers each."""
+
+    sizes: dict[int, Scores]
+    subsets: list[dict[str, Any]]
+
+
+def subsets(L: int) -> list[tuple[int, ...]]:
+    """Which views are given, few first: all subsets but the empty and the full one."""
+    return [given for size in range(1, L) for given in combinations(range(L), size)]
+
+
+@torch.no_grad()
+def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 42) -> Evaluation:
+    """All subsets of a complete test set; `test` as `enter` gives it, with its labels."""
+    if test.y is None or not bool(test.mask.all()):
+        raise ValueError("evaluation needs a complete test set with labels; pass one")
+    found = []
+    for given in subsets(test.shape[1]):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            z, by_view = _means(teller, test, given, judges)
+        row: dict[str, Any] = {"given": list(given)}
+        if z is not None:
+            K = len(np.unique(test.y))
+            one = clustering.centers(z.cpu().numpy(), K, seed, starts=1)
+            row["nmi"] = _nmi(z, one, test.y)
+            row["nmi_ten"] = _nmi(z, kmeans.centers(z, K, seed).cpu().numpy(), test.y)
+        for name, values in by_view.items():
+            mine = np.isin(np.arange(len(values)), given)
+            row[f"{name}_missing"] = float(values[~mine].mean())
+            row[f"{name}_given"] = float(values[mine].mean())
+            row[f"{name}_all"] = float(values.mean())
+        row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
+        found.append(row)
+    return Evaluation(_by_size(found), found)
+
+
+def _nmi(z: Tensor, middles: Array, y: Array) -> float:
+    return scoring.clustering_scores(y, clustering.nearest(z.cpu().numpy(), middles))["nmi"]
+
+
+def _means(
+    teller: Teller, test: Views, given: Iterable[int], judges: Sequence[Judge]
+) -> tuple[Tensor | None, dict[str, Array]]:
+    """The representation (n, D), and per view the mean of each score, (L,)."""
+    n, L = test.shape
+    hidden = torch.ones(L, dtype=torch.bool, device=test.mask.device)
+    hidden[list(given)] = False
+    parts, sums = [], dict[str, Tensor]()
+    for start in range(0, n, ROWS):
+        rows = slice(start, start + ROWS)
+        batch = test[rows].bare()
+        told = teller(batch.hide(hidden.expand(len(batch), L)))
+        parts += [] if told.z is None else [told.z]
+        for v in range(len(told.images)):
+            here = {judge.name: ~judge.wrong(told.images[v], v, rows) for judge in judges}
+            here["ssim"] = ssim(told.images[v], batch.x[v] / 255)
+            if told.drawn:
+                here |= {f"{j.name}_drawn": ~j.wrong(told.drawn[v], v, rows) for j in judges}
+            for name, values in here.items():
+                total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
+                total[v] += values.double().sum()
+    z = torch.cat(parts) if parts else None
+    return z, {name: (total / n).cpu().numpy() for name, total in sums.items()}
+
+
+def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
+    values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for name in row.keys() - {"given", "by_view"}:
+            values[len(row["given"])][name].append(row[name])
+    return {
+        size: {name: float(np.mean(scores[name])) for name in sorted(scores)}
+        for size, scores in values.items()
+    }
+
+
+# Who tells.
+
+
+def device_of(estimator: Estimator) -> torch.device:
+    return estimator._device() if isinstance(estimator, Trained) else torch.device("cpu")
+
+
+def enter(estimator: Estimator, test: Views) -> Views:
+    """Images in bytes, as the estimator takes them, on its device."""
+    if any(x.dtype != torch.uint8 or x.ndim != 4 for x in test.x):
+        raise ValueError("generated images are compared in bytes; pass views (n, C, H, W) of uint8")
+    return estimator._enter(test).to(device_of(estimator))
+
+
+def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
+    """A fitted estimator; one that cannot decode tells the representation only."""
+    times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
+    if not isinstance(estimator, Trained):
+        return partial(_in_arrays, estimator, times)
+    return partial(_on_device, estimator._fitted(), estimator.kinds_, times)
+
+
+def _on_device(model: Model, kinds: Sequence[str], times: Sequence[int], batch: Views) -> Told:
+    seen = batch.floating()
+    outs = [model.decode(seen, k) for k in times] if isinstance(model, Generative) else [[]]
+    told = ([unit(kinds[v], x[0]) for v, x in enumerate(out)] for out in outs)
+    return Told(model.embed(seen).float(), *told)
+
+
+def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Told:
+    outs = [estimator._decode(batch, k) for k in times] if estimator.generative else [[]]
+    told = ([unit("normal", torch.from_numpy(x[0])) for x in out] for out in outs)
+    return Told(torch.from_numpy(estimator._embed(batch)), *told)
+
+
+def unit(kind: str, out: Tensor) -> Tensor:
+    """From what networks see of bytes, [-1, 1], to [0, 1]."""
+    return ((likelihoods.mean(kind, out.float()) + 1) / 2).clamp(0, 1)
+
+
+def by_mean(real: Views) -> Teller:
+    """Every view is its mean image in the complete training set."""
+    means = [x.float().mean(0) / 255 for x in real.x]
+    return lambda batch: Told(None, [m.expand(len(batch), *m.shape) for m in means])
+
+
+def by_nearest(real: Views) -> Teller:
+    """Every view is that of the training sample whose given views are nearest, pixel by pixel.
+
+    All training samples are complete here, which is more than a model was shown.
+    """
+
+    def tell(batch: Views) -> Told:
+        distance = torch.zeros(len(batch), len(real), device=batch.mask.device)
+        for v in batch.mask[0].nonzero()[:, 0].tolist():
+            a, b = (x.flatten(1) / 255 for x in (batch.x[v], real.x[v]))
+            distance += b.square().sum(1) - 2 * a @ b.T  # up to |a|^2
+        rows = distance.argmin(1)
+        return Told(None, [x[rows] / 255 for x in real.x])
+
+    return tell

@@ -1,0 +1,234 @@
+"""What is in these data: views, gaps, oddities, and the settings they ask for. Trains nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from vedute.data import scaling
+from vedute.data.frames import ViewSpec, listed
+from vedute.data.holdout import FEWEST, SHARE
+from vedute.data.missing import Rates, rates
+from vedute.data.views import Views
+from vedute.estimators.learner import UNSCALED
+from vedute.nn import likelihoods
+
+Bools = NDArray[np.bool_]
+FAR = 30.0  # standard deviations from the mean, where squared errors see nothing else
+SKEWED = 6.0  # the same, for counts
+FEW = 3  # features of which it is no wonder that rows repeat
+COUNTS = 100  # whole numbers from 0 to more than this are counts, not grades
+
+
+@dataclass(frozen=True)
+class ViewFacts:
+    """One view. Shares in [0, 1]; the range and everything after it is of observed entries.
+
+    missing         share of samples that lack the view
+    holes           share of entries that are missing where the view is there
+    constant        names of features with one value only
+    zero_rows       samples that are zero throughout: data, not missing
+    repeated_rows   samples equal to an earlier one, those of zeros left out
+    farthest        the largest distance from a feature's mean, in its standard deviations
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    observed: int
+    missing: float
+    holes: float
+    low: float | None
+    high: float | None
+    likelihood: str
+    scaling: str
+    constant: list[str]
+    zero_rows: int
+    repeated_rows: int
+    farthest: float
+    counts: bool
+
+    @property
+    def telling(self) -> bool:
+        """Whether it is a wonder that rows repeat."""
+        return self.likelihood == "normal" and bool(np.prod(self.shape) > FEW)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """patterns: which views are seen together, (names, samples), the most frequent first;
+    strangers: pairs of views that no sample has both of; parts: groups of views that samples
+    connect, one if all is well; hideable: views that can be hidden to end training"""
+
+    n: int
+    views: list[ViewFacts]
+    rates: Rates
+    patterns: list[tuple[list[str], int]]
+    strangers: list[tuple[str, str]]
+    parts: list[list[str]]
+    repeated_samples: int
+    hideable: int
+    device: str
+
+    @property
+    def early_stopping(self) -> bool:
+        return self.hideable >= FEWEST
+
+    def warnings(self) -> Iterator[str]:
+        """One sentence for everything that a user should know before fitting."""
+        for v in self.views:
+            yield from _warnings(v, self.repeated_samples)
+        for a, b in self.strangers:
+            yield f"no sample has both {a!r} and {b!r}: one tells of the other by detours only"
+        if len(self.parts) > 1:
+            groups = " | ".join(", ".join(part) for part in self.parts)
+            yield f"the views fall apart ({groups}): no sample connects them, fit them one by one"
+        if self.repeated_samples:
+            yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
+        if not self.early_stopping and len(self.views) > 1:
+            yield (
+                f"only {self.hideable} views could be hidden, {FEWEST} are needed to end training "
+                "early: it will run for a fixed number of steps"
+            )
+
+
+def inspect(views: Views, specs: Sequence[ViewSpec]) -> Inspection:
+    """Look at raw views, in the user's units; specs: what `read_views` said of them."""
+    seen = views.mask.numpy()
+    found = [_look(views, v, spec) for v, spec in enumerate(specs)]
+    codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
+    telling = seen[:, [facts.telling for facts, _ in found]].any(1)
+    meet = seen.T.astype(np.int64) @ seen  # (L, L): samples that have both
+    _, group = connected_components(meet > 0, directed=False)
+    pairs = combinations(range(len(specs)), 2)
+    names = [spec.name for spec in specs]
+    return Inspection(
+        n=len(views),
+        views=[facts for facts, _ in found],
+        rates=rates(seen),
+        patterns=_patterns(seen, names),
+        strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
+        parts=[[k for k, g in zip(names, group, strict=True) if g == p] for p in np.unique(group)],
+        repeated_samples=_repeats(_mixed(codes)[telling]),
+        hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
+        device="cuda" if torch.cuda.is_available() else "cpu",
+    )
+
+
+def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.uint64]]:
+    """The facts on a view, and a number for each of its rows that tells them apart."""
+    raw, row = views.x[v].flatten(1), views.mask[:, v]
+    there = scaling.entries_seen(views, v).flatten(1)
+    x, holes = raw[row], views.holes[v]
+    stats = scaling.fit("standard", raw, there)
+    code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
+    zero = (x == 0).all(1) & there[row].any(1)
+    codes = np.zeros(len(views), np.uint64)
+    codes[row.numpy()] = code
+    low, high = _range(raw, there)
+    kind = likelihoods.guess(raw, there)
+    facts = ViewFacts(
+        name=spec.name,
+        shape=spec.shape,
+        dtype=_dtypes(spec, raw),
+        observed=len(x),
+        missing=1 - len(x) / len(views),
+        holes=0.0 if holes is None or not x.numel() else float(holes.sum()) / x.numel(),
+        low=low,
+        high=high,
+        likelihood=kind,
+        scaling="none" if kind in UNSCALED else "bytes" if raw.dtype == torch.uint8 else "standard",
+        constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
+        zero_rows=int(zero.sum()),
+        repeated_rows=_repeats(code[~zero.numpy()]),
+        farthest=_farthest(raw, there, stats),
+        counts=_counts(raw, low, high),
+    )
+    return facts, codes
+
+
+def features(spec: ViewSpec) -> list[str]:
+    """The name of each number of a sample: columns, their categories, or positions."""
+    if spec.columns is None:
+        return [",".join(map(str, i)) for i in np.ndindex(*spec.shape)]
+    names = []
+    for column, levels in zip(spec.columns, spec.levels or [None] * len(spec.columns), strict=True):
+        wide = levels is not None and len(levels) > 2
+        names += [f"{column}={level}" for level in levels or ()] if wide else [str(column)]
+    return names
+
+
+def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
+    if not v.observed:
+        yield f"view {v.name!r} is missing for every sample: leave it out"
+        return
+    if v.constant:
+        yield f"view {v.name!r} has columns of one value, or of none: {listed(v.constant)}"
+    if v.zero_rows:
+        yield (
+            f"view {v.name!r} has rows of zeros ({v.zero_rows}), which count as data: if they "
+            "mean missing, write NaN instead"
+        )
+    if v.repeated_rows > repeated and v.telling:
+        yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
+    if v.counts and v.farthest > SKEWED:
+        yield f"view {v.name!r} holds counts up to {v.high:g}: their logarithm, log1p, often helps"
+    elif v.farthest > FAR:
+        yield (
+            f"view {v.name!r} has values {v.farthest:.0f} standard deviations from the mean: "
+            "look at them, or set its likelihood to laplace"
+        )
+
+
+def _patterns(seen: Bools, names: Sequence[str]) -> list[tuple[list[str], int]]:
+    kinds, counts = np.unique(seen, axis=0, return_counts=True)
+    order = sorted(range(len(kinds)), key=lambda i: (-counts[i], -kinds[i].sum(), i))
+    return [([k for k, s in zip(names, kinds[i], strict=True) if s], int(counts[i])) for i in order]
+
+
+def _range(raw: Tensor, there: Tensor) -> tuple[float, float] | tuple[None, None]:
+    if not there.any():
+        return None, None
+    values = raw if there.all() else raw[there]
+    return float(values.min()), float(values.max())
+
+
+def _counts(raw: Tensor, low: float | None, high: float | None) -> bool:
+    if low is None or high is None or low < 0 or high <= COUNTS or raw.dtype == torch.uint8:
+        return False
+    return bool((raw == raw.round()).all())
+
+
+def _farthest(raw: Tensor, there: Tensor, stats: scaling.Scaler) -> float:
+    if raw.dtype == torch.uint8 or not there.any():
+        return 0.0
+    z = (raw.double() - torch.from_numpy(stats.shift)).abs_() / torch.from_numpy(stats.scale)
+    return float(z.masked_fill_(~there, 0.0).max())
+
+
+def _dtypes(spec: ViewSpec, raw: Tensor) -> str:
+    kinds = sorted(set(spec.dtypes)) or [str(raw.dtype).removeprefix("torch.")]
+    return ", ".join(kinds)
+
+
+def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:
+    """One number per row of x (n, d): equal for equal rows, all but surely different otherwise."""
+    cells = np.where(holes, np.nan, x) if holes is not None else x
+    cells = cells + 0.0 if cells.dtype.kind == "f" else cells  # -0.0 is 0.0
+    mixed = pd.util.hash_array(np.ascontiguousarray(cells).ravel(), categorize=False)
+    weights = np.random.default_rng(0).integers(1, 2**63, size=x.shape[1], dtype=np.uint64)
+    code: NDArray[np.uint64] = (mixed.reshape(x.shape) * (2 * weights + 1)).sum(1)
+    return code
+
+
+def _repeats(code: NDArray[np.uint64]) -> int:
+    return len(code) - len(np.unique(code))

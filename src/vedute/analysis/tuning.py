@@ -1,0 +1,276 @@
+"""Settings without labels: those that tell hidden views best.
+
+Candidates are measured on the same hidden views, first with a ninth of the training, the best
+third of them with a third, the best of these with all of it (successive halving; Jamieson &
+Talwalkar 2016). Where Optuna is installed it proposes the second half of them, and ends the
+hopeless ones at the same marks. The winner of many trials is flattered by the views it won on, so
+it meets the defaults once more on others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from vedute.analysis.comparison import Following, Trial
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import Trained
+from vedute.methods import _best_pair
+
+Settings = dict[str, Any]
+SHARES, KEEP = (1 / 9, 1 / 3, 1.0), 3
+TRIALS, FAILED = 20, float("inf")
+
+
+class Choice(NamedTuple):
+    values: tuple[Any, ...]
+
+    def draw(self, rng: Generator) -> Any:
+        return self.values[int(rng.integers(len(self.values)))]
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        return self.values[trial.suggest_int(name, 0, len(self.values) - 1)]  # they have an order
+
+    def has(self, value: Any) -> bool:
+        return value in self.values
+
+    def place(self, value: Any) -> int:
+        return self.values.index(value)
+
+
+class Range(NamedTuple):
+    low: float
+    high: float
+    log: bool = False
+
+    def draw(self, rng: Generator) -> float:
+        ends = np.log([self.low, self.high]) if self.log else [self.low, self.high]
+        value = float(rng.uniform(*ends))
+        return _rounded(np.exp(value) if self.log else value)
+
+    def suggest(self, trial: Any, name: str) -> float:
+        return _rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
+
+    def has(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def place(self, value: float) -> float:
+        return value
+
+
+SPACE: Mapping[str, Choice | Range] = {
+    "latent_dim": Choice((8, 16, 32, 64, 128)),
+    "hidden": Choice(((64,), (128,), (128, 128), (256, 256))),
+    "dropout": Range(0.0, 0.5),
+    "view_dropout": Range(0.0, 0.6),
+    "beta": Range(0.05, 20.0, log=True),  # times every beta of the method
+    "lr": Range(3e-4, 1e-2, log=True),
+    "n_neighbors": Choice((3, 5, 10, 15, 20, 30, 50)),
+    "max_rank": Choice((4, 8, 16, 32, 64, 128)),
+}
+
+
+class Tried(NamedTuple):
+    """A candidate: what it changes of the defaults, its error, and the share of training."""
+
+    settings: Settings
+    error: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """default, best: on the hidden views of the search; confirmed: both again, on others."""
+
+    default: Tried
+    best: Tried
+    confirmed: tuple[float, float]
+    tried: list[Tried]
+
+    @property
+    def gain(self) -> float:
+        """The share of the defaults' error that the best settings save."""
+        default, best = self.confirmed
+        return 1 - best / default if default > 0 else 0.0
+
+    def settings(self) -> Settings:
+        """The best settings, or none where the defaults did as well."""
+        return self.best.settings if self.gain > 0 else {}
+
+
+@dataclass
+class Search:
+    """Measures candidates of a method on one trial; `fixed` is what the user has set."""
+
+    method: type[Estimator]
+    fixed: Settings
+    trial: Trial
+    seed: int
+    following: Following
+    on_tried: Callable[[Tried], None]
+    deadline: float = float("inf")
+    tried: list[Tried] = field(default_factory=list)
+
+    def space(self) -> dict[str, Choice | Range]:
+        """What there is to try: settings that the method has and the user left open."""
+        known = {f.name for f in fields(self.method)}
+        named = {k: s for k, s in SPACE.items() if k in known and k not in self.fixed}
+        return named | ({"beta": SPACE["beta"]} if self._betas() else {})
+
+    def defaults(self) -> dict[str, Any]:
+        """Where the defaults are in the space, if they are."""
+        model = self.method()
+        found = {k: getattr(model, k) for k in self.space() if k != "beta"} | {"beta": 1.0}
+        return {k: v for k, v in found.items() if k in self.space() and self.space()[k].has(v)}
+
+    def shares(self) -> tuple[float, ...]:
+        return SHARES if issubclass(self.method, Trained) else SHARES[-1:]
+
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def settings(self, candidate: Mapping[str, Any]) -> Settings:
+        """What a point of the space changes of the defaults."""
+        scale = candidate.get("beta", 1.0)
+        wanted = {k: v for k, v in candidate.items() if k != "beta"}
+        wanted |= {k: _rounded(scale * v) for k, v in self._betas().items()}
+        default = self.method()
+        return {k: v for k, v in wanted.items() if v != getattr(default, k)}
+
+    def error(self, settings: Settings, share: float = 1.0, on: Trial | None = None) -> float:
+        """Of the hidden views after a share of the training; infinite if it fails."""
+        trial = on or self.trial
+        wanted = self.fixed | settings | {"random_state": self.seed}
+        model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
+        if isinstance(model, Trained):
+            _shorten(model, share)
+        model = _best_pair.for_views(model, len(trial.views.x))
+        try:
+            with self.following(model):
+                model.fit(trial.views)
+            return trial.error(model)
+        except (ValueError, ArithmeticError):
+            if not settings:  # not the candidate's fault
+                raise
+            return FAILED
+
+    def measure(self, settings: Settings, share: float = 1.0) -> Tried:
+        known = [t for t in self.tried if (t.settings, t.share) == (settings, share)]
+        if known:
+            return known[0]
+        found = Tried(settings, self.error(settings, share), share)
+        self.tried.append(found)
+        self.on_tried(found)
+        return found
+
+    def _betas(self) -> dict[str, float]:
+        names = [f.name for f in fields(self.method) if f.name.split("_")[0] == "beta"]
+        defaults = self.method()
+        return {k: getattr(defaults, k) for k in names if k not in self.fixed}
+
+
+def tune(
+    method: type[Estimator],
+    views: Views,
+    fixed: Settings,
+    trials: int | None,
+    minutes: float | None,
+    seed: int,
+    following: Following,
+    on_tried: Callable[[Tried], None],
+) -> Tuned:
+    """Search for settings: `trials` candidates beside the defaults, as many as time allows."""
+    if not method.generative:
+        raise TypeError(f"{method.__name__} cannot impute, so hidden views cannot tune it")
+    search = Search(method, fixed, Trial.of(views, seed), seed, following, on_tried)
+    if not search.space():
+        raise ValueError(f"{method.__name__} has no setting left to tune")
+    start = time.monotonic()
+    default = search.measure({})
+    count = TRIALS if trials is None and minutes is None else trials
+    if minutes is not None:  # the two that are confirmed must still have their time
+        took = time.monotonic() - start
+        search.deadline = start + 60 * minutes - 2 * took
+        fit = max(1, int(KEEP * (60 * minutes / took - 3)))
+        count = fit if count is None else min(count, fit)
+    engine = _by_optuna if find_spec("optuna") is not None else _by_halving
+    engine(search, count or TRIALS)
+    longest = max((t.share for t in search.tried[1:]), default=1.0)
+    finalists = [t for t in search.tried if t.share == longest]
+    best = min([default, *finalists], key=lambda t: t.error)
+    if best is default:
+        return Tuned(default, best, (default.error, default.error), search.tried)
+    other = Trial.of(views, seed + 1)
+    confirmed = search.error({}, on=other), search.error(best.settings, on=other)
+    return Tuned(default, best, confirmed, search.tried)
+
+
+def _by_halving(search: Search, trials: int) -> None:
+    rng = np.random.default_rng(search.seed)
+    drawn = [search.settings(c) for c in _candidates(search.space(), trials, rng)]
+    left = list({repr(settings): settings for settings in drawn}.values())
+    for share in search.shares():
+        found = []
+        for settings in left:
+            if search.late():
+                return
+            found.append(search.measure(settings, share))
+        found.sort(key=lambda t: t.error)
+        left = [t.settings for t in found[: -(-len(found) // KEEP)]]
+
+
+def _candidates(
+    space: Mapping[str, Choice | Range], n: int, rng: Generator
+) -> Iterator[dict[str, Any]]:
+    """Defaults are good guesses: a candidate changes about half of them, at least one."""
+    names = list(space)
+    for _ in range(n):
+        changed = rng.random(len(names)) < 0.5
+        changed[rng.integers(len(names))] = True
+        yield {k: space[k].draw(rng) for k, c in zip(names, changed, strict=True) if c}
+
+
+def _by_optuna(search: Search, trials: int) -> None:
+    import optuna
+
+    space = search.space()
+
+    def objective(trial: Any) -> float:
+        settings = search.settings({k: s.suggest(trial, k) for k, s in space.items()})
+        for mark, share in enumerate(search.shares()):
+            error = search.measure(settings, share).error
+            trial.report(error, KEEP**mark)
+            if search.late() or trial.should_prune():
+                raise optuna.TrialPruned
+        return error
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        sampler=optuna.samplers.TPESampler(seed=search.seed),
+        pruner=optuna.pruners.SuccessiveHalvingPruner(reduction_factor=KEEP),
+    )
+    rng = np.random.default_rng(search.seed)
+    for candidate in _candidates(space, trials // 2, rng):  # near the defaults, to begin with
+        point = search.defaults() | candidate
+        study.enqueue_trial({k: space[k].place(v) for k, v in point.items()})
+    left = max(search.deadline - time.monotonic(), 0.0)
+    study.optimize(objective, n_trials=trials, timeout=left if np.isfinite(left) else None)
+
+
+def _shorten(model: Trained, share: float) -> None:
+    """A schedule of the same shape."""
+    for name in ("epochs", "steps", "warmup", "cooldown"):
+        length = model.get_params(deep=False).get(name)
+        if length:
+            model.set_params(**{name: max(1, round(share * length))})
+
+
+def _rounded(x: float) -> float:
+    return float(f"{x:.2g}")

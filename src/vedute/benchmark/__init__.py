@@ -1,0 +1,1 @@
+"""Studies: planned, run, recorded, tabulated."""

@@ -1,0 +1,209 @@
+"""Tables and figures of generation runs: scores over the number of missing views."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from vedute.benchmark import studies
+from vedute.benchmark.summary import Cell, Score, Summary
+from vedute.figures.plots import COLORS, GREY, legend_below, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SCORES: Mapping[str, Score] = {
+    "nmi": Score("NMI, one k-means start, %", 2),
+    "nmi_ten": Score("NMI, ten k-means starts, %", 2),
+    "coherence_all": Score("Coherence, all views, %", 2),
+    "coherence_missing": Score("Coherence, missing views, %", 2),
+    "coherence_drawn_missing": Score("Coherence, missing, one draw, %", 2),
+    "angle_all": Score("Angle, all views, %", 2),
+    "angle_missing": Score("Angle, missing views, %", 2),
+    "ssim_missing": Score("SSIM of missing views", 4),
+    "ssim_given": Score("SSIM of given views", 4),
+    "ssim_all": Score("SSIM, all views", 4),
+}
+FLOORS = {"(mean image)": "mean", "(nearest training sample)": "nearest"}
+PANELS = ("nmi", "coherence_all", "coherence_drawn_missing", "angle_all", "ssim_missing")
+STYLES = ("o-", "o--", "o-.", "o:")
+
+
+class Row(NamedTuple):
+    """What a label reaches on a dataset, trained at a rate: a cell per number of missing views.
+    ours: it was measured here, not published by others."""
+
+    dataset: str
+    rate: float
+    label: str
+    cells: Sequence[Cell | None]
+    ours: bool = True
+
+
+def markdown(summary: Summary) -> str:
+    missing = _missing(summary)
+    heads = ["dataset", "trained at", "method", *(f"{m} missing" for m in missing)]
+    text = ""
+    for score, (title, digits) in SCORES.items():
+        rows = list(_with_references(summary, score))
+        if not rows:
+            continue
+        text += f"## {title}\n\n| {' | '.join(heads)} |\n|---|--:|---|{'--:|' * len(missing)}\n"
+        for row in rows:
+            rivals = [r for r in rows if r.ours and (r.dataset, r.rate) == (row.dataset, row.rate)]
+            cells = [_told(row, i, rivals, digits) for i in range(len(missing))]
+            text += f"| {row.dataset} | {row.rate:g} | {row.label} | {' | '.join(cells)} |\n"
+        text += "\n"
+    return text + "".join(f"{line}\n" for line in _notes(summary))
+
+
+def comma_separated(summary: Summary) -> str:
+    """One line per score, dataset, rate, label and number of missing views."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    heads = ["score", "dataset", "rate", "label", "missing", "mean", "std", "runs"]
+    writer.writerow(heads)
+    for score in SCORES:
+        for row in _rows(summary, score):
+            for m, cell in zip(_missing(summary), row.cells, strict=True):
+                if cell is not None:
+                    numbers = (round(cell.mean, 5), round(cell.std or 0.0, 5), cell.runs)
+                    writer.writerow([score, row.dataset, row.rate, row.label, m, *numbers])
+    return file.getvalue()
+
+
+def places(summary: Summary) -> list[tuple[str, float]]:
+    """Every dataset and rate that there are runs of."""
+    found = {(dataset, rate) for _, dataset, rate in summary.records}
+    return sorted(found, key=lambda place: (summary.datasets.index(place[0]), place[1]))
+
+
+@styled
+def curves(summary: Summary, dataset: str, rate: float) -> Figure:
+    """A panel per score over the number of missing views, one line per label."""
+    from matplotlib.figure import Figure
+
+    found = {
+        score: [r for r in _rows(summary, score) if (r.dataset, r.rate) == (dataset, rate)]
+        for score in PANELS
+    }
+    shown = {score: rows for score, rows in found.items() if rows}
+    figure = Figure(figsize=(1.0 + 2.9 * len(shown), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    looks = _looks(summary)
+    for ax, (score, rows) in zip(panels, shown.items(), strict=True):
+        for row in rows:
+            _line(ax, row, _missing(summary), looks)
+        ax.set(title=SCORES[score].title, xlabel="missing views", xticks=_missing(summary))
+    lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
+    legend_below(figure, lines)
+    return figure
+
+
+def _looks(summary: Summary) -> dict[str, tuple[str, str]]:
+    """Color and style of a label: a method has one color in all studies, MVP the first even where
+    it was not run; other labels of the same method are dashed, each in its own way."""
+    looks: dict[str, tuple[str, str]] = {}
+    methods = list(dict.fromkeys(["mvp", *(summary.method(label) for label in summary.labels)]))
+    for label in summary.labels:
+        color = COLORS[methods.index(summary.method(label)) % len(COLORS)]
+        before = sum(summary.method(known) == summary.method(label) for known in looks)
+        looks[label] = color, STYLES[before % len(STYLES)]
+    return looks
+
+
+def _line(ax: Axes, row: Row, missing: Sequence[int], looks: Mapping[str, tuple[str, str]]) -> None:
+    known = [(m, c.mean, c.std or 0.0) for m, c in zip(missing, row.cells, strict=True) if c]
+    at, means, stds = zip(*known, strict=True)
+    if row.label in FLOORS:
+        style = {"(mean image)": ":"}.get(row.label, "--")
+        ax.plot(at, means, style, color=GREY, linewidth=1.4, label=row.label)
+        return
+    color, style = looks[row.label]
+    low, high = ([m + sign * s for m, s in zip(means, stds, strict=True)] for sign in (-1, 1))
+    ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
+    ax.plot(at, means, style, color=color, linewidth=1.8, markersize=3.5, label=row.label)
+
+
+def _rows(summary: Summary, score: str) -> Iterator[Row]:
+    for place in places(summary):
+        for label in summary.labels:
+            cells = _cells(summary, label, place, score)
+            if any(cells):
+                yield Row(*place, label, cells)
+        for floor, prefix in FLOORS.items():  # every run tells the same
+            told = [_cells(summary, k, place, f"{prefix}_{score}") for k in summary.labels]
+            yield from (Row(*place, floor, cells) for cells in [c for c in told if any(c)][:1])
+
+
+def _with_references(summary: Summary, score: str) -> Iterator[Row]:
+    """After each row what others report of its method, on other data."""
+    for row in _rows(summary, score):
+        yield row
+        given = [_views(summary, row.dataset) - m for m in _missing(summary)]
+        found = studies.references(row.label, row.dataset, row.rate, score)
+        for source, values in found.items():
+            cells = [Cell(values[g - 1]) if 1 <= g <= len(values) else None for g in given]
+            yield Row(row.dataset, row.rate, f"*{source}*", cells, ours=False)
+
+
+def _cells(summary: Summary, label: str, place: tuple[str, float], score: str) -> list[Cell | None]:
+    given = [_views(summary, place[0]) - m for m in _missing(summary)]
+    return [summary.cell(label, *place, f"{score}_{g}") for g in given]
+
+
+def _views(summary: Summary, dataset: str) -> int:
+    """How many a dataset has: one more than were given at most."""
+    runs = [r for (_, name, _), rs in summary.records.items() if name == dataset for r in rs]
+    keys = (re.fullmatch(r"nmi_(\d+)", key) for r in runs for key in r["scores"])
+    return 1 + max((int(key[1]) for key in keys if key), default=0)
+
+
+def _missing(summary: Summary) -> list[int]:
+    """How many views can be missing: one, two, ..."""
+    return list(range(1, max(_views(summary, d) for d in summary.datasets)))
+
+
+def _told(row: Row, i: int, rivals: Sequence[Row], digits: int) -> str:
+    cell = row.cells[i]
+    if cell is None:
+        return "–"
+    best = max(round(c.mean, digits) for r in rivals if (c := r.cells[i]) is not None)
+    std = f" ± {cell.std:.{digits}f}" if cell.std is not None and cell.runs > 1 else ""
+    text = f"{cell.mean:.{digits}f}{std}"
+    marked = row.ours and len(rivals) > 1 and round(cell.mean, digits) == best
+    return f"**{text}**" if marked else text
+
+
+def _notes(summary: Summary) -> Iterator[str]:
+    """How many seeds, how good the classifiers are, and how long it took where."""
+    runs = [r for rs in summary.records.values() for r in rs]
+    seeds = sorted({len(rs) for rs in summary.records.values()})
+    yield (
+        f"- Means over the subsets of a size, then over {' to '.join(map(str, seeds))} seed(s) "
+        "(± population standard deviation); images decoded at posterior means unless it says "
+        "'one draw'; best **bold**. In *italics* what others report of the method above, on other "
+        "data than ours."
+    )
+    for dataset in summary.datasets:
+        of = [r for r in runs if r["dataset"] == dataset]
+        for name in ("coherence", "angle"):
+            found = [r["scores"].get(f"classifier_{name}") for r in of]
+            known = [a for a in found if a is not None]
+            if known:
+                ends = sorted({f"{share:.2f}" for share in (min(known), max(known))}, key=float)
+                share = f"{' to '.join(ends)} % of real images"
+                yield f"- {dataset}: the classifiers that judge {name} are right on {share}."
+    for (label, dataset, rate), rs in summary.records.items():
+        minutes = sum(r["seconds"] for r in rs) / len(rs) / 60
+        judged = sum(r["evaluation"] for r in rs) / len(rs)
+        size = rs[0].get("parameters")
+        large = f"{size / 1e6:.1f} million parameters, " if size else ""
+        yield (
+            f"- {label} on {dataset} at {rate:g}: {large}{minutes:.1f} min of training, "
+            f"{judged:.0f} s of evaluation, {rs[0]['device']}."
+        )

@@ -1,0 +1,216 @@
+"""The runs of a study: what is to be done, how many at once, and how long it will take."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from functools import cache, partial
+from itertools import chain, combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+
+from vedute import io, methods
+from vedute.benchmark import studies, workers
+from vedute.benchmark.records import Record, best_pair
+from vedute.benchmark.run import SPLIT, Run, load, measure, pick
+from vedute.benchmark.studies import Entry, Study
+from vedute.benchmark.workers import Lane
+from vedute.data import missing
+from vedute.data.views import Views
+from vedute.estimators.neural import Trained
+from vedute.methods import presets
+
+MOST_JOBS, GPU_JOBS = 8, 2
+
+
+def plan(
+    study: Study, masks: Path, overrides: Mapping[str, Any], records: Iterable[Record] = ()
+) -> list[Run]:
+    """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
+
+    An override is for the methods that have such a setting. Where a pair of views is to be chosen,
+    those on the best one are known only when there are `records` of all pairs.
+    """
+    for entry in study.entries:  # before any mask is written
+        if entry.pair and not methods.find(entry.method).two_views:
+            told = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
+            raise ValueError(told)
+    done = {_key(record): record for record in records}
+    runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
+    return list(chain.from_iterable(runs))
+
+
+def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The overrides that the method of an entry has a setting for."""
+    known = {f.name for f in fields(methods.find(entry.method)) if f.init}
+    return {k: v for k, v in overrides.items() if k in known}
+
+
+def unfinished(runs: Iterable[Run], records: Iterable[Record]) -> list[Run]:
+    """Those without a record of the same label, data, mask, pair, seed and settings."""
+    done = {_key(record) for record in records}
+    return [run for run in runs if _key(asdict(run)) not in done]
+
+
+def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
+    """Runs that train go to the GPU, if there is one; the others run beside them on the CPU."""
+    on_gpu = [run for run in runs if _wants_gpu(run)]
+    on_cpu = [run for run in runs if not _wants_gpu(run)]
+    n = workers.cores()
+    jobs = jobs or (1 if n <= 2 else min(n // 2, MOST_JOBS))
+    gpu_jobs = gpu_jobs or GPU_JOBS
+    free = n - jobs if on_cpu else n
+    found = [Lane(on_gpu, gpu_jobs, max(1, free // gpu_jobs)), Lane(on_cpu, jobs, 1)]
+    return [lane for lane in found if lane.tasks]
+
+
+def run_all(
+    waiting: Sequence[Lane[Run]], masks: Path
+) -> Iterator[tuple[Run, Record | BaseException]]:
+    """Every run with its record, or with what went wrong, as they finish."""
+    jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
+    work = partial(measure, masks=masks, jobs=jobs)
+    if jobs == 1:
+        return workers.outcomes_here(work, waiting[0].tasks)
+    return workers.outcomes(work, waiting)
+
+
+def time_left(waiting: Iterable[Lane[Run]], records: Sequence[Record]) -> float:
+    """Seconds, from what runs of the same method took, on the same dataset if there were any."""
+    took: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for r in records:
+        for kind in ((r["label"], r["dataset"]), (r["method"],), ()):
+            took[kind].append(r["wall"])
+    mean = {kind: fmean(seconds) for kind, seconds in took.items()} | {None: 0.0}
+    left = [0.0]
+    for lane in waiting:
+        kinds = [((run.label, run.dataset), (run.method,), ()) for run in lane.tasks]
+        total = sum(mean[next((k for k in kind if k in mean), None)] for kind in kinds)
+        left.append(total / max(1, min(lane.jobs, len(lane.tasks))))
+    return max(left)
+
+
+def _asked(
+    entry: Entry, study: Study, dataset: str, truth: Views, overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What an entry of a study asks for on a dataset, for the seed of its searches."""
+    mine = applicable(entry, overrides)
+    preset = entry.table if entry.preset is None else dataset
+    wanted = {} if preset is None else presets.find(entry.method, preset)
+    wanted |= {"n_clusters": _clusters(entry, study, truth), **entry.settings, **mine}
+    return dict(
+        study=study.name,
+        label=entry.label,
+        method=entry.method,
+        preset=preset,
+        overrides=mine,
+        seed=study.pair_seed,
+        protocol=study.protocol,
+        mask_seed=study.mask_seed,
+        settings=_complete(entry.method, wanted | {"random_state": study.pair_seed}),
+        task=study.task,
+        judges=tuple(study.judges),
+        shown_view=study.shown_view,
+        drawn=study.drawn,
+    )
+
+
+def _runs_on(
+    dataset: str,
+    study: Study,
+    masks: Path,
+    overrides: Mapping[str, Any],
+    done: Mapping[str, Record],
+) -> Iterator[Run]:
+    split = SPLIT.get(study.task)
+    truth = load(dataset, split)
+    if study.shown_view and study.shown_view not in truth.names:
+        raise ValueError(
+            f"the study shows view {study.shown_view!r}, which {dataset} has not; its views are "
+            f"{', '.join(truth.names)}"
+        )
+    samples = dataset if split is None else f"{dataset}-{split}"
+    for rate in map(float, study.rates):
+        file = f"{samples}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
+        seen = missing.fingerprint(_mask(masks / file, truth, study, rate))
+        for entry in study.entries:
+            asked = _asked(entry, study, dataset, truth, overrides)
+            run = Run(**asked, dataset=dataset, rate=rate, mask=seen, mask_file=file)
+            tried = _tried(run, entry, truth, study, masks)
+            yield from tried
+            best = _best(tried, done) if tried else run
+            for seed in entry.seeds or study.seeds:
+                if best is not None and not (tried and seed == study.pair_seed):
+                    yield _with_seed(best, seed)
+
+
+def _tried(run: Run, entry: Entry, truth: Views, study: Study, masks: Path) -> list[Run]:
+    """A run for each pair of views, where one of them is to be chosen."""
+    found = []
+    for pair in combinations(truth.names, 2) if entry.pair and len(truth.names) > 2 else ():
+        one = replace(run, pair=pair, search=True)
+        if entry.pair == studies.REDRAW:
+            file = f"{Path(run.mask_file).stem}-{'+'.join(pair)}.npz"
+            seen = missing.fingerprint(_mask(masks / file, pick(truth, pair), study, run.rate))
+            one = replace(one, redraw=True, mask=seen, mask_file=file)
+        found.append(one)
+    return found
+
+
+def _best(tried: Sequence[Run], done: Mapping[str, Record]) -> Run | None:
+    """The run on the best pair, once there are records of all."""
+    found = [done.get(_key(asdict(run))) for run in tried]
+    known = [record for record in found if record is not None]
+    pair = best_pair(known) if len(known) == len(tried) else None
+    return next((replace(run, search=False) for run in tried if run.pair == pair), None)
+
+
+def _with_seed(run: Run, seed: int) -> Run:
+    return replace(run, seed=seed, settings={**run.settings, "random_state": seed})
+
+
+def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
+    if not path.exists():
+        seen = missing.drop_views(truth, rate, study.mask_seed, study.protocol).mask.numpy()
+        with io.atomic_file(path) as part:
+            missing.save_mask(part, seen, truth.ids, study.protocol, rate, study.mask_seed)
+    return missing.load_mask(path, truth)
+
+
+def _clusters(entry: Entry, study: Study, truth: Views) -> int | None:
+    """As many as classes; none where nobody asks for clusters and the method needs none."""
+    asked = study.task == "clustering" or methods.find(entry.method).soft
+    return len(np.unique(truth.y)) if asked and truth.y is not None else None
+
+
+def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = methods.find(method)(**wanted).get_params(deep=False)
+    return settings
+
+
+def _key(record: Mapping[str, Any]) -> str:
+    """What makes a run what it is. Settings at their defaults are left out: one that a method has
+    only got since then is as it was."""
+    parts = ("label", "dataset", "rate", "seed", "mask")
+    older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
+    said = [record.get(k, v) for k, v in older.items()]
+    plain = _defaults(record["method"])
+    kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
+    return json.dumps([*said, *(record[k] for k in parts), kept], sort_keys=True)
+
+
+@cache
+def _defaults(method: str) -> dict[str, str]:
+    known = _complete(method, {}) if method in methods.available() else {}
+    return {k: json.dumps(v) for k, v in known.items()}
+
+
+def _wants_gpu(run: Run) -> bool:
+    trained = issubclass(methods.find(run.method), Trained)
+    return trained and torch.cuda.is_available() and run.settings["device"] != "cpu"

@@ -1,0 +1,93 @@
+"""How methods rank over the cells of a table, as text and as a figure."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from vedute.figures.plots import BLUE, GREY, INK, styled
+from vedute.metrics.significance import ALPHA, Comparison, Paired, alike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEADS = ("method", "average rank", "mean ACC", "better than", "worse than", "p against the first")
+COLUMNS = ("better_rank", "worse_rank", "cells", "wins", "losses", "difference", "p_holm")
+BAR = 0.45  # between two bars, in lines of text
+
+
+def markdown(found: Comparison) -> str:
+    """One line per label: its average rank, and how many others it beats and loses to."""
+    text = f"| {' | '.join(HEADS)} |\n|---{'|--:' * (len(HEADS) - 1)}|\n"
+    sure = [t for t in found.tests if t.p < ALPHA]
+    first = {t.worse: _p(t.p) for t in found.tests if t.better == found.labels[0]}
+    for label, rank, mean in zip(found.labels, found.ranks, found.means, strict=True):
+        wins = sum(_winner(t) == label for t in sure)
+        losses = sum(label in (t.better, t.worse) for t in sure) - wins
+        cells = [f"{rank:.2f}", f"{mean:.2f}", str(wins), str(losses), first.get(label, "–")]
+        text += f"| {label} | {' | '.join(cells)} |\n"
+    return text + (
+        f"\nOver {found.cells} cells (dataset and rate), each the mean over its seeds. Friedman: "
+        f"chi² {found.chi2:.1f}, p {_p(found.p)}. Nemenyi: average ranks differ where they lie "
+        f"more than {found.distance:.2f} apart. Better and worse: Wilcoxon's signed-rank test, "
+        f"p < {ALPHA:g} after Holm's correction for all {len(found.tests)} pairs.\n"
+    )
+
+
+def comma_separated(found: Comparison) -> str:
+    """One line per pair of labels."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for t in found.tests:
+        numbers = (t.wins, t.losses, round(t.difference, 5), f"{t.p:.4g}")
+        writer.writerow([t.better, t.worse, found.cells, *numbers])
+    return file.getvalue()
+
+
+@styled
+def diagram(found: Comparison) -> Figure:
+    """Average ranks on an axis, the best at the left; bars join those that do not differ."""
+    from matplotlib.figure import Figure
+
+    k, bars = len(found.labels), alike(found.ranks, found.distance)
+    top = 0.8 + BAR * len(bars)  # of the first label, in lines below the axis
+    lines = top + (k + 1) // 2
+    figure = Figure(figsize=(8.8, 0.2 * (lines + 3.5)), layout="constrained", facecolor="white")
+    ax = figure.subplots()
+    ax.set(xlim=(1 - 0.02 * k, 1.02 * k), ylim=(lines, -3))
+    ax.set_axis_off()
+    _axis(ax, k, found.distance)
+    for i, (first, last) in enumerate(bars):
+        ends = found.ranks[first] - 0.004 * k, found.ranks[last] + 0.004 * k
+        height = 0.55 + BAR * i
+        ax.plot(ends, (height, height), color=BLUE, linewidth=3, solid_capstyle="butt")
+    for i, (label, rank) in enumerate(zip(found.labels, found.ranks, strict=True)):
+        left = i < (k + 1) // 2
+        edge, height = (1 - 0.02 * k, top + i) if left else (1.02 * k, top + k - 1 - i)
+        ax.plot((rank, rank, edge), (0, height, height), color=GREY, linewidth=0.8, zorder=0)
+        ha, words = ("right", (label, f"{rank:.1f}")) if left else ("left", (f"{rank:.1f}", label))
+        ax.text(edge, height, f" {'  '.join(words)} ", ha=ha, va="center", fontsize=8.5)
+    return figure
+
+
+def _axis(ax: Axes, k: int, distance: float) -> None:
+    """Ranks 1 .. k, and how far two of them must lie apart."""
+    ax.plot((1, k), (0, 0), color=INK, linewidth=1)
+    for rank in range(1, k + 1, 1 + k // 16):
+        ax.plot((rank, rank), (0, -0.3), color=INK, linewidth=1)
+        ax.text(rank, -0.5, str(rank), ha="center", va="bottom", fontsize=8.5)
+    ax.plot((1, 1 + distance), (-2.1, -2.1), "|-", color=BLUE, linewidth=1.4)
+    told = f"critical difference {distance:.2f}"
+    ax.text(1 + distance, -2.1, f"  {told}", ha="left", va="center", color=BLUE, fontsize=8.5)
+
+
+def _winner(test: Paired) -> str:
+    """The label with the better scores: seldom another than that with the better rank."""
+    return test.better if test.difference > 0 else test.worse
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

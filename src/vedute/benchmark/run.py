@@ -1,0 +1,287 @@
+"""One run: fit, score, and record everything that is needed to do it again.
+
+A record has what was asked (`Run`), the rates of its mask, versions, device, threads, and
+
+    seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
+    steps           of training, if there was any
+    parameters      of its networks, if there are any
+    scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
+                    another rule; error of hidden views; coverage of 90 % intervals in percent
+                    generation: those of `generation`, _1 from one given view, _2 from two, ...,
+                    classifier_* of real images, mean_* and nearest_* of what needs no model;
+                    in percent, but ssim
+    pair_score      of a search: stability of the clusters of this pair of views, or, where masks
+                    are redrawn, their accuracy
+    subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
+    shown           generation: the file in `pictures` with what `shown_view` tells, if any
+
+Generation runs keep in folders beside the masks what needs no second making, classifiers and
+floors, and pictures of their own: a sheet, images for `side_by_side`, of MVP a latent traversal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from sklearn.cluster import KMeans
+
+from vedute import __version__, datasets, io, methods
+from vedute.analysis import classifiers, cross_view
+from vedute.analysis.classifiers import Judge
+from vedute.benchmark import samples, workers
+from vedute.benchmark.records import Record
+from vedute.data import missing
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import Trained
+from vedute.figures import contact_sheet
+from vedute.figures.png import png
+from vedute.methods import _best_pair
+from vedute.methods.mvp import MVP
+from vedute.metrics import scores as scoring
+
+INTERVAL = 0.9
+LONGEST_NAME = 200  # bytes of a file name, without its ending
+SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit. settings: all that its estimator has; overrides: those that the user changed."""
+
+    study: str
+    label: str
+    method: str
+    preset: str | None
+    overrides: Mapping[str, Any]
+    dataset: str
+    rate: float
+    seed: int
+    protocol: str
+    mask_seed: int
+    mask: str  # its fingerprint
+    mask_file: str
+    settings: Mapping[str, Any]
+    task: str = "clustering"
+    judges: tuple[str, ...] = ()
+    shown_view: str = ""  # the view of which images are kept; none: no images
+    drawn: bool = False  # judge images from a draw of the posterior as well
+    pair: tuple[str, str] | None = None  # which two views, for a method that takes two
+    redraw: bool = False  # the mask is the pair's own
+    search: bool = False  # one of all pairs, to choose one
+
+    def __str__(self) -> str:
+        views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
+        return f"{self.label} on {self.dataset}{views} at {self.rate:g}, seed {self.seed}"
+
+
+def measure(run: Run, masks: Path, jobs: int) -> Record:
+    """The record of a run; masks: the folder; jobs: how many runs there are at once."""
+    start = perf_counter()
+    truth = load(run.dataset, SPLIT.get(run.task))
+    truth = pick(truth, run.pair) if run.pair and run.redraw else truth
+    seen = torch.from_numpy(missing.load_mask(masks / run.mask_file, truth))
+    views = truth.hide(~seen)
+    _warm_up(run.method, run.settings.get("device"))
+    model = _best_pair.for_views(methods.find(run.method)(**run.settings), len(truth.x))
+    if isinstance(model, _best_pair.BestPair) and run.pair:
+        model.set_params(pair=run.pair)
+    before = perf_counter()
+    model.fit(views)
+    seconds = perf_counter() - before
+    if run.task == "generation":
+        told = _generation(model, truth, run, masks.parent)
+    else:
+        told = {"scores": _rounded(_scores(model, truth, views, run.seed))}
+        told |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
+    rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
+    return {
+        **asdict(run),
+        "row_rate": round(rates.rows, 6),
+        "slot_rate": round(rates.slots, 6),
+        "versions": _versions(),
+        "device": _device(model),
+        "threads": torch.get_num_threads(),
+        "jobs": jobs,
+        "seconds": round(seconds, 4),
+        "wall": round(perf_counter() - start, 4),
+        "steps": history[-1]["step"] if history else None,
+        "parameters": _parameters(model),
+        **told,
+    }
+
+
+def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if truth.y is not None:
+        found |= _percent(truth.y, model.labels_)
+        if "centers_" not in vars(model):  # the labels are not k-means'
+            kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
+            second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
+            found |= {f"kmeans_{k}": v for k, v in second.items()}
+    hidden = (truth.mask & ~views.mask).numpy()
+    if model.generative and hidden.any():
+        true = list(io.of_views(truth).views.values())
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            told = model.impute(views, interval=INTERVAL)
+        mean, low, high = ([x.numpy() for x in end.x] for end in told)
+        found["error"] = scoring.imputation_error(true, mean, hidden)
+        found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
+    return found
+
+
+def _pair_score(model: Estimator, truth: Views, views: Views) -> float:
+    """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
+    if isinstance(model, _best_pair.BestPair):
+        both = views.mask[:, list(model.chosen())].all(1).numpy()
+        return clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
+    assert truth.y is not None
+    return scoring.clustering_accuracy(truth.y, model.labels_)
+
+
+def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> Record:
+    """What the model makes of the test split, beside two floors; pictures."""
+    start = perf_counter()
+    test = load(run.dataset, "test")
+    device = cross_view.device_of(model)
+    judges = classifiers.judges(run.judges, real, test, device, folder / "classifiers")
+    judged = perf_counter()
+    teller = cross_view.by_model(model, run.drawn)
+    found = cross_view.evaluate(teller, cross_view.enter(model, test), judges)
+    seconds = perf_counter() - judged
+    scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    kept: Record = {}
+    if model.generative:
+        scores |= _floors(run.dataset, real, test, device, folder / "floors")
+        kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
+    return {
+        "classifying": round(judged - start, 4),
+        "evaluation": round(seconds, 4),
+        "scores": _rounded({k: v if "ssim" in k else 100 * v for k, v in scores.items()}),
+        "subsets": json.loads(json.dumps(found.subsets), parse_float=lambda s: round(float(s), 5)),
+        **kept,
+    }
+
+
+def _floors(
+    dataset: str, real: Views, test: Views, device: torch.device, folder: Path
+) -> dict[str, float]:
+    """SSIM of what needs no model: made once for a dataset, then read from the folder."""
+    path, data = folder / f"{dataset}.json", _fingerprint(real, test)
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["data"] == data:
+            return dict(known["scores"])
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged: made again
+        pass
+    real, test = real.to(device), test.to(device)
+    mean = cross_view.evaluate(cross_view.by_mean(real), test, [])
+    nearest = cross_view.evaluate(cross_view.by_nearest(real), test, [])
+    scores = _by_size("mean_", mean) | _by_size("nearest_", nearest)
+    with io.atomic_file(path, force=True) as part:
+        part.write_text(json.dumps({"data": data, "scores": scores}, indent=1), encoding="utf-8")
+    return scores
+
+
+def _fingerprint(real: Views, test: Views) -> str:
+    """Sixteen hex digits that tell two datasets apart by their sizes and first samples."""
+    digest = hashlib.sha256(repr([real.shape, test.shape]).encode())
+    for x in (*real[:1000].x, *test[:1000].x):
+        digest.update(x.contiguous().numpy().data)
+    return digest.hexdigest()[:16]
+
+
+def _by_size(prefix: str, found: cross_view.Evaluation) -> dict[str, float]:
+    """coherence_all_1: from one view, _2: from two, ..."""
+    return {f"{prefix}{k}_{n}": v for n, scores in found.sizes.items() for k, v in scores.items()}
+
+
+def _pictures(model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path) -> Record:
+    """A sheet; a latent traversal; a file for `side_by_side`, which the record names."""
+    name = _file(run)
+    shown = test.names.index(run.shown_view) if run.shown_view else None
+    _save(folder / f"{name}.png", samples.sheet(model, test, judge))
+    if isinstance(model, MVP):
+        walks = samples.traverse(model, shown or 0)
+        _save(folder / f"{name}-traversal.png", contact_sheet.sheet(walks))
+    if shown is None:
+        return {}
+    with io.atomic_file(folder / f"{name}.npz", force=True) as part:
+        samples.shown(model, test, shown, judge).save(part)
+    return {"shown": f"{name}.npz"}
+
+
+def _save(path: Path, picture: contact_sheet.Bytes) -> None:
+    with io.atomic_file(path, force=True) as part:
+        part.write_bytes(png(picture))
+
+
+def _file(run: Run) -> str:
+    """Its own for every label, dataset, rate, seed and change by the user."""
+    changes = "".join(f" {k}={v}" for k, v in run.overrides.items())
+    name = re.sub(r"[^\w.+-]+", "-", f"{run}{changes}").lstrip(".")
+    if len(name.encode()) <= LONGEST_NAME:
+        return name
+    return name[: LONGEST_NAME // 4] + hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
+    return {k: round(v, 5) for k, v in scores.items()}
+
+
+def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
+    return {k: 100 * v for k, v in scoring.clustering_scores(y, labels).items()}
+
+
+def _versions() -> dict[str, str]:
+    packages = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
+    found = {"vedute": __version__, "python": platform.python_version()}
+    return found | {name: version(package) for name, package in packages.items()}
+
+
+def _weights(model: Estimator) -> list[torch.Tensor]:
+    inside = model.best_ if isinstance(model, _best_pair.BestPair) else model
+    return list(inside.model_.parameters()) if isinstance(inside, Trained) else []
+
+
+def _parameters(model: Estimator) -> int | None:
+    return sum(w.numel() for w in _weights(model)) or None
+
+
+def _device(model: Estimator) -> str:
+    weights = _weights(model)
+    if weights and weights[0].is_cuda:
+        return torch.cuda.get_device_name(weights[0].device)
+    return f"{workers.cpu_name()}, {workers.cores()} cores"
+
+
+@cache
+def load(dataset: str, split: str | None = None) -> Views:
+    return datasets.load(dataset) if split is None else datasets.load(dataset, split)
+
+
+def pick(views: Views, names: Sequence[str]) -> Views:
+    """Some of the views, by name."""
+    return views.pick(*(views.names.index(name) for name in names))
+
+
+@cache
+def _warm_up(method: str, device: Any) -> None:
+    """A first fit loads and sets up what the others find there; it is not to be timed."""
+    cls = methods.find(method)
+    wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
+    few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}
+    cls(n_clusters=2, random_state=0, **few).fit(load("synthetic")[:64].pick(0, 1))

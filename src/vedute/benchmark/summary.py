@@ -1,0 +1,217 @@
+"""Records as a table has them: mean and population std over seeds, and what the paper reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+from vedute.benchmark import studies
+from vedute.benchmark.records import Record, best_pair
+
+PAPER = "the paper's "
+RAISED = ("acc", "nmi", "ari", "kmeans_acc", "kmeans_nmi", "kmeans_ari")  # more is better
+
+
+class Score(NamedTuple):
+    """How a score is told: title, and digits after the point."""
+
+    title: str
+    digits: int
+
+
+SCORES: Mapping[str, Score] = {
+    "acc": Score("Clustering accuracy (ACC), %", 2),
+    "nmi": Score("Normalized mutual information (NMI), %", 2),
+    "ari": Score("Adjusted Rand index (ARI), %", 2),
+    "kmeans_acc": Score(
+        "ACC of k-means on the representation, where labels have another rule, %", 2
+    ),
+    "kmeans_nmi": Score("NMI of k-means on the representation, %", 2),
+    "kmeans_ari": Score("ARI of k-means on the representation, %", 2),
+    "error": Score("Error of hidden views (1 is the mean)", 3),
+    "coverage": Score("Coverage of 90 % intervals, %", 1),
+    "seconds": Score("Seconds of fit", 2),
+}
+
+
+class Cell(NamedTuple):
+    mean: float
+    std: float | None = None
+    runs: int = 0
+
+
+class Row(NamedTuple):
+    """One line of a table: a cell per rate, then their mean; marks are best, second or nothing."""
+
+    dataset: str
+    label: str
+    cells: Sequence[Cell | None]
+    marks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Records by where they belong in a table."""
+
+    labels: Sequence[str]
+    datasets: Sequence[str]
+    rates: Sequence[float]
+    records: Mapping[tuple[str, str, float], Sequence[Record]]  # of a label, dataset and rate
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Summary:
+        """A run with other settings or another mask than those before it makes them obsolete.
+
+        Of runs on several pairs of views, those on the best pair.
+        """
+        cells: dict[tuple[str, str, float], dict[tuple[int, str], Record]] = {}
+        for r in records:
+            cell = cells.setdefault((_label(r), r["dataset"], r["rate"]), {})
+            if any(_recipe(old) != _recipe(r) for old in cell.values()):
+                cell.clear()
+            cell[r["seed"], str(r.get("pair"))] = r
+        runs = {place: _on_best_pair(list(cell.values())) for place, cell in cells.items()}
+        names = {r["study"] for rs in runs.values() for r in rs} & set(studies.available())
+        known = [studies.load(name) for name in sorted(names)]
+        labels = [entry.label for study in known for entry in study.entries]
+        datasets = [dataset for study in known for dataset in study.datasets]
+        return cls(
+            _ordered((label for label, _, _ in runs), labels),
+            _ordered((dataset for _, dataset, _ in runs), datasets),
+            sorted({rate for _, _, rate in runs}),
+            runs,
+        )
+
+    def cell(self, label: str, dataset: str, rate: float, score: str) -> Cell | None:
+        """Mean and population std over seeds; after PAPER, what was published."""
+        if label.startswith(PAPER):
+            found = _published(label.removeprefix(PAPER)).get((dataset, score, rate))
+            return None if found is None else Cell(*found)
+        runs = self.records.get((label, dataset, rate), [])
+        values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
+        told = [v for v in values if v is not None]
+        return Cell(fmean(told), pstdev(told), len(told)) if told else None
+
+    def rows(self, score: str) -> list[Row]:
+        """The table of a score; labels and datasets that have none are left out."""
+        found = []
+        for dataset in self.datasets:
+            grid = {}
+            for label in self._lines():
+                cells = [self.cell(label, dataset, rate, score) for rate in self.rates]
+                if any(cells):
+                    mixed = score == "seconds" and len(self._devices(label, dataset)) > 1
+                    grid[label] = [*cells, None if mixed else _mean(cells)]
+            if not any(label in self.labels for label in grid):
+                continue
+            rivals = [label for label in grid if label in self.labels and not self.redrawn(label)]
+            columns = zip(*(grid[label] for label in rivals), strict=True)
+            marked = zip(*(_marks(column, score) for column in columns), strict=True)
+            marks = dict(zip(rivals, marked, strict=True))
+            found += [Row(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
+        return found
+
+    def method(self, label: str) -> str:
+        return next(str(rs[0]["method"]) for (k, _, _), rs in self.records.items() if k == label)
+
+    def redrawn(self, label: str) -> bool:
+        """Whether it had masks of its own, and a pair chosen by labels: no rival of the others."""
+        runs = (r for (k, _, _), rs in self.records.items() if k == label for r in rs)
+        return any(r.get("redraw") for r in runs)
+
+    def comparable(self, score: str) -> dict[str, list[float]]:
+        """A mean for each dataset and rate, of the labels that have all of them."""
+        places = sorted({(dataset, rate) for _, dataset, rate in self.records})
+        found = {}
+        for label in self.labels:
+            cells = [self.cell(label, *place, score) for place in places]
+            means = [c.mean for c in cells if c is not None]
+            if len(means) == len(places) and not self.redrawn(label):
+                found[label] = means
+        return found
+
+    def against_paper(self, label: str, score: str) -> str | None:
+        """How a label compares with the cells that the paper reports of its method."""
+        for source in reversed(studies.sources(self.method(label))):
+            pairs = []
+            for dataset in self.datasets:
+                for rate in self.rates:
+                    ours = self.cell(label, dataset, rate, score)
+                    paper = self.cell(PAPER + source, dataset, rate, score)
+                    if ours is not None and paper is not None:
+                        pairs.append((ours.mean, paper.mean, paper.std))
+            if pairs:
+                return f"{label}: {_beside(pairs, source.partition(',')[2])}"
+        return None
+
+    def _devices(self, label: str, dataset: str) -> set[str]:
+        """Times of one machine and of another have no mean."""
+        runs = (self.records.get((label, dataset, rate), []) for rate in self.rates)
+        return {str(r["device"]) for rs in runs for r in rs}
+
+    def _lines(self) -> Iterator[str]:
+        """All labels; after the last one of a method, what the paper has of it."""
+        last = {self.method(label): label for label in self.labels}
+        for label in self.labels:
+            yield label
+            if last[self.method(label)] == label:
+                yield from (PAPER + source for source in studies.sources(self.method(label)))
+
+
+def _beside(pairs: Sequence[tuple[float, float, float | None]], how: str) -> str:
+    """Our mean, the paper's mean and its std, if it has one, for each cell."""
+    ours_mean, paper_mean = fmean(p[0] for p in pairs), fmean(p[1] for p in pairs)
+    near = sum(ours >= mean - (std or 0.0) for ours, mean, std in pairs)
+    least = "its mean" if pairs[0][2] is None else "its mean minus one std"
+    return (
+        f"{ours_mean:.2f} over the {len(pairs)} cells that the paper reports, where it has "
+        f"{paper_mean:.2f}{how}; at least {least} in {near} of {len(pairs)}."
+    )
+
+
+def _label(r: Record) -> str:
+    """With what the user changed: mvp (steps=10)"""
+    changed = ", ".join(f"{k}={v}" for k, v in r["overrides"].items())
+    return f"{r['label']} ({changed})" if changed else str(r["label"])
+
+
+def _recipe(r: Record) -> tuple[str, dict[str, object]]:
+    return r["mask"], {k: v for k, v in r["settings"].items() if k != "random_state"}
+
+
+def _on_best_pair(runs: list[Record]) -> list[Record]:
+    best = best_pair(runs)
+    return [r for r in runs if best is None or tuple(r["pair"]) == best]
+
+
+def _ordered(found: Iterable[str], known: list[str]) -> list[str]:
+    """As in the study; what it does not know comes last."""
+    return sorted(set(found), key=lambda k: (known.index(k) if k in known else len(known), k))
+
+
+def _mean(cells: Sequence[Cell | None]) -> Cell | None:
+    there = [c.mean for c in cells if c is not None]
+    return Cell(fmean(there)) if len(there) == len(cells) else None
+
+
+def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
+    """Numbers that look the same are the same."""
+    worth = [
+        None if c is None else _cost(round(c.mean, SCORES[score].digits), score) for c in column
+    ]
+    ranks = sorted({w for w in worth if w is not None})
+    words = dict(zip(ranks, ("best", "second"), strict=False)) if len(ranks) > 1 else {}
+    return ["" if w is None else words.get(w, "") for w in worth]
+
+
+def _cost(value: float, score: str) -> float:
+    """The less the better; intervals of 90 % should cover 90 %."""
+    return -value if score in RAISED else abs(value - 90) if score == "coverage" else value
+
+
+@cache
+def _published(source: str) -> studies.Published:
+    return studies.published(source)

@@ -1,0 +1,1 @@
+"""What a user has becomes Views, and comes back in the user's own types."""

@@ -1,0 +1,310 @@
+"""The door: whatever people call multi-view data becomes checked numpy arrays, a mask and holes.
+
+NaN means "missing" here and nowhere further in. A row of NaN is a missing view, single NaN are
+holes, zeros are data. Everything refused is refused here, in one sentence with its mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vedute.data.frames import (
+    ViewSpec,
+    check_ids,
+    from_frame,
+    is_frame,
+    is_number,
+    joined_index,
+    listed,
+    width,
+)
+from vedute.data.tables import Columns, as_table, is_table, split
+
+
+class Raw(NamedTuple):
+    """L arrays (n, *shape_v), zero where missing; mask (n, L); holes; ids or None; the specs."""
+
+    arrays: list[NDArray[Any]]
+    mask: NDArray[np.bool_]
+    holes: list[NDArray[np.bool_] | None]
+    ids: NDArray[Any] | None
+    specs: list[ViewSpec]
+
+
+def read(
+    X: Any, mask: Any = None, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
+) -> Raw:
+    """Check X and take it apart; `like` is what an estimator was fitted on."""
+    views = named(X, columns, like)
+    n, ids = _rows(views)
+    fitted = {s.name: s for s in like or ()}
+    arrays, specs = [], []
+    for name in fitted or views:
+        array, spec = _array(name, views[name], n, ids, fitted.get(name))
+        arrays.append(array)
+        specs.append(spec)
+    labels = np.arange(n) if ids is None else np.asarray(ids)
+    if isinstance(mask, pd.DataFrame):
+        mask = joined_mask(mask, ids, [s.name for s in specs])
+    seen, holes = _missing(arrays, specs, mask, labels)
+    blank = ~seen.any(1)
+    if blank.any():
+        raise ValueError(f"{some(labels[blank])} no observed view; drop such rows")
+    zeroed = [
+        np.where(
+            _like(seen[:, v], a) if h is None else _like(seen[:, v], a) & ~h, a, a.dtype.type(0)
+        )
+        if h is not None or not seen[:, v].all()
+        else a
+        for v, (a, h) in enumerate(zip(arrays, holes, strict=True))
+    ]
+    return Raw(zeroed, seen, holes, None if ids is None else labels, specs)
+
+
+def named(
+    X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
+) -> dict[str, Any]:
+    """X as a dict of views in their order, which is that of the samples of frames; fitted views
+    that X lacks are None."""
+    X = as_table(X)
+    if columns is not None or is_table(X):
+        X = split(X, columns)
+    names = [s.name for s in like or ()]
+    if isinstance(X, Mapping):
+        views = {str(k): v for k, v in X.items()}
+        if len(views) < len(X):
+            twice = next(k for k in map(str, X) if [str(j) for j in X].count(k) > 1)
+            raise ValueError(f"two views are named {twice!r}; rename one")
+        unknown = [k for k in views if names and k not in names]
+        if unknown:
+            raise ValueError(f"unknown view {unknown[0]!r}; fitted views are {', '.join(names)}")
+        views |= {k: None for k in names if k not in views}
+    elif isinstance(X, (list, tuple)):
+        if names and len(X) != len(names):
+            raise ValueError(
+                f"X has {len(X)} views, fitted on {len(names)} ({', '.join(names)}); "
+                "pass None for a view nobody has"
+            )
+        views = dict(zip(names or [f"view{v}" for v in range(len(X))], X, strict=True))
+    else:
+        raise TypeError(
+            f"cannot read views from {type(X).__name__}; pass a list or dict of arrays or "
+            "DataFrames, one 2-D table, or a Views"
+        )
+    if not views:
+        raise ValueError("X has no views; pass at least one")
+    if names:  # a frame without rows says as much as None
+        views = {k: None if is_frame(v) and not len(v) else v for k, v in views.items()}
+    return views
+
+
+def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
+    """Number of samples, and their ids when frames are joined."""
+    present = {k: v for k, v in views.items() if v is not None}
+    if not present:
+        raise ValueError("every view is None; pass at least one view with data")
+    frames = {k: v for k, v in present.items() if is_frame(v)}
+    if frames and len(frames) < len(present):
+        other = next(k for k in present if k not in frames)
+        raise TypeError(
+            f"view {other!r} is an array while view {next(iter(frames))!r} is a frame; "
+            "pass all views as frames (joined by index) or all as arrays (aligned by row)"
+        )
+    if frames:
+        index = _joined(frames)
+        return len(index), index
+    return _length(present), None
+
+
+def _joined(frames: Mapping[str, Any]) -> pd.Index:
+    """The ids of all samples that any frame has."""
+    for name, frame in frames.items():
+        twice = frame.index[frame.index.duplicated()]
+        if len(twice):
+            raise ValueError(
+                f"view {name!r} has duplicated ids {listed(twice.unique())}; "
+                "keep one row per sample"
+            )
+    check_ids(frames)
+    index = joined_index(frames)
+    assert index is not None
+    if not len(index):
+        raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
+    return index
+
+
+def _length(arrays: Mapping[str, Any]) -> int:
+    """The number of samples, the same in all arrays."""
+    sizes = {}
+    for name, view in arrays.items():
+        try:
+            shape = view.shape if sparse.issparse(view) else np.shape(view)
+        except ValueError:
+            raise ValueError(
+                f"view {name!r} is a list of rows of different lengths; pass an array "
+                "(n_samples, n_features)"
+            ) from None
+        if not shape:
+            raise ValueError(
+                f"view {name!r} is a single number; a view is an array (n_samples, n_features)"
+            )
+        sizes[name] = shape[0]
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
+        raise ValueError(
+            f"views differ in length (inconsistent numbers of samples): {told}; align their rows, "
+            "or pass DataFrames to join them by index"
+        )
+    n = int(next(iter(sizes.values())))
+    if n == 0:
+        raise ValueError("X has no samples: Found array with 0 sample(s), a minimum of 1 is needed")
+    return n
+
+
+def _array(
+    name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
+) -> tuple[NDArray[Any], ViewSpec]:
+    """One view as a numeric array (n, *shape), NaN where missing, and its spec."""
+    if view is None:
+        spec = fitted or ViewSpec(name, (0,))
+        return np.full((n, *spec.shape), np.nan), spec
+    if is_frame(view):
+        assert ids is not None
+        frame = view.to_frame() if isinstance(view, pd.Series) else view
+        if not frame.shape[1]:
+            raise ValueError(f"view {name!r} has no columns; leave it out")
+        return from_frame(name, frame, ids, fitted)
+    a = view.toarray() if sparse.issparse(view) else _unmasked(view)
+    a = a[:, None] if a.ndim == 1 else a
+    if 0 in a.shape[1:]:
+        told = f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1"
+        raise ValueError(f"{told} is required; leave it out")
+    own = view.dtype if np.ma.is_masked(view) else a.dtype
+    dtype = str(own) if own.kind in "biuf" else "float64"
+    if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
+        a = _numbers(name, a)
+    if fitted is not None and fitted.shape != a.shape[1:]:
+        told = f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}"
+        if width(a.shape[1:]) == width(fitted.shape):
+            raise ValueError(f"{told}; bring the axes into that order")
+        raise ValueError(
+            f"{told}: X has {width(a.shape[1:])} features, but it is expecting "
+            f"{width(fitted.shape)} features as input; pass the same columns"
+        )
+    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def _unmasked(view: Any) -> NDArray[Any]:
+    """What a masked array hides is missing."""
+    if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
+        return np.asarray(view)
+    return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
+
+
+def keeps_bytes(fitted: ViewSpec | None) -> bool:
+    """Images keep their bytes, unless numbers were fitted."""
+    return fitted is None or fitted.dtypes == ("uint8",)
+
+
+def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
+    if np.issubdtype(a.dtype, np.complexfloating):
+        told = f"Complex data not supported: view {name!r}"
+        raise ValueError(f"{told}; pass real and imaginary parts")
+    if np.issubdtype(a.dtype, np.floating):
+        return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
+    try:
+        if a.dtype.kind in "mM":
+            raise ValueError(f"it is {a.dtype}")
+        return a.astype(np.float64)
+    except (TypeError, ValueError) as e:
+        row, text = next(
+            ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x)),
+            (0, a.flat[0]),
+        )
+        raise type(e)(
+            f"view {name!r} holds {str(text)!r} in row {row}, which is not a number ({e}); "
+            "encode text as numbers, or pass DataFrames with categorical columns"
+        ) from None
+
+
+def _missing(
+    arrays: list[NDArray[Any]], specs: list[ViewSpec], mask: Any, labels: NDArray[Any]
+) -> tuple[NDArray[np.bool_], list[NDArray[np.bool_] | None]]:
+    """Which views of which samples are there, (n, L), and the holes inside them."""
+    nan = [np.isnan(a) if a.dtype.kind == "f" else None for a in arrays]
+    absent = np.stack(
+        [
+            np.zeros(len(a), bool) if e is None else e.reshape(len(a), -1).all(1)
+            for a, e in zip(arrays, nan, strict=True)
+        ],
+        axis=1,
+    )
+    seen = ~absent
+    if mask is not None:
+        seen = check_mask(mask, absent.shape)
+        for v, spec in enumerate(specs):
+            wrong = seen[:, v] & absent[:, v]
+            if wrong.any():
+                raise ValueError(
+                    f"the mask marks view {spec.name!r} as observed where it is all NaN: "
+                    f"{some(labels[wrong])} no value there; correct the mask or the data"
+                )
+    holes: list[NDArray[np.bool_] | None] = []
+    for v, (a, e, spec) in enumerate(zip(arrays, nan, specs, strict=True)):
+        inside = e & _like(seen[:, v], a) if e is not None else None
+        holes.append(inside if inside is not None and inside.any() else None)
+        if a.dtype.kind == "f":
+            infinite = (np.isinf(a) & _like(seen[:, v], a)).reshape(len(a), -1).any(1)
+            if infinite.any():
+                raise ValueError(
+                    f"view {spec.name!r}: {some(labels[infinite])} infinite values "
+                    "(infinity); replace them by NaN or drop the rows"
+                )
+    return seen, holes
+
+
+def joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
+    """A mask whose rows are called as samples are and its columns as views, in their order."""
+    if ids is None:  # rows and views may have no names
+        return mask[list(names)] if set(mask.columns) == set(names) else mask
+    ids = pd.Index(ids)
+    lost = ids.difference(mask.index)
+    if len(lost) or len(mask) != len(ids):
+        told = f"lacks {listed(lost)}" if len(lost) else f"has {len(mask)} rows for {len(ids)}"
+        raise ValueError(f"mask {told}; give it one row per sample, by the ids of the views")
+    numbered = mask.columns.equals(pd.RangeIndex(len(names)))
+    if not numbered and set(mask.columns) != set(names):
+        raise ValueError(f"mask has columns {listed(mask.columns)}; name them {', '.join(names)}")
+    joined: pd.DataFrame = mask.loc[ids] if numbered else mask.loc[ids, list(names)]
+    return joined
+
+
+def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A user's mask as booleans (n, L)."""
+    m = np.asarray(mask)
+    if m.shape != shape:
+        raise ValueError(
+            f"mask has shape {m.shape}; expected (n_samples, n_views) = {shape}: one row per "
+            "sample, one column per view"
+        )
+    if m.dtype != bool and not np.isin(m, (0, 1)).all():
+        strange = m[~np.isin(m, (0, 1))].flat[0]
+        raise ValueError(
+            f"mask holds {listed([strange])}; it must hold True (observed) and False (missing) only"
+        )
+    return m.astype(bool)
+
+
+def _like(flag: NDArray[np.bool_], a: NDArray[Any]) -> NDArray[np.bool_]:
+    return flag.reshape(-1, *[1] * (a.ndim - 1))
+
+
+def some(rows: NDArray[Any]) -> str:
+    """ "row 3 has", "rows 3, 5 have": samples by their ids."""
+    return f"row {listed(rows)} has" if len(rows) == 1 else f"rows {listed(rows)} have"

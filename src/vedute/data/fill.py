@@ -1,0 +1,224 @@
+"""Type in = type out: values are written into a copy of the user's own object.
+
+Only missing cells change, so what was observed never passes through a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vedute.data import checks
+from vedute.data.frames import ViewSpec, joined_index, numbers
+from vedute.data.tables import Columns, as_table, chosen
+from vedute.data.views import Views
+
+Values = Sequence[NDArray[np.float64]]
+
+
+def fill(
+    X: Any, values: Values, absent: Values, specs: Sequence[ViewSpec], columns: Columns | None
+) -> Any:
+    """A copy of X with `values` where `absent`; both L arrays (n, *shape_v), float and bool."""
+    if isinstance(X, Views):
+        return _fill_views(X, values, absent)
+    X = as_table(X)
+    views = checks.named(X, columns, specs)
+    index = joined_index(views)
+    filled = {
+        spec.name: _fill_frame(views[spec.name], index, value, gap, spec)
+        if index is not None
+        else _fill_array(views[spec.name], value, gap, spec)
+        for spec, value, gap in zip(specs, values, absent, strict=True)
+    }
+    if columns is not None or not isinstance(X, (Mapping, list, tuple)):
+        return _fill_table(X, filled, columns)
+    if isinstance(X, Mapping):
+        given = {k: filled.pop(str(k)) for k in X}
+        return given | filled
+    return tuple(filled.values()) if isinstance(X, tuple) else list(filled.values())
+
+
+def _fill_views(X: Views, values: Values, absent: Values) -> Views:
+    out = []
+    for x, value, gap in zip(X.x, values, absent, strict=True):
+        if x.shape[1:] != value.shape[1:]:
+            x = x.new_zeros(value.shape)
+        cast = torch.from_numpy(_as_dtype(value, x.cpu().numpy().dtype))
+        out.append(torch.where(torch.from_numpy(gap), cast, x.cpu()))
+    return Views(
+        tuple(out),
+        torch.ones_like(X.mask),
+        X.index,
+        tuple(None for _ in out),
+        X.names,
+        X.ids,
+        X.y,
+        X.specs,
+    )
+
+
+def as_fitted(value: NDArray[Any], spec: ViewSpec) -> Any:
+    """A whole view as it was fitted: a frame of its columns, or an array."""
+    if spec.columns is None:
+        return _as_array(value, spec)
+    return _fill_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
+
+
+def _as_array(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
+    """In the dtype of the array that was fitted."""
+    known = spec.dtypes if spec.columns is None else ()
+    return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
+
+
+def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
+    if view is None:
+        return _as_array(value, spec)
+    if sparse.issparse(view):
+        dense = view.toarray()
+        return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))
+    if isinstance(view, torch.Tensor):
+        filled = _fill_array(view.detach().cpu().numpy(), value, gap, spec)
+        return torch.from_numpy(filled).to(view.device)
+    a = np.array(view)
+    a = a if a.dtype.kind in "biufO" else a.astype(np.float64)
+    value, gap = value.reshape(a.shape), gap.reshape(a.shape)
+    a[gap] = _as_dtype(value, a.dtype)[gap]
+    return a
+
+
+def _fill_frame(
+    view: Any, index: pd.Index, value: NDArray[np.float64], gap: Any, spec: ViewSpec
+) -> pd.DataFrame | pd.Series:
+    """All joined rows, the frame's own columns and dtypes."""
+    frame = _no_rows(index, spec) if view is None else view
+    frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
+    where = index.get_indexer(frame.index)
+    out, start = {}, 0
+    for c, label in enumerate(spec.columns or frame.columns):
+        levels = spec.levels[c] if spec.levels is not None else None
+        width = numbers(levels)
+        block, hole = value[:, start : start + width], gap[:, start]
+        start += width
+        out[label] = _fill_column(frame[label], where, len(index), block, hole, levels)
+    filled = pd.DataFrame(out, index=index)[list(frame.columns)]
+    filled.columns = frame.columns
+    return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
+
+
+def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
+    """The frame of a view nobody has, with the columns and dtypes of fitting."""
+    columns = spec.columns or tuple(range(int(np.prod(spec.shape))))
+    dtypes = spec.dtypes if len(spec.dtypes) == len(columns) else ("float64",) * len(columns)
+    levels = spec.levels or (None,) * len(columns)
+    kinds: list[Any] = [
+        d if k is None else pd.CategoricalDtype(list(k))
+        for d, k in zip(dtypes, levels, strict=True)
+    ]
+    return pd.DataFrame(
+        {c: pd.Series(index=index[:0], dtype=d) for c, d in zip(columns, kinds, strict=True)}
+    )
+
+
+def _fill_column(
+    column: pd.Series,
+    where: NDArray[np.intp],
+    n: int,
+    block: NDArray[np.float64],
+    hole: NDArray[np.bool_],
+    levels: tuple[Any, ...] | None,
+) -> Any:
+    """One column of n cells: the user's where there is one, the model's elsewhere."""
+    position = np.full(n, -1)
+    position[where] = np.arange(len(column))
+    own = ~hole & (position >= 0)
+    dtype = column.dtype
+    if levels is not None:
+        code = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
+        code = np.minimum(code, len(levels) - 1)
+        cells = np.array([levels[k] for k in code], dtype=object)
+        cells[own] = column.to_numpy(object)[position[own]]
+        return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
+    cells = _as_dtype(block[:, 0], _plain(column))
+    if isinstance(dtype, (np.dtype, pd.SparseDtype)):
+        cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
+        cells[own] = column.to_numpy()[position[own]]
+        return cells if isinstance(dtype, np.dtype) else pd.Series(cells, dtype=dtype).array
+    filled = pd.Series(cells).astype(dtype)
+    filled[own] = column.array[position[own]]
+    return filled.array
+
+
+def _with(dtype: Any, levels: list[Any]) -> Any:
+    """The categorical dtype of the user's column with those of our levels that it lacks."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return dtype
+    lacking = [k for k in levels if k not in dtype.categories]
+    return pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered) if lacking else dtype
+
+
+def _plain(column: pd.Series) -> np.dtype[Any]:
+    """The numpy dtype of a column's numbers."""
+    dtype: Any = column.dtype
+    if pd.api.types.is_object_dtype(dtype):  # what pandas makes of booleans with gaps
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        return np.dtype({"boolean": bool, "integer": np.int64}.get(kind, float))
+    if isinstance(dtype, pd.SparseDtype):
+        dtype = dtype.subtype
+    dtype = getattr(dtype, "numpy_dtype", dtype)
+    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(float)
+
+
+def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
+    """The views back in one table; columns in no view stay as they are."""
+    if columns is None:
+        return next(iter(filled.values()))
+    if isinstance(X, pd.DataFrame):
+        table = X.copy()
+        for view in filled.values():
+            for label in view.columns:
+                table[label] = view[label]
+        return table
+    out = np.array(X.toarray() if sparse.issparse(X) else X)
+    for name, which in columns.items():
+        view = filled[str(name)]
+        out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
+    return type(X)(out) if sparse.issparse(X) else out
+
+
+def choices(spec: ViewSpec) -> list[slice]:
+    """Where the columns of a frame with three or more categories are among its numbers."""
+    found, start = [], 0
+    for levels in spec.levels or ():
+        width = numbers(levels)
+        found += [slice(start, start + width)] if width > 1 else []
+        start += width
+    return found
+
+
+def whole(spec: ViewSpec) -> bool:
+    """Whether a view holds whole numbers or booleans only."""
+    kinds = [pd.api.types.pandas_dtype(d).kind for d in spec.dtypes]
+    return bool(kinds) and all(k in "biu" for k in kinds)
+
+
+def one_hot(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One where a row is largest, zero elsewhere: probabilities (..., K) as a choice."""
+    chosen: NDArray[np.float64] = np.eye(value.shape[-1])[value.argmax(-1)]
+    return chosen
+
+
+def _as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    if np.issubdtype(dtype, np.bool_):
+        return value > 0.5
+    if np.issubdtype(dtype, np.integer):
+        info = np.iinfo(dtype)
+        top = info.max if info.bits < 53 else np.nextafter(float(info.max), 0)  # as a float
+        return np.clip(np.rint(value), info.min, top).astype(dtype)
+    return value.astype(dtype)

@@ -1,0 +1,88 @@
+"""Observed views hidden for the whole fit: they stop training, measure it and calibrate it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vedute.data.scaling import Scaler
+from vedute.data.views import Views
+
+SHARE, FEWEST = 0.1, 20
+NUMBERS = 2**25  # that hidden samples may hold
+
+
+def choose(mask: Tensor, fewest: int = FEWEST, width: int = 1) -> Tensor | None:
+    """About a tenth of the observed slots, at most one per row and never a row's last one.
+
+    mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had. Of samples with many
+    numbers (`width`) a few will do.
+    """
+    rows = (mask.sum(1) > 1).nonzero()[:, 0]
+    count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, NUMBERS // width))
+    if count < fewest:
+        return None
+    rows = rows[torch.randperm(len(rows))[:count]]
+    draw = torch.rand(len(rows), mask.shape[1]).masked_fill(~mask[rows], -1.0)
+    hidden = torch.zeros_like(mask)
+    hidden[rows, draw.argmax(1)] = True
+    return hidden
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut:
+    """m rows with one view hidden each: `inputs` without it, `truth` with it, `hidden` (m, L).
+
+    means, weights: per view (*shape_v,), the mean and 1 / variance of each feature (0: constant).
+    """
+
+    inputs: Views
+    truth: Views
+    hidden: Tensor
+    means: tuple[Tensor, ...]
+    weights: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, data: Views, hidden: Tensor, scalers: Sequence[Scaler]) -> HoldOut:
+        rows = hidden.any(1)
+        truth = data[rows].floating()
+        means = tuple(torch.from_numpy(s.mean).float() for s in scalers)
+        stds = [torch.from_numpy(s.std).float() for s in scalers]
+        weights = tuple(torch.where(s > 0, s.clamp(min=1e-12) ** -2, 0.0) for s in stds)
+        return cls(truth.hide(hidden[rows]), truth, hidden[rows], means, weights)
+
+    def to(self, device: torch.device) -> HoldOut:
+        return HoldOut(
+            self.inputs.to(device),
+            self.truth.to(device),
+            self.hidden.to(device),
+            tuple(t.to(device) for t in self.means),
+            tuple(t.to(device) for t in self.weights),
+        )
+
+    def first(self, m: int) -> HoldOut:
+        return replace(self, inputs=self.inputs[:m], truth=self.truth[:m], hidden=self.hidden[:m])
+
+    def errors(self, value: Tensor, v: int) -> Tensor:
+        """Mean over features of the squared error of view v in standard deviations; of tokens,
+        how many are wrong.
+
+        value (m, *shape_v), or (*shape_v,) for all rows -> (m,)
+        """
+        off = value - self.truth.x[v]
+        off = off.ne(0) if self.truth.x[v].dtype == torch.int64 else off.square()
+        gap = (off * self.weights[v]).flatten(1)
+        there = (self.weights[v] > 0).flatten().expand_as(gap)
+        holes = self.truth.holes[v]
+        there = there if holes is None else there & ~holes.flatten(1)
+        return gap.masked_fill(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
+
+    def mean_error(self, values: Sequence[Tensor]) -> float:
+        """Mean over the hidden instances; values: L tensors (m, *shape_v)."""
+        total = torch.stack(
+            [(self.errors(x, v) * self.hidden[:, v]).sum() for v, x in enumerate(values)]
+        )
+        return float(total.sum() / self.hidden.sum())

@@ -1,0 +1,208 @@
+"""Hide what is there, on purpose: named missing patterns, and masks that outlive a run.
+
+A protocol is a function (n, L, rate, rng) -> mask (n, L), True = observed, that leaves every row
+at least one view. They differ in what "rate" means; `rates` tells what came out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from vedute.data.views import Views
+
+Mask = NDArray[np.bool_]
+Protocol = Callable[[int, int, float, Generator], Mask]
+
+
+def drop_views(views: Any, rate: float, seed: int, protocol: str = "bernoulli") -> Views:
+    """Hide views by a named protocol; a row that would lose its last view stays as it is.
+
+    `views`: a Views, or anything that `Views.of` makes one of.
+    """
+    whole = _views(views)
+    n, L = whole.shape
+    before = whole.mask.cpu()
+    after = before & torch.from_numpy(make_mask(n, L, rate, seed, protocol))
+    return whole.hide(before & ~after & after.any(1, keepdim=True))
+
+
+def drop_entries(views: Any, rate: float, seed: int) -> Views:
+    """Hide a share `rate` of the entries of float views (`holes`); a present view keeps one."""
+    whole = _views(views)
+    _check_rate(rate)
+    rng = np.random.default_rng(seed)
+    x, holes = list(whole.x), list(whole.holes)
+    for v, (a, old) in enumerate(zip(whole.x, whole.holes, strict=True)):
+        if rate == 0 or not a.numel() or not a.is_floating_point():
+            continue
+        seen = whole.mask[:, v].cpu().view(-1, *[1] * (a.ndim - 1)).expand(a.shape)
+        seen = seen if old is None else seen & ~old.cpu()
+        luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
+        best = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
+        new = (seen & (luck < rate) & ~best).to(a.device)
+        hole = new if old is None else new | old
+        x[v], holes[v] = a.masked_fill(hole, 0), hole
+    return replace(whole, x=tuple(x), holes=tuple(holes))
+
+
+def make_mask(n: int, L: int, rate: float, seed: int, protocol: str = "bernoulli") -> Mask:
+    """The mask (n, L) of a protocol, True = observed."""
+    _check_rate(rate)
+    if protocol not in PROTOCOLS:
+        raise KeyError(f"no protocol {protocol!r}; choose from {', '.join(PROTOCOLS)}")
+    if L < 2:
+        raise ValueError("cannot hide the only view of a sample; hide entries with drop_entries")
+    return PROTOCOLS[protocol](n, L, rate, np.random.default_rng(seed))
+
+
+def rates(mask: ArrayLike | Tensor) -> Rates:
+    """How much is missing in a mask (n, L)."""
+    seen = np.asarray(mask, bool)
+    return Rates(float((~seen.all(1)).mean()), float((~seen).mean()))
+
+
+def fingerprint(mask: ArrayLike | Tensor) -> str:
+    """Sixteen hex digits that tell two masks (n, L) apart."""
+    seen = np.asarray(mask, bool)
+    return hashlib.sha256(str(seen.shape).encode() + np.packbits(seen).tobytes()).hexdigest()[:16]
+
+
+def save_mask(
+    path: str | Path,
+    mask: ArrayLike | Tensor,
+    ids: ArrayLike | None = None,
+    protocol: str = "",
+    rate: float = float("nan"),
+    seed: int = -1,
+) -> None:
+    """Write a mask (n, L), the ids of its rows and how it was drawn to an npz file."""
+    seen = np.asarray(mask, bool)
+    rows = _plain(np.empty(0, np.int64) if ids is None else np.asarray(ids))
+    if ids is not None and len(rows) != len(seen):
+        raise ValueError(f"{len(rows)} ids for a mask of {len(seen)} rows; pass one id per row")
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, mask=seen, ids=rows, protocol=protocol, rate=rate, seed=seed)
+
+
+def load_mask(path: str | Path, views: Views) -> Mask:
+    """The mask (n, L) in a file; refused if made for other samples (ids, where both have them)."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            mask, ids = np.asarray(file["mask"], bool), file["ids"]
+    except (BadZipFile, EOFError, KeyError, IndexError, TypeError, ValueError):
+        raise ValueError(f"{path} is not a mask file; write one with save_mask") from None
+    if mask.shape != views.shape:
+        raise ValueError(
+            f"the mask in {path} is for {mask.shape} samples and views, the data have "
+            f"{views.shape}; draw another mask"
+        )
+    if views.ids is not None and len(ids):
+        differ = np.flatnonzero(_plain(views.ids).astype(str) != ids.astype(str))
+        if len(differ):
+            i = int(differ[0])
+            raise ValueError(
+                f"the mask in {path} is for other samples: row {i} is {str(ids[i])!r} there and "
+                f"{str(views.ids[i])!r} here; put the rows in the order of its ids"
+            )
+    return mask
+
+
+def uniform(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """DSIMVC, DVIMC: floor(rate n) rows lose m views, m uniform on 1..L-1, a random m-subset."""
+    mask = np.ones((n, L), bool)
+    rows = rng.permutation(n)[: _floor(rate * n)]
+    lost = rng.integers(1, L, size=(len(rows), 1))
+    mask[rows] = rng.random((len(rows), L)).argsort(1) >= lost
+    return mask
+
+
+def bernoulli(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """MVP: floor(rate n) rows toss a fair coin per view, again until some but not all are left."""
+    mask = np.ones((n, L), bool)
+    rows = rng.permutation(n)[: _floor(rate * n)]
+    while len(rows):
+        mask[rows] = rng.random((len(rows), L)) < 0.5
+        rows = rows[mask[rows].all(1) | ~mask[rows].any(1)]
+    return mask
+
+
+def with_replacement(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """DIMVC, CPSPAN: floor(rate n) rows lose the views met in L-1 draws with replacement."""
+    mask = np.ones((n, L), bool)
+    rows = rng.permutation(n)[: _floor(rate * n)]
+    mask[rows[:, None], rng.integers(L, size=(len(rows), L - 1))] = False
+    return mask
+
+
+def completer(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """Completer: a share rate / L of all slots goes; for L > 2 fewer than `rate` rows lose one."""
+    return _keep_one(n, L, rate / L, rng)
+
+
+def dcp(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """DCP: half the slots of n - floor((1 - rate) n) rows go; for L > 2 some stay complete."""
+    return _within_candidates(n, L, rate, 0.5, rng)
+
+
+def icmvc(n: int, L: int, rate: float, rng: Generator) -> Mask:
+    """ICMVC: as `dcp`, but a share `rate` of their slots; far fewer incomplete rows below 1/2."""
+    return _within_candidates(n, L, rate, rate, rng)
+
+
+PROTOCOLS: Mapping[str, Protocol] = {
+    p.__name__: p for p in (uniform, bernoulli, with_replacement, completer, dcp, icmvc)
+} | {"dsimvc": uniform}
+
+
+class Rates(NamedTuple):
+    """The share of rows that lack a view, and the share of all (row, view) slots missing."""
+
+    rows: float
+    slots: float
+
+
+def _within_candidates(n: int, L: int, rate: float, slots: float, rng: Generator) -> Mask:
+    mask = np.ones((n, L), bool)
+    rows = rng.permutation(n)[_floor((1 - rate) * n) :]
+    mask[rows] = _keep_one(len(rows), L, slots, rng)
+    return mask
+
+
+def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:
+    """One random view per row stays, the others go at random; drawn again until the share of
+    missing slots is within 0.005 of `slots` (or half a slot, where n is small)."""
+    lose = min(1.0, slots * L / (L - 1))
+    while True:
+        mask = rng.random((n, L)) >= lose
+        mask[np.arange(n), rng.integers(L, size=n)] = True
+        error = abs((~mask).sum() - lose * n * (L - 1))
+        if error <= max(0.005 * n * L, 0.5) + 1e-9:
+            return mask
+
+
+def _views(given: Any) -> Views:
+    return given if isinstance(given, Views) else Views.of(given)
+
+
+def _floor(x: float) -> int:
+    return int(x + 1e-9)  # 0.29 * 100 is 28.999999999999996
+
+
+def _plain(ids: NDArray[np.generic]) -> NDArray[np.generic]:
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(str)
+
+
+def _check_rate(rate: float) -> None:
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"rate must lie in [0, 1], got {rate}")

@@ -1,0 +1,95 @@
+"""One 2-D table and the views it is cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from vedute.data.frames import is_frame
+
+Columns = Mapping[str, Any]
+
+
+def as_table(X: Any) -> Any:
+    """What knows how to be an array is one, and a list of rows of plain numbers."""
+    if isinstance(X, (list, tuple)):
+        rows = all(isinstance(row, (list, tuple)) and len(row) == len(X[0]) > 0 for row in X)
+        return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
+    if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
+        return X
+    array = np.asarray(X)
+    return array if array.ndim else X
+
+
+def is_table(X: Any) -> bool:
+    if is_frame(X) or sparse.issparse(X):
+        return True
+    if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim == 2):
+        if X.ndim != 2:
+            raise ValueError(
+                f"X is one array of rank {X.ndim}. Expected 2D array; Reshape your data to "
+                "(n_samples, n_features), or pass a list with one array per view"
+            )
+        return True
+    return False
+
+
+def split(table: Any, columns: Columns | None) -> dict[str, Any]:
+    """Cut one 2-D table into views; without `columns` it is one view."""
+    if columns is None:
+        return {"view0": table}
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):
+        raise TypeError(
+            f"columns= cuts one 2-D table into views, got {type(table).__name__}; pass an array, "
+            "a sparse matrix or a DataFrame, or leave columns= out"
+        )
+    if table.ndim != 2:
+        raise ValueError(
+            f"columns= cuts one 2-D table into views, got rank {table.ndim}; reshape it to "
+            "(n_samples, n_features)"
+        )
+    table = table.tocsc() if sparse.issparse(table) else table
+    positions = is_frame(table) and _are_positions(columns, table.columns)
+    views = {}
+    for name, which in columns.items():
+        try:
+            views[str(name)] = _part(table, which, positions)
+        except (KeyError, IndexError, TypeError, ValueError) as e:
+            raise ValueError(
+                f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
+                "give a slice, names or positions of its columns"
+            ) from None
+    return views
+
+
+def _part(table: Any, which: Any, positions: bool) -> Any:
+    """Columns of a table by slice, names or positions."""
+    which = chosen(which)
+    if not isinstance(table, pd.DataFrame):
+        return table[:, which]
+    by_place = positions or isinstance(which, slice)
+    return table.iloc[:, which] if by_place else table.loc[:, which]
+
+
+def _are_positions(columns: Columns, names: pd.Index) -> bool:
+    """Whole numbers are positions, unless all of them are names of columns."""
+    try:
+        parts = [chosen(which) for which in columns.values()]
+    except TypeError:  # refused where the view is cut
+        return False
+    said = [c for part in parts if not isinstance(part, slice) for c in part]
+    numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in said)
+    return numbers and not all(c in names for c in said)
+
+
+def chosen(which: Any) -> Any:
+    """The columns of a view, as a slice or a list."""
+    if isinstance(which, slice):
+        return which
+    return [which] if isinstance(which, (str, int, np.integer)) else list(which)

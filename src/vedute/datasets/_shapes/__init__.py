@@ -1,0 +1,1 @@
+"""Furniture, cars, airplanes and rifles, drawn from five sides."""

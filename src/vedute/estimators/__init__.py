@@ -1,0 +1,1 @@
+"""The scikit-learn face of every method: settings, fit, and the verbs."""

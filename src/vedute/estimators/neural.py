@@ -1,0 +1,285 @@
+"""Estimators that train a `Model` with the one loop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from vedute.data import fill
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators import sentence_decoding
+from vedute.estimators.base import LOOSE, Estimator, check_count
+from vedute.estimators.imputation import CHUNK
+from vedute.estimators.learner import Array
+from vedute.nn import coders, likelihoods
+from vedute.training.loop import Record, Settings, continued, train, useful_steps
+from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
+
+UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
+FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
+UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
+COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
+DECODED = 2**22  # numbers a posterior draw may hold at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Trained(Estimator):
+    """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
+
+    steps: int = 2300
+    epochs: int | None = None
+    batch_size: int = 128
+    lr: float = 2e-3
+    weight_decay: float = 0.0
+    clip: float | None = None
+    early_stopping: bool = True
+    patience: int = 400
+    device: str = "auto"
+    precision: str = "auto"
+    checkpoint: str | None = None
+
+    generates: ClassVar[bool] = True
+
+    @abstractmethod
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Model:
+        """The untrained model for views of these shapes and likelihoods."""
+
+    def total(self) -> int:
+        """The length of training, in the unit that it is counted in."""
+        return self.steps_ if self.epochs is None else self.epochs
+
+    def stage(
+        self,
+        loss: Callable[[Views], Terms],
+        amount: int,
+        watch: bool = False,
+        lr: float | None = None,
+    ) -> Stage:
+        """A stage of this length, in the unit that training is counted in."""
+        in_steps = self.epochs is None
+        return Stage(
+            loss,
+            steps=amount if in_steps else None,
+            epochs=None if in_steps else amount,
+            watch=watch,
+            lr=lr,
+        )
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        self.length_: int | None = None  # how long training was worth it, once this is known
+        for name in ("steps", "epochs", "batch_size", "patience"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if not isinstance(getattr(self, "latent_dim", 1), (int, np.integer)):
+            raise ValueError(f"latent_dim is a whole number, got {vars(self)['latent_dim']!r}")
+        for name in ("lr", "clip"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and float(value) > 0):
+                raise ValueError(f"{name} must be positive, got {value!r}")
+        sizes = getattr(self, "hidden", ())
+        named = any(f.name == "hidden" and "dict" in str(f.type) for f in fields(self))
+        for each in sizes.values() if named and isinstance(sizes, Mapping) else [sizes]:
+            if not isinstance(each, (tuple, list)) or not all(_is_size(s) for s in each):
+                raise ValueError(f"hidden is a tuple of layer sizes from 1, got {each!r}")
+        for f in fields(self):
+            value, number = getattr(self, f.name), type(f.default) in (int, float)
+            free = value is None and "None" in str(f.type)
+            if number and not free and not isinstance(value, Real):
+                raise ValueError(f"{f.name} is a number, got {value!r}")
+            if number and not free and not value >= 0:
+                raise ValueError(f"{f.name} must not be negative, got {value!r}")
+        self._device()
+
+    def _hides(self) -> bool:
+        return self.generative and self.early_stopping
+
+    def _learns_again(self, rows: int) -> bool:
+        few = self._hides() and self.epochs is None and rows < FEW_ROWS
+        return super()._learns_again(rows) or few
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        device = self._device()
+        self.model_ = self._build(data.shapes).to(device)
+        coders.start_at(self.model_, [s.mean for s in self.scalers_])
+        watched = held is not None or not self.early_stopping or self.epochs is not None
+        last = not (self.relearns and held is not None)  # else it is learned again
+        self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
+        settings = Settings(
+            steps=self.steps_,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            patience=self.patience,
+            bf16=self._bf16(data, device),
+            compiled=self._pays_to_compile(data, device),
+            checkpoint=Path(self.checkpoint) if self.checkpoint and watched and last else None,
+            signature=self._signature(data),
+        )
+        exact = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")  # TF32 on a GPU
+        try:
+            history = train(
+                self.model_,
+                data.to(device),
+                settings,
+                None if held is None else held.to(device),
+                self.kinds_,
+                self._report,
+                self._stop,
+            )
+        finally:
+            torch.set_float32_matmul_precision(exact)
+        before: list[Record] = [] if self.length_ is None else vars(self)["history_"]
+        self.history_ = continued(before, history)
+        self.length_ = None if held is None else useful_steps(history)
+
+    @torch.no_grad()
+    def _embed(self, data: Views) -> Array:
+        return self._each(data, lambda model, batch: model.embed(batch))
+
+    @torch.no_grad()
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        model = self._fitted()
+        if not isinstance(model, Generative):
+            return super()._decode(data, draws)
+        width = sum(
+            int(np.prod(s)) * max(w, 1) for s, w in zip(data.shapes, self.words_, strict=True)
+        )
+        parts = []
+        for batch in data.bare().batches(max(1, min(CHUNK, DECODED // (width * max(draws, 1))))):
+            outs = self._told(model, batch.to(self._device()).floating(), draws)
+            kinds = zip(self.kinds_, outs, strict=True)
+            parts.append([likelihoods.mean(k, o.float()).cpu().numpy() for k, o in kinds])
+        return [np.concatenate(p, axis=1) for p in zip(*parts, strict=True)]
+
+    def _told(self, model: Generative, batch: Views, draws: int) -> list[torch.Tensor]:
+        """What the model decodes; of sentences, one and not the likeliest words of all."""
+        outs = model.decode(batch, draws)
+        for v, kind in enumerate(self.kinds_):
+            if kind == "tokens" and not draws:
+                outs[v] = sentence_decoding.tell(model, batch, outs[v][0], v).unsqueeze(0)
+        return outs
+
+    @torch.no_grad()
+    def _soft_labels(self, data: Views) -> Array | None:
+        if not isinstance(self._fitted(), Clusterer):
+            return None
+        return self._each(data, lambda model, batch: model.assign(batch))
+
+    @torch.no_grad()
+    def generate(self, n: int) -> dict[str, Any]:
+        """n new samples from the model, noise included, in your units: name -> array (n, *shape),
+        or frame where frames were fitted."""
+        check_is_fitted(self, "views_")
+        check_count("n", n)
+        model = self._fitted()
+        if not isinstance(model, Generative):
+            return super().generate(n)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed_)
+            outs = model.prior(n)
+            teller, values = self._teller(), {}
+            for v, spec in enumerate(self.views_):
+                mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
+                drawn = teller.noisy(mean, v, self.calibration_[v].noise)
+                values[spec.name] = fill.as_fitted(drawn, spec)
+            return values
+
+    def restore(self, learned: dict[str, Any]) -> Self:
+        """Where the device that it was fitted on is not there, on what is."""
+        try:
+            self._device()
+        except ValueError:
+            self.device = "auto"
+        return super().restore(learned)
+
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        model = vars(self).get("model_")
+        if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
+            model = self._build([s.shape for s in self.views_]).to(self._device())
+        return {"model_": model}
+
+    def _build(self, shapes: Sequence[tuple[int, ...]]) -> Model:
+        """Tokens (T,) are (T, V) to the model, V words. Images lie channel by channel in memory
+        outside and pixel by pixel inside, which is how convolutions are fast."""
+        sizes = [(*s, w) if w else s for s, w in zip(shapes, self.words_, strict=True)]
+        model = self.build(sizes, self.kinds_)
+        images = any(p.ndim == 4 for p in model.parameters())
+        return model.to(memory_format=torch.channels_last) if images else model  # type: ignore[call-overload]
+
+    def _fitted(self) -> Model:
+        model: Model = self.model_
+        return model.eval()
+
+    def _each(self, data: Views, f: Any) -> Array:
+        device, model = self._device(), self._fitted()
+        rows = max(1, min(CHUNK, DECODED // self.n_features_in_))
+        parts = [f(model, b.to(device).floating()) for b in data.bare().batches(rows)]
+        return torch.cat(parts).float().cpu().numpy()
+
+    def _device(self) -> torch.device:
+        device = str(self.device)  # a torch.device, too
+        if device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind = device.partition(":")[0]
+        if kind not in ("cpu", "cuda", "mps"):
+            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
+        there = {"cpu": True, "cuda": torch.cuda.is_available()}
+        if not there.get(kind, torch.backends.mps.is_available()):
+            raise ValueError(f"device {device!r} is not there; choose auto or cpu")
+        return torch.device(device)
+
+    def _bf16(self, data: Views, device: torch.device) -> bool:
+        if self.precision not in ("auto", "float32", "bf16"):
+            raise ValueError(f"precision must be auto, float32 or bf16, got {self.precision!r}")
+        images = any(len(s) > 1 for s in data.shapes)
+        return self.precision == "bf16" or (
+            self.precision == "auto" and device.type == "cuda" and images
+        )
+
+    def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
+        """Half a minute of compilation saves half a millisecond per step on images."""
+        steps = self.steps if self.epochs is None else self.epochs * len(data) // self.batch_size
+        images = any(len(s) > 1 for s in data.shapes)
+        return device.type == "cuda" and images and steps >= COMPILED_STEPS
+
+    def _signature(self, data: Views) -> str:
+        if self.checkpoint is None:
+            return ""
+        if self.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
+        free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
+        text = json.dumps(params, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode())
+        for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):
+            digest.update(t.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _stop(self) -> None:
+        self._interrupted = True
+
+    def _report(self, record: Record) -> None:
+        if self.on_epoch is not None:
+            self.on_epoch(record)
+        if self.verbose and record["hidden_error"] is not None:
+            terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
+            print(f"step {record['step']:5d}  {terms}  hidden error {record['hidden_error']:.4f}")
+
+
+def _is_size(size: Any) -> bool:
+    return isinstance(size, (int, np.integer)) and bool(size > 0)

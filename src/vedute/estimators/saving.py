@@ -1,0 +1,214 @@
+"""Saved estimators: safetensors and JSON with a format version. Loading never executes code.
+
+model-<SHA-256 of its content>.safetensors   arrays
+model.json                                   the rest, and which file has the arrays
+
+The arrays are written first, under a name of their own; replacing model.json is the moment at
+which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+from time import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from torch import nn
+
+from vedute.data.frames import ViewSpec
+from vedute.data.scaling import Scaler
+from vedute.estimators.calibration import Calibration
+from vedute.io.atomic import replace
+
+FORMATS, FACTS = ("1", "2"), "model.json"
+TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
+PART = re.compile(rf"\.({TENSORS.pattern}|model\.json)\.\d+\.part")
+ABANDONED = 3600.0  # seconds after which what no model.json names is removed
+TRIES = 5  # to read a model while another process saves one in its place
+_TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, Scaler, ViewSpec)}
+_LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
+    # what columns and categories may be called: type, parts, made of its parts
+    "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),
+    "$date": (date, lambda d: [d.isoformat()], date.fromisoformat),
+    "$period": (pd.Period, lambda p: [str(p), p.freqstr], pd.Period),
+    "$interval": (pd.Interval, lambda i: [i.left, i.right, i.closed], pd.Interval),
+}
+
+
+class Saved(NamedTuple):
+    """The name of a method, its settings, and what it learned."""
+
+    method: str
+    params: dict[str, Any]
+    learned: dict[str, Any]
+
+
+def write(folder: Path, saved: Saved) -> None:
+    """Values may be arrays, the dataclasses above, plain Python, and nested."""
+    arrays: dict[str, Any] = {}
+    packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    content = save(arrays)
+    tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
+    text = json.dumps({"format": 2, "tensors": tensors, **packed}, indent=1)
+    folder.mkdir(parents=True, exist_ok=True)
+    before = tensors_of(folder)
+    _put(folder / tensors, content)
+    _put(folder / FACTS, text.encode())  # from here on it is this model
+    clean(folder, before)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """A file that is whole wherever the power fails."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def tensors_of(folder: Path) -> str | None:
+    """The file of arrays of the model that is in the folder, if there is one."""
+    try:
+        return _tensors(json.loads((folder / FACTS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def clean(folder: Path, before: str | None) -> None:
+    """Remove the arrays of the model that was there before, and what killed saves left behind."""
+    now = tensors_of(folder)
+    for path in folder.iterdir():
+        left = PART.fullmatch(path.name) or TENSORS.fullmatch(path.name)
+        abandoned = left and path.is_file() and time() - path.stat().st_mtime > ABANDONED
+        if path.name != now and (path.name == before or abandoned):
+            path.unlink(missing_ok=True)
+
+
+def read(folder: str | Path) -> Saved:
+    """What `write` wrote."""
+    folder = Path(folder)
+    if not (folder / FACTS).exists():
+        raise FileNotFoundError(
+            f"{folder} holds no saved model ({FACTS}); give the folder that `save` or "
+            "`vedute fit` wrote"
+        )
+    try:
+        facts, arrays = _whole(folder)
+        if str(facts["format"]) in FORMATS:
+            return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+    except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as e:
+        raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
+    raise ValueError(
+        f"{folder} has format {facts['format']!r}, this vedute reads {' and '.join(FORMATS)}; "
+        "use the version that saved it"
+    )
+
+
+def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is in model.json, and the arrays in the file that it names, as they were saved.
+
+    Where that file is gone, another process may have saved a model in between: read again.
+    """
+    for _ in range(TRIES):
+        facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        name = _tensors(facts)
+        if name is None:
+            return facts, {}
+        if (folder / name).is_file():
+            content = (folder / name).read_bytes()
+            if facts["format"] == 2 and hashlib.sha256(content).hexdigest() not in name:
+                raise ValueError(f"{name} is not as it was saved")
+            return facts, {k: np.array(a) for k, a in load(content).items()}
+    raise ValueError(f"{name} is gone")
+
+
+def _tensors(facts: dict[str, Any]) -> str | None:
+    """The file that holds the arrays of a model; None where the format is unknown."""
+    match facts["format"]:
+        case 1:
+            return "model.safetensors"
+        case 2:
+            name = str(facts["tensors"])
+            if not TENSORS.fullmatch(name):
+                raise ValueError(f"{name!r} is no file of its arrays")
+            return name
+        case _:
+            return None
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Fill a module; buffers whose size depended on the training data are sized anew."""
+    state = {k: torch.from_numpy(np.array(v)) for k, v in weights.items()}
+    for key, buffer in module.named_buffers():
+        if key in state and buffer.shape != state[key].shape:
+            owner, _, leaf = key.rpartition(".")
+            setattr(module.get_submodule(owner), leaf, torch.empty_like(state[key]))
+    module.load_state_dict(state)
+
+
+def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[key] = np.array(value, order="C")
+        return {"$array": key}
+    if is_dataclass(value) and type(value).__name__ in _TYPES:
+        inside = {f.name: getattr(value, f.name) for f in fields(value)}
+        packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
+        return {"$type": type(value).__name__, "fields": packed}
+    if isinstance(value, Mapping):
+        inside = {f"{key}.{k}": (k, v) for k, v in value.items()}
+        return {
+            "$dict": [[_pack(part, name, arrays) for part in kv] for name, kv in inside.items()]
+        }
+    if isinstance(value, slice):
+        ends = (value.start, value.stop, value.step)
+        return {"$slice": [_pack(end, key, arrays) for end in ends]}
+    if isinstance(value, tuple):
+        return {"$tuple": [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, (list, range, np.ndarray, pd.Index)):
+        return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    for mark, (kind, parts, _) in _LABELS.items():
+        if isinstance(value, kind):
+            return {mark: [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(parts(value))]}
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(
+        f"{key} holds {value!r}, a {type(value).__name__}, which cannot be saved; "
+        "use numbers or text in its place"
+    )
+
+
+def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return arrays[value["$array"]]
+    if "$type" in value:
+        inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
+        return _TYPES[value["$type"]](**inside)
+    for mark, (_, _, made) in _LABELS.items():
+        if mark in value:
+            return made(*_unpack(value[mark], arrays))
+    if "$slice" in value:
+        return slice(*_unpack(value["$slice"], arrays))
+    if "$tuple" in value:
+        return tuple(_unpack(v, arrays) for v in value["$tuple"])
+    return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$dict"]}

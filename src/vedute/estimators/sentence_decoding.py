@@ -1,0 +1,48 @@
+"""One sentence from the probabilities of its words.
+
+A decoder tells every word by itself: where "a red car" and "the car is red" are as likely, the
+likeliest words together are neither. So candidates are drawn word by word, and each is read as if
+it were all that was given, and told again, until it is a sentence. Of these the likeliest is told:
+its words given what was given, and given the sentence itself.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from vedute.data.views import Views
+from vedute.training.model import Generative
+
+CANDIDATES, READINGS, SEED = 32, 2, 0
+
+
+def tell(model: Generative, batch: Views, logits: Tensor, v: int) -> Tensor:
+    """Logits (n, T, V) of the words of view v -> those of one sentence; given ones stay."""
+    others = torch.ones_like(batch.mask)
+    others[:, v] = False
+    told, best = logits, logits.new_full((len(batch),), -float("inf"))
+    for noise in _noise(logits.shape[1:]).to(logits):
+        sentence = logits + noise
+        for _ in range(READINGS + 1):
+            words = sentence.argmax(-1)
+            sentence = model.decode(batch.given({v: words}).hide(others))[v][0]
+        score = _likelihood(logits, words) + _likelihood(sentence, words)
+        told = torch.where((score > best)[:, None, None], F.one_hot(words, logits.shape[-1]), told)
+        best = torch.maximum(score, best)
+    return torch.where(batch.mask[:, v, None, None], logits, told)
+
+
+def _likelihood(logits: Tensor, words: Tensor) -> Tensor:
+    """log p of the words (n, T), (n,)."""
+    return -F.cross_entropy(logits.transpose(1, 2), words, reduction="none").sum(1)
+
+
+def _noise(shape: torch.Size) -> Tensor:
+    """Gumbel noise, with which the likeliest word is a draw: none for the first candidate, and the
+    same for every sample, so that no sentence depends on its neighbours."""
+    uniform = torch.rand(CANDIDATES, *shape, generator=torch.Generator().manual_seed(SEED))
+    noise = -(-uniform.clamp(1e-9, 1 - 1e-7).log()).log()
+    noise[0] = 0.0
+    return noise

@@ -1,0 +1,1 @@
+"""Pictures: matplotlib style, plots, contact sheets, PNG."""

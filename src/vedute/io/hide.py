@@ -1,0 +1,154 @@
+"""Files like those that were read, with fewer views in them; what is left stays as it is."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vedute import io
+from vedute.data import scaling
+from vedute.data.views import Views
+from vedute.io import arrays, folder, images, onefile
+from vedute.io.data import id_column, labels_there, with_gaps
+from vedute.io.dialect import opened, sniff
+
+Bools = NDArray[np.bool_]
+Change = Callable[[str, list[str]], list[str] | None]  # of a line, by its id; None: drop it
+
+
+def numbers(views: Views) -> dict[str, Any]:
+    """An npz file of views as the methods see them, NaN where nothing is known."""
+    found: dict[str, Any] = {}
+    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
+        seen = scaling.entries_seen(views, v).numpy()
+        found[name] = np.where(seen, x.numpy(), np.nan) if x.is_floating_point() else x.numpy()
+    return found | _extras(views.mask.numpy(), views.ids, views.y)
+
+
+def write(part: Path, given: io.Data, mask: Bools) -> None:
+    """`given` with the views that mask (n, L) has left, in the format of `part`."""
+    if part.suffix.lower() == ".npz":
+        io.write_npz(part, _npz(given, mask))
+    elif part.is_dir():
+        _folder(part, given, mask)
+    elif part.suffix.lower() == ".mat":
+        views = zip(given.views.items(), mask.T, strict=True)
+        io.write_views(part, given, {k: _with_rows_of_nan(a, seen) for (k, a), seen in views})
+    else:
+        _table(part, given, mask)
+
+
+def _npz(given: io.Data, mask: Bools) -> dict[str, Any]:
+    """Under the keys of `given`; zero where a view of whole numbers is hidden."""
+    keys, found = given.keys or tuple(given.views), dict[str, Any]()
+    for key, (name, view), seen in zip(keys, given.views.items(), mask.T, strict=True):
+        a = _array(name, view)
+        gap = a.dtype.type(np.nan if a.dtype.kind == "f" else 0)
+        found[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, gap)
+    if keys != tuple(given.views):
+        found["view_names"] = np.array(list(given.views))
+    return found | _extras(mask, given.ids, given.y)
+
+
+def _extras(mask: Bools, ids: Any, y: Any) -> dict[str, Any]:
+    return {k: a for k, a in {"mask": mask, "ids": ids, "y": y}.items() if a is not None}
+
+
+def _array(name: str, view: Any) -> Any:
+    if not isinstance(view, pd.DataFrame):
+        return view.toarray() if sparse.issparse(view) else np.asarray(view)
+    text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
+    if text:
+        raise ValueError(
+            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; "
+            "write OUT in the format of DATA"
+        )
+    return view.to_numpy(np.float64, na_value=np.nan)
+
+
+def _with_rows_of_nan(view: Any, seen: Bools) -> Any:
+    a = _array("", view)
+    return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, np.nan)
+
+
+def _folder(part: Path, given: io.Data, mask: Bools) -> None:
+    """One file per view, with the samples that have it; labels of all samples in one more."""
+    assert given.path is not None
+    sources = folder.files(given.path)
+    ids = np.arange(len(mask)) if given.ids is None else given.ids
+    for (name, view), seen in zip(given.views.items(), mask.T, strict=True):
+        source, names = sources[name], ids[seen].astype(np.str_)
+        if isinstance(view, pd.DataFrame):
+            _keep_rows(io.below(part, source.name), source, given.how, set(names.tolist()))
+        elif source.is_dir():
+            images.write(io.below(part, name), source, view[seen], names)
+        elif given.ids is not None:
+            arrays.write(io.below(part, source.name), view[seen], ids[seen])
+        else:
+            arrays.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
+    if given.how.label is not None and given.y is not None:
+        home = next(k for k in ("labels", "labels_", "labels__") if k not in given.views)
+        onefile.write_new(io.below(part, home, ".csv"), _labels(given.how.label, given.y, ids))
+
+
+def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
+    """Those that are there; whole numbers as such, though a gap made floats of them."""
+    known = labels_there(y)
+    cells = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in y[known].tolist()]
+    return pd.DataFrame({name: pd.Series(cells, dtype=object)}).set_axis(ids[known])
+
+
+def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None:
+    """The lines of a table whose ids are in `kept`."""
+    if onefile.ending(source) == ".parquet":
+        index = onefile.read(source, how).index
+        pd.read_parquet(source)[index.isin(list(kept))].to_parquet(out)
+    else:
+        _rewrite(out, source, how, lambda name, line: line if name in kept else None)
+
+
+def _table(out: Path, given: io.Data, mask: Bools) -> None:
+    """One wide table with blanks for the views that are hidden."""
+    assert given.path is not None
+    source, ids = given.path, [str(i) for i in np.asarray(given.ids)]
+    if onefile.ending(source) == ".parquet":
+        whole = pd.read_parquet(source)
+        for view, seen in zip(given.views.values(), mask.T, strict=True):
+            for c in view.columns:
+                column = whole[c].astype(with_gaps(whole[c].dtype))
+                whole[c] = column.where(pd.Series(seen, index=whole.index))
+        whole.to_parquet(out)
+        return
+    at = {c: j for j, c in enumerate(sniff(source).columns)}
+    cells = [[at[c] for c in view.columns] for view in given.views.values()]
+    rows = dict(zip(ids, mask, strict=True))
+
+    def blanked(name: str, line: list[str]) -> list[str]:
+        for columns, seen in zip(cells, rows[name], strict=True):
+            for j in columns if not seen else ():
+                line[j] = ""
+        return line
+
+    _rewrite(out, source, given.how, blanked)
+
+
+def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
+    """A text table line by line; cells that nobody changes stay as they are written."""
+    d = sniff(source)
+    key = id_column(d.columns, how.id, source)
+    with opened(source, "r", d.encoding) as old, opened(out, "w", d.encoding) as new:
+        lines = csv.reader(old, delimiter=d.separator, skipinitialspace=True)
+        writer = csv.writer(new, delimiter=d.separator, lineterminator=d.end)
+        writer.writerow(next(line for line in lines if line))
+        for line in lines:
+            if any(cell.strip() for cell in line):
+                changed = change(line[key].strip(), line)
+                if changed is not None:
+                    writer.writerow(changed)

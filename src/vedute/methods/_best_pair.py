@@ -1,0 +1,277 @@
+"""BestPair: a method for two views on data that have more.
+
+The method learns every pair of views by itself, and the best pair is kept. Views outside it are
+not looked at and filled with their means. Samples with neither view of the pair get the mean
+representation, the largest cluster and mean-fill. What "best" means, by `select`:
+
+    stability   how far halves of the samples with both views agree on ten clusters of the
+                representation (see `clusters`), whatever n_clusters: none may be asked for
+    hidden      what it tells of views that were hidden from all pairs, 1 - error / mean-fill's;
+                then the chosen pair learns again with everything. For imputing: the views that
+                tell each other best are the most alike, and add the least to clusters
+    labels      accuracy of the clusters against `y`, as in papers: a choice no user could make
+
+`redraw` has the protocol of papers in full: there each pair has missing views of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from vedute.data.holdout import FEWEST, HoldOut
+from vedute.data.views import Views
+from vedute.estimators import clustering, saving
+from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Array
+from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
+from vedute.metrics import scores
+
+SELECT = ("stability", "hidden", "labels")
+SHARED = ("n_clusters", "likelihood", "columns", "random_state", "verbose")
+PER_VIEW = ("views_", "kinds_", "scalers_", "words_")
+TOGETHER = 2  # samples with both views that a pair must have
+STABLE = 10  # clusters that should be found again in halves of the data
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BestPair(Estimator):
+    """The best two of many views, for a method that takes two: `BestPair(DCCA(), n_clusters=10)`.
+
+    Settings that all estimators have (n_clusters, random_state, ...) are BestPair's, not those of
+    the method inside; scaling="auto" is the method's. `pair` names two views to spare the search.
+    """
+
+    method: Estimator = field(kw_only=False)
+    select: str = "stability"
+    pair: tuple[str, str] | None = None
+    scaling: str = "auto"
+
+    @property
+    def generative(self) -> bool:  # type: ignore[override]
+        return self.method.generative
+
+    @property
+    def shrinks(self) -> bool:  # type: ignore[override]
+        return self.method.shrinks
+
+    @property
+    def soft(self) -> bool:  # type: ignore[override]
+        return self.method.soft
+
+    @property
+    def relearns(self) -> bool:  # type: ignore[override]
+        """Views hidden to choose a pair are learned from in the end; not so those that stop it."""
+        return self.generative and not self.method._hides()
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else."""
+        self.pair_: Pair | None = None  # chosen once per fit
+        self.scores_: dict[str, float] = {}
+        self._y = np.asarray(y) if self.select == "labels" and y is not None else None
+        try:
+            return super().fit(X)
+        finally:
+            del self._y
+
+    def generate(self, n: int) -> dict[str, Array]:
+        raise TypeError("BestPair cannot generate: the method inside knows two views, not all")
+
+    def saved(self) -> saving.Saved:
+        """What `save` writes: the method inside is a dict."""
+        method, params, learned = super().saved()
+        inside = self.best_.saved()
+        kept = {"method": inside.method, "params": self.method.get_params(deep=False)}
+        return saving.Saved(method, params | {"method": kept}, learned | {"best_": inside.learned})
+
+    def restore(self, learned: dict[str, Any]) -> Self:
+        super().restore({k: v for k, v in learned.items() if k != "best_"})
+        self.best_ = self._inside(self.chosen()).restore(learned["best_"])
+        return self
+
+    def chosen(self) -> Pair:
+        """Which two views."""
+        assert self.pair_ is not None
+        return self.pair_
+
+    def unwrapped(self) -> Estimator:
+        """The method with these settings, as `for_views` was given it."""
+        return _with(self.method, {k: getattr(self, k) for k in SHARED})
+
+    # Learning.
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        if self.select not in SELECT:
+            raise ValueError(f"select must be one of {', '.join(SELECT)}, got {self.select!r}")
+        if self.select == "hidden" and not self.generative:
+            raise TypeError(self._cannot("tell hidden views"))
+        if len(raw.x) < 2:
+            raise ValueError(f"BestPair chooses two of several views, X has {len(raw.x)}")
+        if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
+            told = f"pair names two of {', '.join(raw.names)}"
+            raise ValueError(f"{told}, got {', '.join(map(str, self.pair))}")
+        plain, name = type(self.method)(), type(self.method).__name__
+        for k in SHARED:
+            if getattr(self.method, k) != getattr(plain, k):
+                raise ValueError(f"{k} is set beside the method: BestPair({name}(...), {k}=...)")
+        if self.select == "labels" and (self._y is None or self.n_clusters is None):
+            raise ValueError('select="labels" takes a number of clusters, and y in fit')
+        if self._y is not None and self._y.shape != (len(raw),):
+            raise ValueError(f"y has shape {self._y.shape}; expected one label per sample")
+
+    def _scaling(self, v: int) -> str:
+        found = super()._scaling(v)
+        return self.method.scaling if found == "auto" else found
+
+    def _hides(self) -> bool:
+        choosing = self.select == "hidden" and self.pair is None
+        return self.generative and (choosing or self.method._hides())
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        pairs = self._candidates(data) if self.pair_ is None else [self.pair_]
+        best = -np.inf
+        for pair in pairs:
+            model = self._fitted_on(pair, data, held)
+            score = self._score(model, pair, data, held) if len(pairs) > 1 else 0.0
+            if len(pairs) > 1:
+                self.scores_["+".join(data.names[v] for v in pair)] = score
+            if score > best:
+                best, self.pair_, self.best_ = score, pair, model
+            if vars(model).get("_interrupted"):  # with the best so far
+                self._interrupted = True
+                break
+        if self.verbose and len(pairs) > 1:
+            print("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
+        self.middle_ = self.best_._embed(part(data, self.chosen())[1]).mean(0)
+        self._take("history_")
+
+    def _candidates(self, data: Views) -> list[Pair]:
+        """Pairs of views that enough samples have, one of them and both."""
+        wanted = data.names if self.pair is None else self.pair
+        every = combinations(sorted(data.names.index(k) for k in wanted), 2)
+        counts = {pair: data.mask[:, list(pair)].sum(1) for pair in every}
+        fewest = self.n_clusters if isinstance(self.n_clusters, int) else 1
+        found = [
+            pair
+            for pair, count in counts.items()
+            if (count == 2).sum() >= TOGETHER and (count > 0).sum() >= fewest
+        ]
+        if not found:
+            raise ValueError(
+                f"no two views are there together in {TOGETHER} samples or more: "
+                "nothing says what they have in common"
+            )
+        return found
+
+    def _inside(self, pair: Pair) -> Estimator:
+        """The method with the settings of BestPair, for two views in its units."""
+        own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
+        own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
+        where = self.method.get_params(deep=False).get("checkpoint")
+        own |= {} if where is None else {"checkpoint": f"{where}-{pair[0]}-{pair[1]}"}
+        model = _with(self.method, own)
+        for name in PER_VIEW:
+            setattr(model, name, [getattr(self, name)[v] for v in pair])
+        model.n_features_in_ = sum(s.mean.size for s in model.scalers_)
+        model.seed_ = self.seed_
+        return model
+
+    def _fitted_on(self, pair: Pair, data: Views, held: HoldOut | None) -> Estimator:
+        model, some = self._inside(pair), part(data, pair)[1]
+        model._check(some)
+        watched = None if held is None else hidden_in(held, pair)
+        few = watched is None or len(watched.hidden) < FEWEST
+        model.__dict__["on_epoch"] = self.on_epoch
+        torch.manual_seed(self.seed_)  # no pair hangs on those before it
+        model._learn(some, None if few else watched)
+        del model.__dict__["on_epoch"]
+        return model
+
+    def _score(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> float:
+        if self.select == "labels":
+            assert self._y is not None
+            return scores.clustering_accuracy(self._y, clustered(model, pair, data))
+        if self.select == "hidden":
+            if held is None:
+                raise ValueError("too few views can be hidden to choose by; set select='stability'")
+            return explained(model, pair, held)
+        both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
+        return clustering.stability(model._embed(both), STABLE, self.seed_)
+
+    # What the method knows of two views, for all of them.
+
+    def _embed(self, data: Views) -> Array:
+        rows, some = part(data, self.chosen())
+        z = np.tile(self.middle_, (len(data), 1))
+        if rows.any():
+            z[rows] = self.best_._embed(some)
+        return z
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        if not self.generative:
+            return super()._decode(data, draws)
+        size = max(draws, 1), len(data)
+        means = (s.mean.astype(np.float32) for s in self.scalers_)
+        told = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
+        rows, some = part(data, self.chosen())
+        if rows.any():
+            for v, x in zip(self.chosen(), self.best_._decode(some, draws), strict=True):
+                told[v][:, rows] = x
+        return told
+
+    def _soft_labels(self, data: Views) -> Array | None:
+        rows, some = part(data, self.chosen())
+        found = self.best_._soft_labels(some) if self.soft and rows.any() else None
+        if not self.soft:
+            return None
+        assert isinstance(self.n_clusters, int)
+        soft = np.zeros((len(data), self.n_clusters), np.float32)
+        soft[:, self.largest_] = 1.0
+        if found is not None:
+            soft[rows] = found
+        return soft
+
+    def _cluster(self, data: Views) -> None:
+        if self.n_clusters is None:
+            return
+        self.labels_ = clustered(self.best_, self.chosen(), data)
+        self.largest_ = int(np.bincount(self.labels_).argmax())
+        self._take("n_clusters_", "stability_", "centers_")
+
+    def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
+        self._needs_clusters()
+        rows, some = part(data, self.chosen())
+        labels = np.full(len(data), self.largest_, np.int64)
+        if rows.any():
+            labels[rows] = self.best_._labels(some)
+        return labels
+
+    def _take(self, *names: str) -> None:
+        """What the method has learned of these is BestPair's as well."""
+        self.__dict__.update({k: v for k, v in vars(self.best_).items() if k in names})
+
+    def _cannot(self, verb: str) -> str:
+        return self.method._cannot(verb)
+
+
+def for_views(estimator: Estimator, n_views: int) -> Estimator:
+    """The estimator, in a BestPair if it takes two views and there are more."""
+    if not estimator.two_views or n_views <= 2:
+        return estimator
+    plain = type(estimator)()
+    inside = _with(estimator, {k: getattr(plain, k) for k in SHARED})
+    return BestPair(inside, **{k: getattr(estimator, k) for k in SHARED})
+
+
+def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
+    """An unfitted copy with other settings."""
+    copy: Estimator = clone(estimator)
+    copy.set_params(**settings)
+    return copy

@@ -1,0 +1,43 @@
+"""The L x L table of opinions, z[:, i, j] being view j as told by view i, and priors for it that
+need no permutation (the variants that the MVP paper compares with)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from vedute.nn.gaussian import Gaussian, kl, product, standard_like
+
+
+def diagonal(t: Tensor) -> Tensor:
+    """What every view tells of itself, (B, L, L, D) -> (B, L, D)."""
+    return t.diagonal(dim1=1, dim2=2).transpose(1, 2)
+
+
+def fixed_prior(
+    kind: str, mask: Tensor, table: tuple[Gaussian, Gaussian], z0: Gaussian
+) -> tuple[Tensor, Tensor]:
+    """KL of the opinions and of the consensus of each row to their prior, (B, L) each.
+
+    table: (w, z), rows (B, L, k) and opinions (B, L, L, D); z0: the opinions before shuffling
+        standard   N(0, 1)
+        fusion     prod_u z0_ul for column l, prod_u w_u: what the observed views agree on
+        diagonal   z0_ll, prod_l z0_ll: what the views tell of themselves; columns of missing
+                   views have none and are skipped
+    """
+    (w, z), seen = table, mask.unsqueeze(-1)
+    match kind:
+        case "standard":
+            return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
+        case "fusion":
+            column = product(z0, dim=1, mask=seen.unsqueeze(-1))
+            return kl(z, column.map(_all_rows)).sum(2), kl(w, product(w, 1, seen).map(_all_rows))
+        case _:
+            own = z0.map(diagonal)
+            agreed = product(own.map(lambda t: t[..., : w.mean.shape[-1]]), dim=1, mask=seen)
+            views = (kl(z, own.map(_all_rows)) * mask.unsqueeze(1)).sum(2)
+            return views, kl(w, agreed.map(_all_rows))
+
+
+def _all_rows(t: Tensor) -> Tensor:
+    """(B, ...) -> (B, 1, ...): the same for every source."""
+    return t.unsqueeze(1)

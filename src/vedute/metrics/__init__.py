@@ -1,0 +1,1 @@
+"""Scores: arrays in, numbers out."""

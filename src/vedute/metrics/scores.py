@@ -1,0 +1,200 @@
+"""Scores: arrays in, floats out. No function here knows of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from vedute.data.views import Views
+
+Floats = NDArray[np.float64]
+Given = Sequence[ArrayLike] | Mapping[str, ArrayLike] | Views
+
+
+def clustering_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
+    """Accuracy under the best one-to-one matching of clusters to classes.
+
+    y, labels (n,) of any type; clusters beyond the number of classes count as wrong.
+    """
+    truth, found = _codes(y, labels)
+    counts = np.zeros((truth.max() + 1, found.max() + 1), np.int64)
+    np.add.at(counts, (truth, found), 1)
+    return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(truth))
+
+
+def clustering_scores(y: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+    """acc, nmi (arithmetic) and ari of clusters `labels` (n,) against classes `y` (n,)."""
+    truth, found = _codes(y, labels)
+    return {
+        "acc": clustering_accuracy(truth, found),
+        "nmi": float(normalized_mutual_info_score(truth, found)),
+        "ari": float(adjusted_rand_score(truth, found)),
+    }
+
+
+def imputation_error(
+    truth: Given,
+    filled: Given,
+    hidden: ArrayLike,
+    std: Given | None = None,
+) -> float:
+    """The mean of `instance_errors` over all hidden view instances; NaN where there is none."""
+    return _mean(instance_errors(truth, filled, hidden, std))
+
+
+def imputation_errors_by_view(
+    truth: Given,
+    filled: Given,
+    hidden: ArrayLike,
+    std: Given | None = None,
+) -> list[float]:
+    """The mean of `instance_errors` in each of the L views; NaN where a view has none hidden."""
+    return [_mean(e) for e in instance_errors(truth, filled, hidden, std).T]
+
+
+def instance_errors(
+    truth: Given,
+    filled: Given,
+    hidden: ArrayLike,
+    std: Given | None = None,
+) -> Floats:
+    """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
+
+    truth, filled: L arrays (n, *shape_v), dicts of them in the order of `truth`, or Views; frames
+    are compared by their index and columns. hidden (n, L) bool, in the order of `truth`; std: L
+    arrays (*shape_v), by default of the true values. Constant features and NaN in truth are left
+    out; NaN where nothing is left.
+    """
+    truth, filled, *given = _lists(truth, filled, *([] if std is None else [std]))
+    filled = _aligned(truth, filled)
+    where = _hidden(hidden, truth, filled)
+    errors = np.full(where.shape, np.nan)
+    for v, rows in enumerate(where.T):
+        x = _flat(truth[v])
+        scale = np.asarray(given[0][v], np.float64).ravel() if given else _deviations(x)
+        guess, x = _flat(filled[v])[rows], x[rows]
+        known = ~np.isnan(x) & (scale > 0)
+        if np.isnan(guess[known]).any():
+            raise ValueError(f"filled view {v} is NaN where it was hidden; impute it first")
+        errors[rows, v] = _row_means(((guess - x) / np.where(scale > 0, scale, 1.0)) ** 2, known)
+    return errors
+
+
+def coverage(
+    truth: Given,
+    lower: Given,
+    upper: Given,
+    hidden: ArrayLike,
+) -> float:
+    """The share of entries with lower <= truth <= upper, averaged over hidden view instances.
+
+    truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.
+    """
+    truth, lower, upper = _lists(truth, lower, upper)
+    lower, upper = _aligned(truth, lower), _aligned(truth, upper)
+    where = _hidden(hidden, truth, lower, upper)
+    shares = np.full(where.shape, np.nan)
+    for v, rows in enumerate(where.T):
+        x, low, high = (_flat(a[v])[rows] for a in (truth, lower, upper))
+        shares[rows, v] = _row_means(((low <= x) & (x <= high)).astype(float), ~np.isnan(x))
+    return _mean(shares)
+
+
+def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Both as integers from 0, (n,) each."""
+    a, b = np.asarray(y), np.asarray(labels)
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise ValueError(
+            f"y has shape {a.shape} and labels {b.shape}; pass one class and one cluster per sample"
+        )
+    return np.unique(a, return_inverse=True)[1], np.unique(b, return_inverse=True)[1]
+
+
+def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
+    """All as lists; dicts in the order of the first."""
+    given = [_by_name(g) if isinstance(g, Views) else g for g in (first, *others)]
+    names = list(given[0]) if isinstance(given[0], Mapping) else None
+    found = []
+    for views in given:
+        if not isinstance(views, Mapping):
+            found.append(list(views))
+            continue
+        lacking = [k for k in names or () if k not in views]
+        if names is None or lacking or len(views) != len(names):
+            raise ValueError(
+                f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
+            )
+        found.append([views[k] for k in names])
+    return found
+
+
+def _by_name(views: Views) -> dict[str, ArrayLike]:
+    """The arrays of a Views, NaN where it has none."""
+    found: dict[str, ArrayLike] = {}
+    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
+        a = x.cpu().numpy().astype(np.float64)
+        a[~views.mask[:, v].cpu().numpy()] = np.nan
+        hole = views.holes[v]
+        if hole is not None:
+            a[hole.cpu().numpy()] = np.nan
+        found[name] = a
+    return found
+
+
+def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:
+    """Frames with the rows and columns of the true ones, in their order."""
+    found = []
+    for v, view in enumerate(views):
+        like = truth[v] if v < len(truth) else None
+        if isinstance(view, pd.DataFrame) and isinstance(like, pd.DataFrame):
+            if set(view.index) != set(like.index) or set(view.columns) != set(like.columns):
+                raise ValueError(f"view {v} has other samples or columns than the true one")
+            view = view.loc[like.index, like.columns]
+        found.append(view)
+    return found
+
+
+def _hidden(hidden: ArrayLike, *arrays: Sequence[ArrayLike]) -> NDArray[np.bool_]:
+    """The checked (n, L) bool array."""
+    where = np.asarray(hidden, bool)
+    for views in arrays:
+        shapes = [np.shape(a) for a in views]
+        if where.ndim != 2 or [s[:1] for s in shapes] != [where.shape[:1]] * where.shape[1]:
+            raise ValueError(
+                f"hidden has shape {where.shape} and the views {shapes}; "
+                "pass L arrays of n rows and a hidden (n, L)"
+            )
+        if shapes != [np.shape(a) for a in arrays[0]]:
+            raise ValueError(f"views have shapes {shapes}; the true ones differ, pass equal shapes")
+    return where
+
+
+def _flat(a: ArrayLike) -> Floats:
+    x = np.asarray(a, np.float64)
+    return x.reshape(len(x), int(np.prod(x.shape[1:])))
+
+
+def _deviations(x: Floats) -> Floats:
+    """Standard deviations (d,) of the columns of x (n, d) without NaN; exactly 0 if constant."""
+    known = ~np.isnan(x)
+    count = np.maximum(known.sum(0), 1)
+    centered = np.where(known, x - np.where(known, x, 0.0).sum(0) / count, 0.0)
+    constant = np.where(known, x, -np.inf).max(0) <= np.where(known, x, np.inf).min(0)
+    return np.where(constant, 0.0, np.sqrt((centered**2).sum(0) / count))
+
+
+def _row_means(values: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Means (n,) of the known entries of values (n, d); NaN for a row without any."""
+    count = known.sum(1)
+    total = np.where(known, values, 0.0).sum(1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _mean(values: Floats) -> float:
+    found = values[~np.isnan(values)]
+    return float(found.mean()) if found.size else float("nan")

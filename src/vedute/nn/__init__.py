@@ -1,0 +1,1 @@
+"""Tensor mathematics and networks; nothing here knows a method."""

@@ -1,0 +1,198 @@
+"""Terms that several methods share. Pure functions of tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vedute.data.views import Views
+from vedute.nn import likelihoods
+from vedute.nn.cuda_streams import side_by_side
+from vedute.nn.gaussian import Gaussian
+
+Rows = slice | Tensor
+
+
+def view_error(kind: str, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool) -> Tensor:
+    """-log p(x | out) up to a constant, over the entries of a view that are there.
+
+    out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
+    entries (free of the width of the view), else they are summed.
+    """
+    e = likelihoods.error(kind, out.float(), x)
+    axes = tuple(range(-x.ndim + 1, 0))
+    if holes is None:
+        return e.mean(axes) if mean else e.sum(axes)
+    e = e.masked_fill(holes, 0.0)
+    there = (~holes).sum(axes).clamp(min=1)
+    return e.sum(axes) / there if mean else e.sum(axes)
+
+
+def view_errors(
+    kinds: Sequence[str],
+    tell: Callable[[int, Rows], Tensor],
+    batch: Views,
+    mean: bool,
+    present: Sequence[Tensor] | None = None,
+    code: Tensor | None = None,
+) -> Tensor:
+    """`view_error` of every view, (S, B, L); tell(v, rows) decodes view v, (S, rows, *shape_v).
+
+    `present`: per view the rows that have it; only those are decoded, the others get zero.
+    `code`: what `tell` decodes; where it is given, a GPU decodes the views side by side.
+    """
+
+    def one(v: int) -> Tensor:
+        x, holes = batch.x[v], batch.holes[v]
+        rows: Rows = slice(None) if present is None else present[v]
+        gaps = None if holes is None else holes[rows]
+        e = view_error(kinds[v], tell(v, rows), x[rows], gaps, mean)
+        return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
+
+    tasks = [partial(one, v) for v in range(len(kinds))]
+    given = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
+    errors = side_by_side(tasks, given) if given else [task() for task in tasks]
+    return torch.stack(errors, dim=-1)
+
+
+def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Sum over views of the mean over the samples that have it; values and mask (B, L)."""
+    seen = values.masked_fill(~mask, 0.0).sum(0)
+    return (seen / mask.sum(0).clamp(min=1)).sum()
+
+
+# Clusters.
+
+
+def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
+    """Soft labels by Student's t with one degree of freedom, q_k ~ 1 / (1 + |z - u_k|^2).
+
+    z (..., D), centers (..., K, D) -> log q (..., K).
+    """
+    return (-torch.log1p((z.unsqueeze(-2) - centers).square().sum(-1))).log_softmax(-1)
+
+
+def sharpen(q: Tensor) -> Tensor:
+    """q^2 renormalised row by row, (..., K): what is likely becomes likelier."""
+    return q.square() / q.square().sum(-1, keepdim=True)
+
+
+def mixture_log_joint(z: Tensor, log_weights: Tensor, parts: Gaussian) -> Tensor:
+    """log pi_k + log N(z; m_k, s_k): z (..., D), weights (K,), parts (K, D) -> (..., K)."""
+    gap = (z.unsqueeze(-2) - parts.mean).square() * torch.exp(-parts.logvar)
+    return log_weights - 0.5 * (gap + parts.logvar + math.log(2 * math.pi)).sum(-1)
+
+
+def match_clusters(cost: Tensor) -> Tensor:
+    """The partner of each row in the cheapest one-to-one matching: cost (K, K) -> (K,)."""
+    _, partner = linear_sum_assignment(cost.detach().cpu().double().numpy())
+    return torch.from_numpy(partner).to(cost.device)
+
+
+def contingency(a: Tensor, b: Tensor, K: int) -> Tensor:
+    """How often labels i of `a` and j of `b`, both (n,), go together: (K, K) counts."""
+    return torch.bincount(a * K + b, minlength=K * K).view(K, K)
+
+
+# Contrast.
+
+
+def spectral_contrastive(a: Tensor, b: Tensor, radius: float = 3.0**0.5) -> Tensor:
+    """Sample i's part of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2.
+
+    (..., B, D) -> (..., B). Vectors longer than `radius` are shortened to it.
+    """
+    a, b = _within(a, radius), _within(b, radius)
+    B = a.shape[-2]
+    own = (a * b).sum(-1)
+    others = (a @ b.mT).square().sum(-1) - own.square()
+    return others / max(1, B * (B - 1)) - 2.0 / B * own
+
+
+def _within(h: Tensor, radius: float) -> Tensor:
+    """(..., D): rescaled to `radius` where longer."""
+    length = h.norm(dim=-1, keepdim=True)
+    short: Tensor = h * (radius / length.clamp(min=radius))
+    return short
+
+
+def cluster_contrastive(p: Tensor, q: Tensor, tau: float, negatives: str) -> Tensor:
+    """Two soft labelings of the same samples, (..., B, K) -> (...): columns alike by pairs.
+
+    With s the cosine of columns and k' the counterpart of k, the mean over all 2K columns of
+    -log e^(s(k, k')/tau) / (e^(s(k, k')/tau) + sum of e^(s/tau) over the negatives), the other
+    columns of the "same" labeling or of "both".
+    """
+    if negatives not in ("same", "both"):
+        raise ValueError(f"negatives must be same or both, got {negatives!r}")
+    K = p.shape[-1]
+    columns = normalize(torch.cat([p, q], dim=-1).mT, dim=-1)  # (..., 2K, B)
+    s = columns @ columns.mT / tau
+    at = torch.arange(2 * K, device=s.device)
+    counterpart = at == at.roll(K)[:, None]
+    others = at != at[:, None]
+    if negatives == "same":
+        others = others & (at // K == at[:, None] // K)
+    total = s.masked_fill(~(others | counterpart), -torch.inf).logsumexp(-1)
+    return (total - (s * counterpart).sum(-1)).mean(-1)
+
+
+def entropy_balance(p: Tensor) -> Tensor:
+    """log K - H(mean over the samples), zero for clusters of one size: (..., B, K) -> (...)."""
+    mean = p.mean(-2)
+    return math.log(p.shape[-1]) + (mean * (mean + 1e-8).log()).sum(-1)
+
+
+def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
+    """Find the partner among all: (..., B, D) -> (...), the mean over the 2B vectors of
+    -log e^(s(i, i')/tau) / sum_{j != i} e^(s(i, j)/tau), with s the inner product."""
+    B = a.shape[-2]
+    both = torch.cat([a, b], dim=-2)
+    s = both @ both.mT / tau
+    alone = torch.eye(2 * B, dtype=torch.bool, device=s.device)
+    positive = (a * b).sum(-1).mean(-1) / tau  # both ways the same
+    return s.masked_fill(alone, -torch.inf).logsumexp(-1).mean(-1) - positive
+
+
+# Two views of the same thing.
+
+
+def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
+    """T = C1^-1 S12 C2^-T, whose singular values are the canonical correlations, and C1, C2.
+
+    h1, h2 (n, D), centred here; S_jj + ridge I = C_j C_j'. In float64: (D, D) each.
+    """
+    a, b = (h.double() - h.double().mean(0) for h in (h1, h2))
+    free = max(len(a) - 1, 1)
+    eye = ridge * torch.eye(a.shape[1], dtype=a.dtype, device=a.device)
+    c1, c2 = (torch.linalg.cholesky_ex(x.t() @ x / free + eye)[0] for x in (a, b))
+    half = torch.linalg.solve_triangular(c1, a.t() @ b / free, upper=False)
+    return torch.linalg.solve_triangular(c2, half.t(), upper=False).t(), c1, c2
+
+
+def cca_corr(h1: Tensor, h2: Tensor, ridge: float) -> Tensor:
+    """The D canonical correlations of h1 and h2 (n, D), descending, in float64.
+
+    Their gradient needs the singular vectors only as a product: it is finite where they repeat.
+    """
+    values: Tensor = torch.linalg.svdvals(whitened(h1, h2, ridge)[0])
+    return values
+
+
+def mutual_information(p: Tensor, q: Tensor, alpha: float) -> Tensor:
+    """I(P) + alpha (H(P_a) + H(P_b)), in float64, of the joint P_ab = mean of p_a q_b over the
+    samples, made symmetric: p, q (B, K) on the simplex (Ji et al., ICCV 2019)."""
+    joint = p.double().t() @ q.double()
+    joint = (joint + joint.t()) / (2 * joint.sum())
+    row, column, joint = (
+        t.clamp(min=torch.finfo(t.dtype).eps)
+        for t in (joint.sum(1, keepdim=True), joint.sum(0, keepdim=True), joint)
+    )
+    weight = alpha + 1
+    return (joint * (joint.log() - weight * row.log() - weight * column.log())).sum()

@@ -1,0 +1,156 @@
+"""Clusters: how large, how firm, which samples are between two, and what they say of labels."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from vedute.report import svg
+from vedute.report.html import Key, color, figure, legend, table
+from vedute.report.run_folder import Array, Run
+from vedute.report.svg import Plot, Scale
+
+MOST_CLUSTERS, MOST_CLASSES, MOST_ROWS, FIRST_ROWS = 40, 30, 60, 12
+
+
+def sizes(run: Run) -> str:
+    """One bar per cluster, the uncertain part of it set off."""
+    assert run.labels is not None
+    counts = np.bincount(run.labels)
+    doubt = np.bincount(run.labels[run.uncertain()], minlength=len(counts))
+    shown = len(counts[:MOST_CLUSTERS])
+    width, right = 492, 440.0
+    height = 20 + 26 * shown
+    x = Scale(0, float(counts.max()), 86, right)
+    plot = Plot((width, height), x, Scale(0, 1, height, 0), "cluster sizes", zoom=False, axes=False)
+    for k in range(shown):
+        at, firm = 20.0 + 26 * k, int(counts[k] - doubt[k])
+        end, whole = float(x(firm)), float(x(counts[k]))
+        share = svg.percent(doubt[k] / max(counts[k], 1))
+        told = (
+            f"cluster {k}: {svg.number(counts[k])} samples",
+            f"{doubt[k]} of them uncertain ({share})",
+        )
+        plot.notes.append(svg.text(74, at, f"cluster {k}", "end"))
+        plot.notes.append(svg.bar(86, at - 9, end - 86, 18, f"s0 {color(k)}", *told))
+        plot.notes.append(svg.bar(end, at - 9, whole - end, 18, f"s1 pale {color(k)}", *told))
+        plot.notes.append(svg.text(whole + 6, at, svg.number(counts[k]), "small"))
+    keys = legend([Key("s0", "ink", "certain"), Key("s1", "ink pale", "uncertain")])
+    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
+    note = f"{svg.percent(run.uncertain().mean())} of all samples are uncertain{more}."
+    return figure("Cluster sizes", plot, note, keys if "margin" in run.found else "")
+
+
+def matrix(run: Run) -> str:
+    """Labels against clusters: the share of each label in each cluster. Empty where not wanted."""
+    if run.labels is None or "y" not in run.found:
+        return ""
+    values, y = np.unique(run.found["y"], return_inverse=True)
+    K = int(run.labels.max()) + 1
+    if len(values) > MOST_CLASSES or K > MOST_CLASSES:
+        return ""
+    counts = np.zeros((len(values), K), int)
+    np.add.at(counts, (y, run.labels), 1)
+    order = _matched(counts)
+    left, top, width = 86.0, 40.0, 492
+    cell = min((width - left - 12) / K, 40.0)
+    tall = min(cell, 30.0)
+    size = (width, int(top + tall * len(values) + 10))
+    plot = Plot(size, Scale(0, 1, left, width), Scale(0, 1, size[1], 0), "labels and clusters")
+    plot.zoom, plot.axes = False, False
+    for place, k in enumerate(order):
+        plot.notes.append(svg.text(left + cell * (place + 0.5), top - 12, str(k), "mid small"))
+    for i, value in enumerate(values):
+        plot.notes.append(
+            svg.text(left - 10, top + tall * (i + 0.5), _short(str(value)), "end small")
+        )
+        for place, k in enumerate(order):
+            share = counts[i, k] / max(counts[i].sum(), 1)
+            told = (f"label {value}, cluster {k}", f"{counts[i, k]} samples ({svg.percent(share)})")
+            box = svg.bar(
+                left + cell * place, top + tall * i, cell - 1.5, tall - 1.5, "cell", *told
+            )
+            plot.notes.append(box.replace("<rect", f'<rect style="--a:{share:.2f}"', 1))
+            if counts[i, k] and cell > 24:
+                kind = "mid small over" if share > 0.5 else "mid small"
+                at = left + cell * (place + 0.5) - 0.75, top + tall * (i + 0.5)
+                plot.notes.append(svg.text(*at, str(counts[i, k]), kind))
+    plot.notes.append(
+        svg.text(left, 12, "cluster", "name") + svg.text(left - 10, 12, "label", "name end")
+    )
+    note = "Labels were never seen by the method. Clusters stand where they match best."
+    return figure("Clusters and labels", plot, note)
+
+
+def stability(run: Run) -> str:
+    """Why so many clusters: how well clusterings repeat. Empty where the number was given."""
+    if "stable_stability" not in run.found:
+        return ""
+    K, stable, error, chance = (
+        run.found[f"stable_{k}"].astype(float)
+        for k in ("n_clusters", "stability", "error", "chance")
+    )
+    x, y = Scale(float(K[0]) - 0.5, float(K[-1]) + 0.5, 58, 480), Scale(0, 1.02, 262, 28)
+    names = ("number of clusters", "agreement of two halves")
+    plot = Plot((492, 306), x, y, "stability of clusterings", names)
+    for i, (word, curve) in enumerate({"these data": stable, "no clusters": chance}.items()):
+        plot.marks.append(svg.line(x(K), y(curve), f"s{i} {color(3 * i)}"))
+        for k, value, wide in zip(K, curve, error, strict=True):
+            sure = f" ± {wide:.2f}" if i == 0 else ""
+            told = (f"{k:.0f} clusters", f"{word}: {value:.2f}{sure}")
+            plot.marks.append(svg.dot(x(k), y(value), f"s{i} {color(3 * i)}", *told))
+    keys = legend(
+        [Key("s0", color(0), "these data"), Key("s1", color(3), "a cloud without clusters")]
+    )
+    note = "The number was chosen where clusterings of two halves agree most beyond chance."
+    return figure("How many clusters", plot, note, keys)
+
+
+def uncertain(run: Run) -> str:
+    """The samples between two clusters, most doubtful first."""
+    if "margin" not in run.found or run.labels is None:
+        return ""
+    found, rows = run.found, np.flatnonzero(run.uncertain())
+    share = np.where(found["tries"] > 0, found["stays"] / np.maximum(found["tries"], 1), 1.0)
+    rows = rows[np.lexsort((found["margin"][rows], share[rows]))]
+    if not len(rows):
+        return "<p>No sample is uncertain.</p>"
+    heads = [*([] if run.private else ["sample"]), "cluster", "next", "margin", "kept", "views"]
+    lines = [_line(run, int(row)) for row in rows[:MOST_ROWS]]
+    title = f"<h3>Uncertain samples <small>{len(rows)} of {len(run.mask)}</small></h3>"
+    head = table(heads, lines[:FIRST_ROWS], numeric=99)
+    rest = table(heads, lines[FIRST_ROWS:], numeric=99) if len(lines) > FIRST_ROWS else ""
+    more = (
+        f"<details><summary>{len(lines) - FIRST_ROWS} more</summary>{rest}</details>"
+        if rest
+        else ""
+    )
+    return f'<div class="plain">{title}{head}{more}</div>'
+
+
+def _line(run: Run, row: int) -> list[str]:
+    assert run.labels is not None
+    found, k, other = run.found, int(run.labels[row]), int(run.found["runner_up"][row])
+    tries = int(found["tries"][row])
+    return [
+        *([] if run.private else [f"<code>{escape(run.sample(row))}</code>"]),
+        f'<i class="{color(k)}"></i>{k}',
+        f'<i class="{color(other)}"></i>{other}',
+        f"{found['margin'][row]:.2f}",
+        f"{found['stays'][row]} of {tries}" if tries else "one view only",
+        escape(run.views_of(row)),
+    ]
+
+
+def _matched(counts: Array) -> list[int]:
+    """Clusters in the order of the labels they match best."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    first = [int(c) for _, c in sorted(zip(rows, columns, strict=True))]
+    return first + [k for k in range(counts.shape[1]) if k not in first]
+
+
+def _short(name: str, most: int = 11) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

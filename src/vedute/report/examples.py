@@ -1,0 +1,161 @@
+"""Hidden views as the model infers them, beside the truth: profiles with intervals, or pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from vedute.figures.png import gray, picture
+from vedute.report import svg
+from vedute.report.html import figure
+from vedute.report.run_folder import Array, Run
+from vedute.report.svg import Plot, Scale
+
+WIDTH = 1.645  # deviations: 90 % of a normal distribution lie within
+FEW, MOST = 16, 120  # features: up to the one they are drawn apart, beyond the other thinned out
+UNLIKE = 20  # features whose deviations differ more have no common unit
+SIZE = (326, 190)
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 318.0, 30.0, 160.0
+SHARES = ("bernoulli", "categorical")  # values between 0 and 1
+WHICH = {0.1: "easy", 0.5: "typical", 0.9: "hard"}
+
+
+class Profile(NamedTuple):
+    """One instance, in the unit of its chart: feature, truth, mean, low and high, (p,) each."""
+
+    feature: Array
+    truth: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+def examples(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+    """Every view in turn; shapes: of views that are pictures, though given as rows of numbers."""
+    strange = [k for k in shapes if k not in run.names]
+    if strange:
+        raise ValueError(f"no view {strange[0]!r}; views are {', '.join(run.names)}")
+    parts = []
+    for v, name in enumerate(run.names):
+        own = tuple(run.facts["shapes"][v])
+        shape = tuple(shapes.get(name, own))
+        if np.prod(shape) != np.prod(own):
+            told = "x".join(map(str, shape))
+            raise ValueError(f"view {name!r} has {np.prod(own)} numbers per sample, not {told}")
+        if f"truth{v}" in run.found:
+            parts.append(pictures(run, v, shape) if len(shape) > 1 else profiles(run, v))
+    return "".join(parts)
+
+
+def profiles(run: Run, v: int) -> str:
+    """Three instances of a view: one of the easiest, a typical one, one of the hardest."""
+    count, width = len(run.found[f"at{v}"]), run.found[f"scale{v}"].size
+    some = {round(q * (count - 1)): word for q, word in WHICH.items()}
+    charts = [_chart(run, v, i, word if len(some) > 2 else "") for i, word in some.items()]
+    key = (
+        '<span><i class="was"></i>truth, never shown</span>'
+        '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
+    )
+    thin = f"{-(-width // _stride(width))} of " if _stride(width) > 1 else ""
+    note = f"{thin}{width} features, {_unit(run, v)[2]}"
+    body = f'<div class="legend key">{key}</div><div class="three">{"".join(charts)}</div>'
+    return figure(run.names[v], body, escape(note), kind="wide")
+
+
+def pictures(run: Run, v: int, shape: Sequence[int]) -> str:
+    """Truth, inferred and uncertainty of some instances, the easiest first."""
+    at = run.found[f"at{v}"]
+    images = {k: run.found[f"{k}{v}"].reshape(-1, *shape) for k in ("truth", "mean", "std")}
+    ends = float(np.nanmin(images["truth"])), float(np.nanmax(images["truth"]))
+    doubt = gray(images["std"])
+    low, high = (float(q) for q in np.nanquantile(doubt, (0.02, 0.98)))
+    lines = {
+        "truth, never shown": [picture(i, *ends) for i in images["truth"]],
+        "inferred": [picture(i, *ends) for i in images["mean"]],
+        "uncertainty": [picture(i, low, high) for i in doubt],
+    }
+    rows, names = "", [escape(run.sample(int(row))) for row in at]
+    for word, sources in lines.items():
+        cells = (
+            f'<td><img alt="{escape(word)}" title="{who}" src="{src}"></td>'
+            for src, who in zip(sources, names, strict=True)
+        )
+        rows += f"<tr><th>{escape(word)}</th>{''.join(cells)}</tr>"
+    note = f"{len(at)} hidden instances, easiest first; in the last row bright is uncertain."
+    body = f'<div class="table"><table class="pictures">{rows}</table></div>'
+    return figure(run.names[v], body, note, kind="wide")
+
+
+def _chart(run: Run, v: int, i: int, word: str) -> str:
+    """One instance: the truth, what was inferred, and how sure."""
+    p = _profile(run, v, i)
+    few = len(p.feature) <= FEW
+    edge = 0.5 if few else 0.0
+    ends = float(np.nanmin([p.low, p.truth])), float(np.nanmax([p.high, p.truth]))
+    room = 0.06 * ((ends[1] - ends[0]) or 1.0)
+    x = Scale(-edge, float(p.feature[-1]) + edge, LEFT, RIGHT)
+    y = Scale(ends[0] - room, ends[1] + room, BOTTOM, TOP)
+    plot = Plot(SIZE, x, y, f"{run.names[v]}, {word or 'an'} instance", many=(5, 4))
+    if few:
+        ways = zip(x(p.feature), y(p.low), y(p.high), strict=True)
+        spans = [f"M{svg.px(f)} {svg.px(a)}V{svg.px(b)}" for f, a, b in ways]
+        plot.marks += [f'<path class="line whisk" d="{span}"/>' for span in spans]
+    else:
+        plot.marks.append(svg.band(x(p.feature), y(p.low), y(p.high), "may"))
+        plot.marks.append(svg.line(x(p.feature), y(p.mean), "is"))
+    _dots(plot, p, few, run.found.get(f"columns{v}"))
+    who = run.sample(int(run.found[f"at{v}"][i]))
+    plot.notes.append(svg.text(LEFT, 14, " · ".join(w for w in (word, who) if w), "name"))
+    plot.notes.append(svg.text(RIGHT, 14, f"error {_error(run, v, i):.2f}", "name end"))
+    return str(plot)
+
+
+def _dots(plot: Plot, p: Profile, few: bool, names: Array | None) -> None:
+    """What was inferred and the truth, each telling both."""
+    for f, t, m, a, b in zip(*p, strict=True):
+        lines = (
+            f"feature {f}" if names is None else str(names[f]),
+            f"inferred {svg.number(m)}",
+            f"90 % interval {svg.number(a)} to {svg.number(b)}",
+            f"truth {svg.number(t)}" if np.isfinite(t) else "truth unknown",
+        )
+        x = plot.x(f)
+        plot.marks.append(svg.dot(x, plot.y(m), "is" if few else "spot is", *lines))
+        if np.isfinite(t):
+            plot.marks.append(svg.dot(x, plot.y(t), "was" if few else "was small", *lines))
+
+
+def _profile(run: Run, v: int, i: int) -> Profile:
+    shift, scale, _ = _unit(run, v)
+    truth, mean, std = (run.found[f"{k}{v}"][i].ravel() for k in ("truth", "mean", "std"))
+    truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, WIDTH * std / scale
+    some = np.arange(0, len(truth), _stride(len(truth)))
+    ends = [mean - reach, mean + reach]
+    if run.found["kinds"][v] in SHARES:
+        ends = [end.clip(0, 1) for end in ends]
+    return Profile(some, *(a[some] for a in (truth, mean, *ends)))
+
+
+def _error(run: Run, v: int, i: int) -> float:
+    """The measure of imputation: squared standard deviations, constant features aside."""
+    scale = run.found[f"scale{v}"].ravel()
+    gap = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
+    known = (scale > 0) & ~np.isnan(gap)
+    return float(np.mean((gap[known] / scale[known]) ** 2)) if known.any() else np.nan
+
+
+def _unit(run: Run, v: int) -> tuple[Array, Array, str]:
+    """(shift, scale, its name): the user's own unit, where the features of a view share one."""
+    scale = run.found[f"scale{v}"].ravel().astype(float)
+    some = scale[scale > 0]
+    if some.size and np.quantile(some, 0.95) > UNLIKE * max(np.quantile(some, 0.05), 1e-300):
+        unit = np.where(scale > 0, scale, 1.0)
+        return run.found[f"center{v}"].ravel(), unit, "in standard deviations"
+    return np.zeros_like(scale), np.ones_like(scale), "in your units"
+
+
+def _stride(width: int) -> int:
+    return -(-width // MOST)

@@ -1,0 +1,53 @@
+"""One page about one fit: self-contained HTML, readable without scripts. Nothing here trains."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from vedute.report import html, plane, sections
+from vedute.report.run_folder import Run
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # nothing is ever loaded
+
+
+def write_page(
+    run: Path,
+    out: Path,
+    ids: bool = True,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> None:
+    """Write the page of the RUN folder that `vedute fit` wrote.
+
+    ids: whether samples are named. shapes: of views that are pictures, {"pix": (16, 15)}.
+    """
+    out.write_text(page(Run.of(run, private=not ids), shapes or {}), encoding="utf-8")
+
+
+def page(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+    """The page as text; the same for the same run."""
+    script = _file("charts.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    body = sections.all_of(run, shapes)
+    found = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
+    style = _file("style.css") + html.palette() + (plane.rules(run) if "map" in run.found else "")
+    return Template(_file("template.html")).substitute(
+        title=escape(f"{run.source} · {run.method} · vedute"),
+        policy=f"{POLICY}; script-src 'sha256-{digest}'",
+        style=style,
+        head=sections.head(run),
+        contents="".join(f'<a href="#{name}">{title}</a>' for name, title in found),
+        body=body,
+        version=escape(str(run.facts["versions"]["vedute"])),
+        script=script,
+    )
+
+
+def _file(name: str) -> str:
+    return (files("vedute.report") / name).read_text(encoding="utf-8")

@@ -1,0 +1,160 @@
+"""The map of samples: one set of dots, colored by whichever question is asked of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.report import svg
+from vedute.report.html import Key, color, figure, legend
+from vedute.report.run_folder import Array, Run
+from vedute.report.svg import Plot, Scale
+
+MOST_CLASSES = 20
+SIZE = (1000, 640)
+
+
+class Coloring(NamedTuple):
+    """A question, and each sample's answer: words of the classes, (n,) which one it is.
+
+    ordered: answers are more or less of something, and get shades of one color.
+    """
+
+    question: str
+    words: list[str]
+    which: NDArray[np.intp]
+    ordered: bool = False
+
+
+def colorings(run: Run) -> list[Coloring]:
+    """What samples can be colored by."""
+    found = []
+    if run.labels is not None:
+        K = int(run.labels.max()) + 1
+        found.append(
+            Coloring("cluster", [f"cluster {k}" for k in range(K)], run.labels.astype(int))
+        )
+    if "y" in run.found:
+        found.append(_by_label(run.found["y"]))
+    found.append(_by_pattern(run))
+    if "margin" in run.found:
+        found.append(Coloring("certainty", ["certain", "uncertain"], run.uncertain().astype(int)))
+    return found
+
+
+def plane(run: Run) -> str:
+    """The representation in two dimensions."""
+    points, rows = run.found["map"].astype(float), run.found["map_rows"]
+    if run.private:  # the order of rows tells who they are, too
+        order = np.lexsort(points.T)
+        points, rows = points[order], rows[order]
+    plot = _frame(points)
+    asked = colorings(run)
+    for (x, y), row in zip(points, rows, strict=True):
+        kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
+        plot.marks.append(svg.dot(plot.x(x), plot.y(y), kinds, *_told(run, asked, int(row))))
+    kind = "t-SNE" if len(points) >= 10 else "principal axes"
+    of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
+    note = (
+        f"{of}{kind} of the representation: what is close here is close there; distances between "
+        "groups mean little. Point at a sample to see what it is."
+    )
+    return figure("The samples in the plane", _switch(asked) + str(plot), note, kind="wide map")
+
+
+def rules(run: Run) -> str:
+    """Which class of dots has which color under which question, as CSS."""
+    found = ""
+    for q, asked in enumerate(colorings(run)):
+        for i in range(len(asked.words)):
+            shade = (
+                f"var(--r{round(8 * i / max(len(asked.words) - 1, 1))})" if asked.ordered else ""
+            )
+            if asked.question == "certainty":
+                shade = ("var(--line)", "var(--k2)")[i]
+            value = shade or f"var(--{color(i)})"
+            found += f"#by{q}:checked~svg .{'cqrt'[q]}{i},.by{q} .{'cqrt'[q]}{i}{{--c:{value}}}"
+        found += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
+    return found
+
+
+PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
+
+
+def _switch(asked: list[Coloring]) -> str:
+    """Radio buttons and one legend each: colors change without a script."""
+    buttons = "".join(
+        f'<input type="radio" name="by" id="by{q}"{" checked" if q == 0 else ""}>'
+        f'<label for="by{q}">{escape(c.question)}</label>'
+        for q, c in enumerate(asked)
+    )
+    legends = "".join(
+        legend(
+            [Key(f"{'cqrt'[q]}{i}", f"{'cqrt'[q]}{i}", w) for i, w in enumerate(c.words)],
+            f"by by{q}",
+        )
+        for q, c in enumerate(asked)
+    )
+    return f'<span class="ask">Color by</span>{buttons}{legends}'
+
+
+def _frame(points: Array) -> Plot:
+    """Both axes to the same scale, around all points."""
+    width, height = SIZE
+    low, high = points.min(0), points.max(0)
+    center, reach = (low + high) / 2, np.maximum((high - low) / 2, 1e-6) * 1.05
+    unit = max(reach[0] / (width - 20), reach[1] / (height - 20))
+    half = unit * np.array([width - 20, height - 20])
+    (a, b), (c, d) = zip(center - half, center + half, strict=True)
+    x, y = Scale(a, b, 10, width - 10), Scale(c, d, height - 10, 10)
+    return Plot(SIZE, x, y, "samples in the plane", axes=False)
+
+
+def _told(run: Run, asked: list[Coloring], row: int) -> list[str]:
+    """The name of a sample and the answers it gives."""
+    lines = [run.sample(row)]
+    for c in asked:
+        if c.question in ("cluster", "label"):
+            word = c.words[c.which[row]]
+            lines.append(word if c.question == "cluster" else f"label {word}")
+    if "margin" in run.found:
+        stays, tries = run.found["stays"][row], run.found["tries"][row]
+        kept = f", kept in {stays} of {tries} tries" if tries else ""
+        lines.append(f"margin {run.found['margin'][row]:.2f}{kept}")
+    return [*lines, run.views_of(row)]
+
+
+def _by_label(y: Array) -> Coloring:
+    """Labels as they are; many numbers in fifths, many words by the most frequent."""
+    values, which = np.unique(y, return_inverse=True)
+    if len(values) <= MOST_CLASSES:
+        return Coloring("label", [str(v) for v in values], which)
+    if y.dtype.kind in "iuf":
+        edges = np.quantile(y, np.linspace(0, 1, 6))
+        words = [f"{svg.number(a)} to {svg.number(b)}" for a, b in pairwise(edges)]
+        return Coloring("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
+    common = [k for k, _ in Counter(which.tolist()).most_common(MOST_CLASSES - 1)]
+    place = {k: i for i, k in enumerate(common)}
+    words = [*(str(values[k]) for k in common), "others"]
+    return Coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
+
+
+def _by_pattern(run: Run) -> Coloring:
+    """Patterns where they are few, else how many views are observed."""
+    patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    if len(patterns) <= 10:
+        order = np.argsort(-np.bincount(which), kind="stable")
+        first = [int(np.flatnonzero(which == k)[0]) for k in order]
+        return Coloring(
+            "missing pattern", [run.views_of(r) for r in first], np.argsort(order)[which]
+        )
+    seen = run.mask.sum(1)
+    counts, place = np.unique(seen, return_inverse=True)
+    words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
+    return Coloring("missing pattern", words, place, ordered=True)

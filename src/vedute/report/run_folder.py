@@ -1,0 +1,264 @@
+"""RUN folders, what `vedute fit` leaves behind: written and read here.
+
+model.json, model-*.safetensors   the estimator, for `vedute.load`
+config.toml                       method and settings
+data.json                         what it was fitted on, how that was read, by which version
+history.jsonl                     per epoch: step, stage, loss terms, error on hidden views
+embedding.npz                     embedding, mask, and where known labels and ids
+hidden.npz                        per hidden view: row, view, error, error of mean-fill
+report.npz                        what a page shows beside these, see `vedute.report.measure`
+
+Reading one needs neither the model nor torch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute import __version__
+
+if TYPE_CHECKING:
+    from vedute.data.views import Views
+    from vedute.estimators.base import Estimator
+
+Array = NDArray[Any]
+Found = TypeVar("Found")
+FILES = ("config.toml", "data.json", "embedding.npz")
+FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
+FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
+CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
+
+
+def write(
+    folder: Path,
+    model: Estimator,
+    views: Views,
+    source: str,
+    preset: str | None,
+    reading: Mapping[str, Any],
+) -> None:
+    """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
+    from vedute import io
+    from vedute.io import toml
+    from vedute.methods._best_pair import BestPair
+
+    model.save(folder)
+    learned = vars(model)
+    asked = model.unwrapped() if isinstance(model, BestPair) else model
+    settings = asked.get_params(deep=False)
+    method = type(asked).__module__.rpartition(".")[2]
+    config = {"method": method, "preset": preset, "settings": settings}
+    (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
+    facts = describe(views, source) | {"seed": settings["random_state"], "reading": dict(reading)}
+    (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
+    (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
+    results = {"embedding": model.embedding_, "mask": views.mask.numpy()}
+    results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
+    results |= {"ids": views.ids} if views.ids is not None else {}
+    io.write_npz(folder / "embedding.npz", results)
+    io.write_npz(folder / "hidden.npz", learned.get("hidden_", {}))
+
+
+def describe(views: Views, source: str) -> dict[str, Any]:
+    """Facts on the data, and on who asks."""
+    from vedute import datasets
+    from vedute.data import missing
+
+    seen = views.mask.numpy()
+    rates = missing.rates(seen)
+    holes = [0.0 if h is None else float(h.double().mean()) for h in views.holes]
+    return {
+        "source": source if datasets.has(source) else str(Path(source).resolve()),
+        "n": len(views),
+        "names": list(views.names),
+        "shapes": [list(s) for s in views.shapes],
+        "missing_rows": rates.rows,
+        "missing_slots": rates.slots,
+        "missing_by_view": dict(zip(views.names, (~seen).mean(0).tolist(), strict=True)),
+        "holes_by_view": dict(zip(views.names, holes, strict=True)),
+        "mask": missing.fingerprint(seen),
+        "versions": {
+            "vedute": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "numpy": np.__version__,
+            "torch": version("torch"),
+        },
+        "command": ["vedute", *sys.argv[1:]],
+    }
+
+
+def source_of(run: Path) -> str:
+    """What the data of a RUN are called; refused where they are gone."""
+    from vedute import datasets
+
+    source = str(_known(run)["source"])
+    if not Path(source).exists() and not datasets.has(source):
+        raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
+    return source
+
+
+def reading_of(run: Path) -> dict[str, Any]:
+    """How the data of a RUN were read; nothing where it cannot say."""
+    try:
+        return dict(_known(run).get("reading", {}))
+    except (ValueError, TypeError, OSError):
+        return {}
+
+
+def _known(run: Path) -> dict[str, Any]:
+    path = run / "data.json"
+    try:
+        facts: dict[str, Any] = json.loads(_text(path))
+        return {"source": facts["source"], **facts}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged; name DATA as well, or fit again") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A fit, its data and its evidence.
+
+    facts: data.json; found: report.npz as `vedute.evidence` tells, empty for older runs
+    mask (n, L), labels (n,) or None, hidden: row, view, error and mean_error of each instance
+    private: whether samples are to stay without a name
+    """
+
+    config: dict[str, Any]
+    facts: dict[str, Any]
+    history: list[dict[str, Any]]
+    mask: NDArray[np.bool_]
+    labels: Array | None
+    ids: Array | None
+    hidden: dict[str, Array]
+    found: dict[str, Array]
+    private: bool = False
+
+    @classmethod
+    def of(cls, folder: Path, private: bool = False) -> Run:
+        lacking = [name for name in FILES if not (folder / name).is_file()]
+        if lacking:
+            raise FileNotFoundError(
+                f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
+            )
+        results = _whole(folder / "embedding.npz", _arrays)
+        if "mask" not in results:
+            raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
+        return cls(
+            config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
+            facts=_whole(folder / "data.json", _facts),
+            history=_whole(folder / "history.jsonl", _lines),
+            mask=results["mask"].astype(bool),
+            labels=results.get("labels"),
+            ids=results.get("ids"),
+            hidden=_whole(folder / "hidden.npz", _arrays),
+            found=_whole(folder / "report.npz", _arrays),
+            private=private,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.facts["names"]]
+
+    @property
+    def method(self) -> str:
+        own = str(self.found.get("method", str(self.config["method"]).upper()))
+        return FILLS.get(str(self.config["method"]), own)
+
+    @property
+    def source(self) -> str:
+        """Of the data, as short as it can be told."""
+        return Path(str(self.facts["source"])).stem
+
+    def sample(self, row: int) -> str:
+        """What a sample is called; nothing in private."""
+        if self.private:
+            return ""
+        return f"row {row}" if self.ids is None else str(self.ids[row])
+
+    def views_of(self, row: int) -> str:
+        """Which views a sample has, or lacks, whichever is shorter to tell."""
+        seen = self.mask[row]
+        lost = [name for name, s in zip(self.names, seen, strict=True) if not s]
+        if not lost:
+            return "all views observed"
+        if 2 * len(lost) <= len(seen):
+            return f"without {', '.join(lost)}"
+        return f"only {', '.join(name for name in self.names if name not in lost)}"
+
+    def hidden_views(self) -> Array:
+        """Which view each measured hidden instance is of, (h,)."""
+        return np.asarray(self.hidden["view"][self._picked()]) if self.hidden else np.empty(0, int)
+
+    def base(self) -> Array:
+        """What the mean of each feature gets wrong at these, (h,)."""
+        return np.asarray(self.hidden["mean_error"][self._picked()])
+
+    def errors(self) -> dict[str, Array]:
+        """Of the model and of the simple fills at these, (h,) each; the model first."""
+        fills = {name: self.found[key] for key, name in FILLS.items() if key in self.found}
+        fills |= {FILLS["mean_fill"]: self.base()}
+        return {self.method: self.hidden["error"][self._picked()]} | {
+            name: e for name, e in fills.items() if name != self.method
+        }
+
+    def warmup(self) -> int:
+        """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
+        if not self.config.get("settings", {}).get("warmup"):
+            return 0
+        first = min((r["stage"] for r in self.history if r["watched"]), default=1)
+        return max((int(r["step"]) for r in self.history if r["stage"] < first), default=0)
+
+    def watched(self) -> bool:
+        """Whether hidden views decided when to stop."""
+        return any(r["hidden_error"] is not None for r in self.history)
+
+    def uncertain(self) -> NDArray[np.bool_]:
+        """(n,): another cluster is about as near, or nearer once a view is left out."""
+        if "margin" not in self.found:
+            return np.zeros(len(self.mask), bool)
+        moves = self.found["stays"] < self.found["tries"]
+        return np.asarray(moves | (self.found["margin"] < CLEAR))
+
+    def _picked(self) -> Any:
+        return self.found.get("picked", slice(None))
+
+
+def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
+    """What is in a file that nobody cut short."""
+    try:
+        return read(path)
+    except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):
+        raise ValueError(f"{path} is damaged; fit again") from None
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(_text(path))
+    return {name: facts[name] for name in FACTS} | facts
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        return {}
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in _text(path).splitlines()] if path.is_file() else []
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

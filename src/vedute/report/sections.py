@@ -1,0 +1,203 @@
+"""The sections of the page, in order: words around the charts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vedute.report import charts, clusters, examples, plane, scores, svg
+from vedute.report.html import section, table
+from vedute.report.run_folder import Run
+
+MOST_CLASSES = 100
+FEW = 100  # hidden views: a few dozen tell little of each view
+
+
+def head(run: Run) -> str:
+    """The title, one sentence, and the numbers that matter."""
+    rates, n, L = run.facts, len(run.mask), len(run.names)
+    sentence = (
+        f"{escape(run.method)} on {svg.number(n)} samples seen in {L} view{'s' * (L > 1)}; "
+        f"{svg.percent(rates['missing_rows'])} of the samples lack a view, "
+        f"{svg.percent(rates['missing_slots'])} of all views are missing."
+    )
+    cards = "".join(
+        f"<div><b>{number}</b><span>{escape(words)}</span></div>" for number, words in figures(run)
+    )
+    title = f'<h1>{escape(run.source)}</h1><p class="lead">{sentence}</p>'
+    return f'{title}<div class="cards">{cards}</div>'
+
+
+def figures(run: Run) -> list[tuple[str, str]]:
+    """Numbers and what they are."""
+    found = []
+    if len(run.hidden_views()):
+        shares = {k: scores.r2(e, run.base()) for k, e in run.errors().items()}
+        found.append((svg.percent(shares.pop(run.method)), "of hidden views explained"))
+        if shares:
+            best = max(shares, key=lambda k: shares[k])
+            found.append((svg.percent(shares[best]), f"by {best}, the best simple fill"))
+    inside = scores.coverage(run, 0.9)
+    if inside == inside:
+        found.append((svg.percent(inside), "of values inside 90 % intervals"))
+    if run.labels is not None:
+        K = int(run.labels.max()) + 1
+        found.append((str(K), f"cluster{'s' * (K > 1)}"))
+        if "margin" in run.found:
+            found.append((svg.percent(run.uncertain().mean()), "of samples uncertain"))
+    told = agreement(run)
+    return found + ([(svg.percent(told["acc"]), "clustering accuracy")] if told else [])
+
+
+def agreement(run: Run) -> dict[str, float]:
+    """Scores of the clusters against labels, where there are such."""
+    y = run.found.get("y")
+    if run.labels is None or y is None or len(np.unique(y)) > MOST_CLASSES:
+        return {}
+    from vedute.metrics import scores as scoring
+
+    return scoring.clustering_scores(y, run.labels)
+
+
+def data(run: Run) -> str:
+    facts = run.facts
+    kinds = run.found.get("kinds", [""] * len(run.names))
+    rows = [
+        [
+            escape(name),
+            escape(str(kind)),
+            " × ".join(map(str, shape)),
+            svg.number(run.mask[:, v].sum()),
+            svg.percent(facts["missing_by_view"][name]),
+            svg.percent(facts["holes_by_view"][name], 1) if facts["holes_by_view"][name] else "–",
+        ]
+        for v, (name, kind, shape) in enumerate(zip(run.names, kinds, facts["shapes"], strict=True))
+    ]
+    heads = ["view", "likelihood", "features", "observed", "missing", "single entries missing"]
+    lead = (
+        f"{svg.number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
+        "all of it is missing for a sample; zeros are values like any other."
+    )
+    return section("data", "Data", lead, charts.patterns(run), table(heads, rows, 2))
+
+
+def training(run: Run) -> str:
+    if not run.history:
+        return ""
+    last = run.history[-1]
+    lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs. "
+    if run.watched():
+        lead += (
+            "About a tenth of the observed views are hidden from training: how well they are "
+            "inferred decides when to stop."
+        )
+    pair = f'<div class="two">{charts.terms(run)}{charts.hidden_error(run)}</div>'
+    return section("training", "Training", lead, pair)
+
+
+def hidden(run: Run) -> str:
+    count = len(run.hidden_views())
+    if not count:
+        return ""
+    lead = (
+        f"{svg.number(count)} observed views were hidden, inferred from the other views of their "
+        "sample, and compared with the truth. "
+    )
+    if count < FEW:
+        lead += f"<b>{count} are few</b>: take these numbers as a hint. "
+    if not run.found.get("held_out", True):
+        lead += "<b>This training had seen them</b>: new views will come out worse."
+    elif run.watched():
+        lead += "They also ended the training, so new views may come out a little worse."
+    parts = scores.explained(run), scores.error_table(run)
+    return section("hidden", "Hidden views", lead, *parts)
+
+
+def intervals(run: Run) -> str:
+    if np.isnan(scores.coverage(run, 0.9)):
+        return ""
+    lead = (
+        "Inferred values come with intervals. Here they are checked on hidden views: the width of "
+        "an interval was set without the views it is checked on (five folds)."
+    )
+    table_ = f'<div class="plain">{scores.coverage_table(run)}</div>'
+    pair = f'<div class="two">{scores.calibration(run)}{table_}</div>'
+    return section("intervals", "Intervals", lead, pair)
+
+
+def representation(run: Run) -> str:
+    if "map" not in run.found:
+        return ""
+    lead = "One representation per sample, learned from whatever views it has."
+    return section("map", "Representation", lead, plane.plane(run))
+
+
+def grouping(run: Run) -> str:
+    if run.labels is None:
+        return ""
+    lead = "Which samples belong together. "
+    if "margin" in run.found:
+        lead += (
+            "A sample is <b>uncertain</b> when it changes its cluster once one of its views is "
+            "left out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
+            "between two, 1 right at the center)."
+        )
+    told = ", ".join(f"{k.upper()} {svg.percent(s, 1)}" for k, s in agreement(run).items())
+    words = f"<p>Against the labels, which no method ever sees: {told}.</p>" if told else ""
+    pair = f'<div class="two">{clusters.sizes(run)}{clusters.matrix(run)}'
+    pair += f"{clusters.stability(run)}</div>"
+    return section("clusters", "Clusters", lead, words, pair, clusters.uncertain(run))
+
+
+def inferred(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+    body = examples.examples(run, shapes)
+    lead = (
+        "Hidden views of single samples, as inferred from the others. They were not picked by "
+        "hand: their errors are at the 10th, 50th and 90th percentile of the view."
+    )
+    return section("examples", "Inferred views", lead, body) if body else ""
+
+
+def repeat(run: Run) -> str:
+    facts, config = run.facts, run.config
+    command = shlex.join(_public(run, w) for w in facts["command"])
+    origin = {
+        "data": _public(run, str(facts["source"])),
+        "missing pattern": facts["mask"],
+        "method": config["method"],
+        **({"preset": config["preset"]} if config.get("preset") else {}),
+        "seed": facts.get("seed"),
+        **facts["versions"],
+    }
+    return section(
+        "repeat",
+        "To repeat this",
+        "Same data, same versions, same seed: same result.",
+        f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}<h3>Settings</h3>',
+        _pairs(config.get("settings", {})),
+    )
+
+
+def all_of(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+    parts = (data, training, hidden, intervals, representation, grouping)
+    return "".join(part(run) for part in parts) + inferred(run, shapes) + repeat(run)
+
+
+def _public(run: Run, word: str) -> str:
+    """In private, files without the folders they are in."""
+    return Path(word).name if run.private and "/" in word else word
+
+
+def _pairs(table: Mapping[str, Any]) -> str:
+    """Names and values, in columns."""
+    rows = (f"<div><dt>{escape(k)}</dt><dd>{escape(_told(v))}</dd></div>" for k, v in table.items())
+    return f'<dl class="settings">{"".join(rows)}</dl>'
+
+
+def _told(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

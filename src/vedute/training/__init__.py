@@ -1,0 +1,1 @@
+"""What a model is, and the one loop that trains it."""

@@ -1,0 +1,301 @@
+"""The training loop. There is one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.nn import likelihoods
+from vedute.training import checkpoints
+from vedute.training.model import Generative, Model, Stage
+from vedute.training.step import Step, make_optimizer, set_lr, set_rates
+
+Record = dict[str, Any]
+CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
+MOST_WATCHED = 1000  # hidden instances that it looks at
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train, whatever the method."""
+
+    steps: int | None = 1000
+    epochs: int | None = None
+    batch_size: int = 128
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float | None = None
+    patience: int = 500
+    bf16: bool = False
+    compiled: bool = False
+    checkpoint: Path | None = None
+    checkpoint_minutes: float = 5.0
+    signature: str = ""  # of data and settings: a checkpoint of another run is refused
+
+
+@dataclass
+class Progress:
+    """Where training is: all that a checkpoint must say beside tensors."""
+
+    stage: int = -1
+    stage_step: int = 0
+    stage_epoch: int = 0
+    step: int = 0
+    epoch: int = 0
+    best_error: float = float("inf")
+    best_step: int = 0
+    last_check: int = 0
+    stage_done: bool = True
+    history: list[Record] = field(default_factory=list)
+
+
+def train(
+    model: Model,
+    data: Views,
+    settings: Settings,
+    held: HoldOut | None = None,
+    kinds: Sequence[str] = (),
+    on_epoch: Callable[[Record], None] | None = None,
+    on_interrupt: Callable[[], None] | None = None,
+) -> list[Record]:
+    """Fit `model` in place on `data`; per epoch, the average of every loss term.
+
+    `held`: views hidden from `data`, with `kinds` the likelihood of each view, for early stopping.
+    """
+    return _Loop(model, data, settings, held, kinds, on_epoch, on_interrupt).run()
+
+
+def useful_steps(history: Sequence[Record]) -> int:
+    """How many steps led to the weights that were kept: of every watched stage those up to its
+    last improvement, of the others all."""
+    total, best, start = 0, float("inf"), 0
+    for _, group in groupby(history, key=lambda record: record["stage"]):
+        records = list(group)
+        seen = [r for r in records if r["watched"]]
+        better = [r for r in seen if r["hidden_error"] < best]
+        if better:
+            first = min(better, key=lambda r: float(r["hidden_error"]))
+            best = first["hidden_error"]
+            total += first["step"] - start
+        elif not seen:
+            total += records[-1]["step"] - start
+        start = records[-1]["step"]
+    return max(total, 1)
+
+
+def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
+    """One history of two trainings, if there were two."""
+    last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
+    shift = {"step": last["step"], "epoch": last["epoch"], "stage": last["stage"] + 1}
+    return [*before, *({**r, **{k: r[k] + by for k, by in shift.items()}} for r in after)]
+
+
+class _Loop:
+    def __init__(
+        self,
+        model: Model,
+        data: Views,
+        settings: Settings,
+        held: HoldOut | None,
+        kinds: Sequence[str],
+        on_epoch: Callable[[Record], None] | None,
+        on_interrupt: Callable[[], None] | None,
+    ) -> None:
+        self.model, self.data, self.settings, self.kinds = model, data, settings, kinds
+        self.held = held.first(MOST_WATCHED) if held is not None else None
+        self.on_epoch, self.on_interrupt = on_epoch, on_interrupt
+        self.at = Progress()
+        self.best: dict[str, Tensor] | None = None
+        self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
+        self.step: Step | None = None
+        self.saved_at = time.monotonic()
+
+    def run(self) -> list[Record]:
+        stages = self.model.stages(self.data)
+        try:
+            self._train(stages)
+            if self.settings.checkpoint is not None:
+                checkpoints.clear(self.settings.checkpoint)
+        except KeyboardInterrupt:
+            print(f"interrupted at step {self.at.step}; keeping the best weights so far")
+            if self.on_interrupt is not None:
+                self.on_interrupt()
+            self._restore_best()
+            while self._advance(stages) is not None:  # what comes after the stages still runs
+                pass
+        self.model.eval()
+        return self.at.history
+
+    def _train(self, stages: Iterator[Stage]) -> None:
+        resume = self._saved()
+        number = -1
+        while (stage := self._advance(stages)) is not None:
+            number += 1
+            if resume is not None and number < resume.stage:
+                continue
+            if resume is not None and number == resume.stage:
+                self._enter(stage, carry_on=True)
+                self._load(resume)
+                resume = None
+            else:
+                same = self.step is not None and self.step.stage is stage
+                self.at.stage, self.at.stage_done = number, 0 in self._length(stage)
+                self.at.stage_step = self.at.stage_epoch = 0
+                self._enter(stage, carry_on=same)
+            while not self.at.stage_done:
+                self._epoch(stage)
+                self._save()
+            self._restore_best()
+
+    def _advance(self, stages: Iterator[Stage]) -> Stage | None:
+        self.model.eval()
+        with torch.no_grad():
+            return next(stages, None)
+
+    def _enter(self, stage: Stage, carry_on: bool) -> None:
+        """Set up the optimizer and the step of a stage."""
+        follows = self.step is not None and self.step.stage.watch and stage.watch
+        if follows and self.at.best_error < float("inf"):  # it may only get better
+            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
+        else:
+            self.at.best_error, self.best = float("inf"), None
+        self.at.last_check = self.at.best_step = self.at.step
+        if carry_on and self.step is not None:
+            return
+        s = self.settings
+        if stage.fresh:
+            self.optimizer = make_optimizer(self.model, s.lr, s.weight_decay)
+        set_rates(self.optimizer, self.model, stage)
+        self.step = Step(self.model, self.data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
+
+    def _epoch(self, stage: Stage) -> None:
+        assert self.step is not None
+        at = self.at
+        steps, epochs = self._length(stage)
+        self.model.train()
+        for rows in _cut(self._rows(stage), self._batch_size(stage)):
+            if steps is not None and at.stage_step >= steps:
+                break
+            self.step(rows)
+            at.stage_step += 1
+            at.step += 1
+        at.stage_epoch += 1
+        at.epoch += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] *= stage.decay
+        at.stage_done = (steps is not None and at.stage_step >= steps) or (
+            epochs is not None and at.stage_epoch >= epochs
+        )
+        record: Record = {"step": at.step, "epoch": at.epoch, "stage": at.stage}
+        record |= {"terms": self.step.read_terms(at.step), "hidden_error": None, "watched": False}
+        self._watch(stage, record)
+        at.history.append(record)
+        if self.on_epoch is not None:
+            self.on_epoch(record)
+
+    def _watch(self, stage: Stage, record: Record) -> None:
+        """Early stopping: the error on the hidden views, the best weights so far."""
+        at = self.at
+        due = at.step - at.last_check >= CHECK_STEPS or at.stage_done
+        if self.held is None or not (due and isinstance(self.model, Generative)):
+            return
+        at.last_check = at.step
+        record["hidden_error"] = self._hidden_error(self.model, self.held)
+        record["watched"] = stage.watch
+        if not stage.watch:
+            return
+        if record["hidden_error"] < at.best_error:
+            at.best_error, at.best_step = record["hidden_error"], at.step
+            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
+        elif at.step - at.best_step >= self.settings.patience:
+            at.stage_done = True
+
+    @torch.no_grad()
+    def _hidden_error(self, model: Generative, held: HoldOut) -> float:
+        model.eval()
+        outs = zip(self.kinds, model.decode(held.inputs), strict=True)
+        return held.mean_error([likelihoods.mean(k, out[0].float()) for k, out in outs])
+
+    def _restore_best(self) -> None:
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+            self.best = None
+
+    def _length(self, stage: Stage) -> tuple[int | None, int | None]:
+        if stage.steps is not None or stage.epochs is not None:
+            return stage.steps, stage.epochs
+        s = self.settings
+        return (None, s.epochs) if s.epochs is not None else (s.steps, None)
+
+    def _batch_size(self, stage: Stage) -> int:
+        return self.settings.batch_size if stage.batch_size is None else stage.batch_size
+
+    def _rows(self, stage: Stage) -> Tensor:
+        """The rows of an epoch, shuffled unless the stage wants them whole and in order."""
+        rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
+        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        if self._batch_size(stage):
+            rows = rows[torch.randperm(len(rows))]
+        return rows.to(self.data.mask.device, non_blocking=True)
+
+    def _save(self) -> None:
+        s = self.settings
+        due = time.monotonic() - self.saved_at >= 60 * s.checkpoint_minutes
+        if s.checkpoint is not None and due:
+            tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+            tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
+            lrs = [float(g["lr"]) for g in self.optimizer.param_groups]
+            moments = checkpoints.moments(self.optimizer, self.model)
+            facts = {"progress": asdict(self.at), "lrs": lrs, "signature": s.signature}
+            checkpoints.write(s.checkpoint, tensors | moments, facts)
+            self.saved_at = time.monotonic()
+
+    def _saved(self) -> Progress | None:
+        if self.settings.checkpoint is None:
+            return None
+        facts = checkpoints.facts(self.settings.checkpoint)
+        if facts is None:
+            return None
+        if facts["signature"] != self.settings.signature:
+            raise ValueError(
+                f"the checkpoint in {self.settings.checkpoint} is of other data or settings; "
+                "delete it or name another folder"
+            )
+        return Progress(**facts["progress"])
+
+    def _load(self, progress: Progress) -> None:
+        assert self.settings.checkpoint is not None
+        tensors, facts = checkpoints.read(self.settings.checkpoint)
+        device = self.data.mask.device
+        part = {
+            name: {
+                k.partition(".")[2]: t.to(device) for k, t in tensors.items() if k.startswith(name)
+            }
+            for name in ("model.", "best.")
+        }
+        self.model.load_state_dict(part["model."])
+        self.best = part["best."] or None
+        checkpoints.load_moments(self.optimizer, self.model, tensors)
+        for group, lr in zip(self.optimizer.param_groups, facts["lrs"], strict=True):
+            set_lr(group, lr)
+        self.at = progress
+        checkpoints.set_random_state(tensors)
+
+
+def batches(n: int, size: int) -> int:
+    """How many of B = min(size, n) rows; a short last one stays unless it is under B/8."""
+    full, left = divmod(n, min(size or n, n))
+    return full + (8 * left >= min(size or n, n))
+
+
+def _cut(rows: Tensor, size: int) -> list[Tensor]:
+    return list(torch.split(rows, min(size, len(rows)) or len(rows)))[: batches(len(rows), size)]

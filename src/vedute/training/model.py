@@ -1,0 +1,84 @@
+"""What a method is: a loss made of named terms, a schedule of stages, and an embedding."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from vedute.data.views import Views
+
+Terms = dict[str, Tensor]
+"""Named, weighted, batch-averaged scalars. The loss is their sum; there is no other total."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A stretch of training with one loss of fixed structure. Fields depend on data and settings
+    only, never on weights. Yielding the same Stage again goes on with its optimizer.
+
+    steps, epochs   its length; neither: what the estimator was given
+    lr              None: as it was; set on the running optimizer
+    fresh           start a new optimizer
+    rates           (prefix of parameter names, lr): exceptions from lr
+    decay           lr is multiplied by this after every epoch
+    rows            (n,) bool or long: which samples; None: all
+    batch_size      None: the estimator's; 0: all rows in order, one batch
+    watch           early stopping looks here
+    capture         the step may be recorded once and replayed on a GPU
+    """
+
+    loss: Callable[[Views], Terms]
+    steps: int | None = None
+    epochs: int | None = None
+    lr: float | None = None
+    fresh: bool = False
+    rates: tuple[tuple[str, float], ...] = ()
+    decay: float = 1.0
+    rows: Tensor | None = None
+    batch_size: int | None = None
+    watch: bool = False
+    capture: bool = True
+
+
+class Model(nn.Module, ABC):
+    """Networks and objective of a method, in scaled units."""
+
+    fusible: ClassVar[tuple[str, ...]] = ()  # methods worth compiling where the networks are
+
+    @abstractmethod
+    def loss(self, batch: Views) -> Terms:
+        """The terms to minimise on this batch."""
+
+    @abstractmethod
+    def embed(self, batch: Views) -> Tensor:
+        """The representation, (B, D). Deterministic."""
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        """The training schedule. Code between two yields runs between two stages, in eval mode
+        and without gradients; code after the last one runs with the best weights back."""
+        yield Stage(self.loss, watch=True)
+
+
+class Generative(Model):
+    """A model that can also tell the views it has not seen."""
+
+    @abstractmethod
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        """Decoder outputs of all views, L tensors (draws or 1, B, *shape_v): at the posterior
+        means (draws = 0), or at draws of the posterior."""
+
+    @abstractmethod
+    def prior(self, n: int) -> list[Tensor]:
+        """The same without data: L tensors (1, n, *shape_v)."""
+
+
+class Clusterer(Model):
+    """A model with a clustering rule of its own."""
+
+    @abstractmethod
+    def assign(self, batch: Views) -> Tensor:
+        """Soft cluster labels, (B, K)."""

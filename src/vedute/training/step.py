@@ -1,0 +1,142 @@
+"""One optimisation step: gather the rows, loss, gradients, update. On a GPU captured, and where
+that pays, compiled."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.views import Views
+from vedute.nn.coders import compiled
+from vedute.training.model import Model, Stage
+
+
+class Step:
+    """One optimisation step. On a GPU it is captured once per batch size and replayed."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Views,
+        stage: Stage,
+        optimizer: torch.optim.Optimizer,
+        clip: float | None = None,
+        bf16: bool = False,
+        compiled: bool = False,
+    ) -> None:
+        self.model, self.data, self.stage = model, data, stage
+        self.optimizer, self.clip, self.bf16, self.compiled = optimizer, clip, bf16, compiled
+        self.capture = stage.capture and data.mask.is_cuda
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.names: list[str] = []
+        self.totals: Tensor | None = None
+        self.seen = 0
+
+    def __call__(self, rows: Tensor) -> None:
+        self.seen += len(rows)
+        if not self.capture:
+            self._run(rows)
+            return
+        if len(rows) not in self.graphs:
+            self.graphs[len(rows)] = self._record(rows)
+        graph, buffer = self.graphs[len(rows)]
+        buffer.copy_(rows)
+        graph.replay()
+
+    def read_terms(self, step: int) -> dict[str, float]:
+        """The average of every term since the last reading; ends training if one is not finite."""
+        assert self.totals is not None
+        terms = dict(zip(self.names, (self.totals / self.seen).tolist(), strict=True))
+        self.totals.zero_()
+        self.seen = 0
+        bad = [name for name, value in terms.items() if not abs(value) < float("inf")]
+        if bad:
+            raise FloatingPointError(_diverged(bad[0], terms[bad[0]], step, self.data))
+        return terms
+
+    def _run(self, rows: Tensor) -> None:
+        device = self.data.mask.device.type
+        bf16 = torch.autocast(device, torch.bfloat16) if self.bf16 else nullcontext()
+        self.optimizer.zero_grad(set_to_none=True)
+        with bf16:
+            terms = self.stage.loss(self.data[rows].floating())
+        values = torch.stack(list(terms.values()))
+        values.sum().backward()  # type: ignore[no-untyped-call]
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
+        self.optimizer.step()
+        if self.totals is None:
+            self.names, self.totals = list(terms), torch.zeros_like(values)
+        self.totals.add_(values.detach(), alpha=len(rows))
+
+    def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """Capture the whole step. Warm-ups run on the real state, which is put back after."""
+        buffer, graph = rows.clone(), torch.cuda.CUDAGraph()
+        weights = {k: v.clone() for k, v in self.model.state_dict().items()}
+        moments = copy.deepcopy(self.optimizer.state_dict()["state"])
+        random = torch.cuda.get_rng_state()
+        totals = None if self.totals is None else self.totals.clone()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        whole = not self.graphs  # the first batch of an epoch; a short last one is not worth it
+        pays = self.compiled and whole
+        with compiled(self.model, self.model.fusible) if pays else nullcontext():
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    self._run(buffer)
+            torch.cuda.current_stream().wait_stream(side)
+            self.optimizer.zero_grad(set_to_none=True)
+            with torch.cuda.graph(graph):
+                self._run(buffer)
+        with torch.no_grad():
+            for k, v in self.model.state_dict().items():
+                v.copy_(weights[k])
+            parameters = [p for g in self.optimizer.param_groups for p in g["params"]]
+            for i, p in enumerate(parameters):
+                for key, value in self.optimizer.state.get(p, {}).items():
+                    old = moments.get(i, {}).get(key)
+                    value.zero_() if old is None else value.copy_(old)
+            assert self.totals is not None
+            self.totals.zero_() if totals is None else self.totals.copy_(totals)
+        torch.cuda.set_rng_state(random)
+        return graph, buffer
+
+
+def make_optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    parameters = list(model.parameters())
+    cuda = bool(parameters) and parameters[0].is_cuda
+    rate = torch.tensor(lr, device="cuda") if cuda else lr
+    return torch.optim.AdamW(
+        parameters, rate, weight_decay=weight_decay, fused=True, capturable=cuda
+    )
+
+
+def set_rates(optimizer: torch.optim.Optimizer, model: nn.Module, stage: Stage) -> None:
+    """Regroup the parameters by learning rate; the moments stay with their parameters."""
+    base = optimizer.param_groups[0]
+    rest, groups = dict(model.named_parameters()), []
+    for prefix, lr in stage.rates:
+        chosen = [rest.pop(k) for k in list(rest) if k.startswith(prefix)]
+        groups.append({**base, "params": chosen, "lr": base["lr"] * 0 + lr})
+    main = {**base, "params": list(rest.values())}
+    optimizer.param_groups[:] = [main, *groups]
+    if stage.lr is not None:
+        set_lr(main, stage.lr)
+
+
+def set_lr(group: dict[str, Any], lr: float) -> None:
+    group["lr"] = group["lr"] * 0 + lr
+
+
+def _diverged(term: str, value: float, step: int, data: Views) -> str:
+    size = [float(a.abs().max()) if a.is_floating_point() and a.numel() else 0.0 for a in data.x]
+    v = max(range(len(size)), key=size.__getitem__)
+    return (
+        f"the loss term {term!r} became {value} by step {step}; view {data.names[v]!r} has the "
+        f"largest scaled value ({size[v]:.3g}); try a smaller lr, clip=1.0, scaling='standard', "
+        "or remove outliers from that view"
+    )

@@ -1,0 +1,455 @@
+"""Studies: runs are recorded once, a killed study goes on, and tables say what was measured."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from vedute.benchmark import plan, records, studies, tables, workers
+from vedute.benchmark import run as running
+from vedute.benchmark.summary import PAPER, Summary
+from vedute.benchmark.workers import Lane
+from vedute.cli import app
+from vedute.data import missing
+from vedute.datasets import synthetic
+from vedute.methods import presets
+from vedute.methods.mvp import MVP
+
+ROOT = Path(__file__).parents[2]
+TINY = """
+datasets = ["synthetic"]
+rates = [0.3, 0.5]
+seeds = [1, 2]
+
+[[runs]]
+label = "small mvp"
+method = "mvp"
+settings = { hidden = [16], device = "cpu" }
+
+[[runs]]
+label = "mean_fill"
+method = "mean_fill"
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with the study tiny.toml; the synthetic data are few."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.chdir(tmp_path)
+    running.load.cache_clear()
+    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(80))
+    yield tmp_path
+    running.load.cache_clear()
+
+
+def vedute_(*words):
+    return CliRunner().invoke(app, [str(w) for w in words])
+
+
+def bench(*words):
+    return vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl", *words)
+
+
+def short(*words):
+    return bench("--set", "steps=4", *words)
+
+
+def read(path="out/r.jsonl"):
+    return records.read(Path(path))
+
+
+def test_a_record_tells_how_to_repeat_the_run(place):
+    assert short("--rates", ".5", "--seeds", "1").exit_code == 0
+    (place / "out" / "masks").rename(place / "other")
+    mvp, fill = read()
+    assert (mvp["label"], fill["label"]) == ("small mvp", "mean_fill")
+    assert (mvp["dataset"], mvp["rate"], mvp["seed"]) == ("synthetic", 0.5, 1)
+    assert mvp["row_rate"] == 0.5
+    assert 0.2 < mvp["slot_rate"] < 0.4
+    assert mvp["steps"] == 4
+    assert mvp["parameters"] > 1000
+    assert fill["steps"] is None
+    assert fill["parameters"] is None
+    assert set(mvp["versions"]) == {"vedute", "python", "torch", "numpy", "sklearn"}
+    assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage"}
+    assert 20 < mvp["scores"]["acc"] <= 100
+    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in mvp["settings"].items()}
+    truth = synthetic.load(80)
+    seen = missing.load_mask(place / "other" / mvp["mask_file"], truth)
+    assert missing.fingerprint(seen) == mvp["mask"] == fill["mask"]
+    model = MVP(**settings).fit(truth.hide(~torch.from_numpy(seen)))
+    again = running._scores(model, truth, truth.hide(~torch.from_numpy(seen)), 1)
+    assert again == pytest.approx(mvp["scores"], abs=1e-4)
+
+
+def test_finished_runs_are_never_repeated(place, monkeypatch):
+    assert short("--seeds", "1").exit_code == 0
+    first = Path("out/r.jsonl").read_bytes()
+    masks = {p.name: p.read_bytes() for p in Path("out/masks").iterdir()}
+    assert len(masks) == 2
+    told = short().stdout
+    assert "8 runs, 4 of them done before" in told
+    assert Path("out/r.jsonl").read_bytes().startswith(first)
+    assert len(read()) == 8
+    assert masks == {p.name: p.read_bytes() for p in Path("out/masks").iterdir()}
+    monkeypatch.setattr(plan, "measure", None)
+    assert short().exit_code == 0
+    assert len(read()) == 8
+
+
+def test_a_setting_that_came_later_repeats_no_run(place):
+    words = ("--methods", "small mvp", "--rates", ".5", "--seeds", "1")
+    assert short(*words).exit_code == 0
+    (record,) = read()
+    del record["settings"]["view_dropout"]
+    Path("out/r.jsonl").write_text(json.dumps(record) + "\n")
+    assert "1 runs, 1 of them done before" in short(*words).stdout
+    told = short(*words, "--set", "view_dropout=.2").stdout
+    assert "1 runs, 0 of them done before" in told
+
+
+def test_other_settings_or_another_mask_are_other_runs(place):
+    assert short("--methods", "small mvp", "--rates", ".5", "--seeds", "1").exit_code == 0
+    told = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1", "--set", "lr=.01")
+    assert "1 runs, 0 of them done before" in told.stdout
+    assert read()[1]["overrides"] == {"steps": 4, "lr": 0.01}
+    (mask,) = Path("out/masks").iterdir()
+    missing.save_mask(mask, missing.make_mask(80, 3, 0.5, seed=7))
+    told = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1")
+    assert "1 runs, 0 of them done before" in told.stdout
+    assert len({r["mask"] for r in read()}) == 2
+
+
+def test_a_killed_study_loses_only_the_run_in_flight(place, monkeypatch):
+    real, runs = running.measure, []
+
+    def killed(run, masks, jobs):
+        runs.append(run)
+        if len(runs) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(run, masks, jobs)
+
+    monkeypatch.setattr(plan, "measure", killed)
+    before = signal.getsignal(signal.SIGINT)
+    assert bench("--methods", "mean_fill").exit_code == 130
+    assert signal.getsignal(signal.SIGINT) is before
+    assert len(read()) == 2
+    with Path("out/r.jsonl").open("a") as file:
+        file.write('{"label": "cut of')
+    assert len(read()) == 2
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(80))
+    told = bench("--methods", "mean_fill")
+    assert "4 runs, 2 of them done before" in told.stdout
+    assert len(read()) == 4
+
+
+def test_a_failed_run_is_told_and_ends_no_other(place, monkeypatch):
+    real = running.measure
+
+    def fails_once(run, masks, jobs):
+        if run.seed == 1 and run.rate == 0.3:
+            raise FloatingPointError("the loss\nbecame nan")
+        return real(run, masks, jobs)
+
+    monkeypatch.setattr(plan, "measure", fails_once)
+    result = bench("--methods", "mean_fill")
+    assert result.exit_code == 1
+    assert "mean_fill on synthetic at 0.3, seed 1: failed: the loss became nan" in result.stderr
+    assert len(read()) == 3
+
+
+def test_several_processes_do_the_same_and_survive_a_failure():
+    lanes = [Lane([4, -1, 9], 1, 1), Lane([16], 1, 1)]
+    found = dict(workers.outcomes(math.sqrt, lanes))
+    assert isinstance(found.pop(-1), ValueError)
+    assert found == {4: 2.0, 9: 3.0, 16: 4.0}
+    assert dict(workers.outcomes_here(math.sqrt, [4, 9])) == {4: 2.0, 9: 3.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("bench moon -o r.jsonl", "no study 'moon'; choose from .*mvp-clustering"),
+        ("bench paper -o r.jsonl", "no study 'paper'"),
+        ("bench tiny.toml -o r.json", "must end in .jsonl"),
+        ("bench tiny.toml -o r.jsonl --methods moon", "no method 'moon'"),
+        ("bench tiny.toml -o r.jsonl --datasets moon", "no dataset 'moon'"),
+        ("bench tiny.toml -o r.jsonl --rates half", "--rates takes values separated by commas"),
+        ("bench tiny.toml -o r.jsonl --rates 2", "rate must lie in"),
+        ("bench tiny.toml -o r.jsonl --set stepps=3", "no setting 'stepps'; did you mean steps"),
+        ("bench tiny.toml -o r.jsonl --set steps=few", "steps takes a whole number"),
+        ("bench mvp-clustering --datasets synthetic -o r.jsonl", "no preset 'synthetic' for mvp"),
+        ("bench odd.toml -o r.jsonl", "has 'rate'; it may have"),
+        ("bench empty.toml -o r.jsonl", "a study is missing"),
+        ("report tiny.toml -o out", "neither a folder .* nor a .jsonl file"),
+        ("report text.jsonl -o out", "line 1 of text.jsonl is no record"),
+        ("report none.jsonl -o out", "none.jsonl does not exist; `vedute bench` writes such files"),
+        ("report empty.jsonl -o out", "has no records"),
+        ("report empty.jsonl -o page.html", "OUT is their folder, got page.html"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(place, words, told):
+    Path("odd.toml").write_text("rate = 1")
+    Path("empty.toml").write_text("")
+    Path("text.jsonl").write_text("words\n")
+    Path("empty.jsonl").write_text("")
+    result = vedute_(*words.split())
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.strip().splitlines()
+    assert re.search(told, line), line
+    assert not Path("r.jsonl").exists()
+
+
+def test_all_adds_the_methods_that_a_study_lacks():
+    from vedute.commands import _bench
+
+    study = _bench.choose("mvp-clustering", "all", None, None, None)
+    labels = [e.label for e in study.entries]
+    assert labels[:2] == ["mvp (paper)", "mvp"]
+    assert len(labels) == len(set(labels))
+    assert set(plan.methods.available()) == {e.method for e in study.entries}
+    one = _bench.choose("mvp-clustering", "mvp,mvp (paper)", "cub", "0", "1,1")
+    assert [e.preset for e in one.entries] == [None, "paper"]
+    assert (one.datasets, one.rates, one.seeds) == (["cub"], [0.0], [1])
+
+
+def test_presets_are_those_of_the_dataset(place, monkeypatch):
+    study = replace(studies.load("mvp-clustering"), datasets=["cub"], rates=[0.1], seeds=[42])
+    paper, plain, *_ = plan.plan(study, Path("masks"), {"epochs": 3})
+    assert (paper.preset, plain.preset) == ("cub", None)
+    assert paper.settings["hidden"] == presets.find("mvp", "cub")["hidden"]
+    assert plain.settings["hidden"] == MVP().hidden
+    assert paper.settings["epochs"] == plain.settings["epochs"] == 3
+
+
+def test_the_time_left_is_that_of_the_busiest_lane():
+    study = replace(studies.load("mvp-clustering"), datasets=["a", "b"])
+    run = {e.label: fake(e.label, "a", 0.1, 1) for e in study.entries}
+    runs = [plan.Run(**{k: r[k] for k in run_fields()}) for r in run.values()]
+    known = [{**fake("mvp", "a", 0.1, 2), "wall": 10.0}, {**run["mean_fill"], "wall": 2.0}]
+    assert plan.time_left([Lane(runs[1:3], 1, 1)], known) == 12.0
+    assert plan.time_left([Lane(runs[1:2], 4, 1), Lane(runs[2:3] * 8, 2, 1)], known) == 10.0
+    assert plan.time_left([Lane(runs, 1, 1)], []) == 0.0
+
+
+def run_fields():
+    return plan.Run.__dataclass_fields__
+
+
+def fake(label, dataset, rate, seed, **scores):
+    """A record as `vedute bench` writes it."""
+    return {
+        **dict.fromkeys(run_fields(), ""),
+        "study": "mvp-clustering",
+        "label": label,
+        "method": label.partition(" ")[0],
+        "dataset": dataset,
+        "rate": rate,
+        "seed": seed,
+        "mask": "m",
+        "overrides": {},
+        "settings": {"random_state": seed},
+        "device": "a machine",
+        "jobs": 1,
+        "seconds": 1.0,
+        "wall": 1.0,
+        "scores": scores,
+    }
+
+
+def some_records():
+    cells = {("knn_fill", 1): 80, ("knn_fill", 2): 84, ("mvp", 1): 90, ("mvp", 2): 91}
+    cells |= {("mean_fill", 1): 70, ("mvp (paper)", 1): 85, ("mvp (paper)", 2): 85}
+    return [
+        fake(label, dataset, rate, seed, acc=acc + (dataset == "cub"), error=1 - acc / 100)
+        for dataset in ("reuters1200", "cub")
+        for rate in (0.1, 0.5)
+        for (label, seed), acc in cells.items()
+    ]
+
+
+def test_tables_have_means_stds_marks_and_the_paper():
+    summary = Summary.of(some_records())
+    assert summary.datasets == ["cub", "reuters1200"]  # in the order of the study
+    assert summary.labels == ["mvp (paper)", "mvp", "mean_fill", "knn_fill"]
+    text = tables.markdown(summary)
+    assert "| cub | mvp (paper) | *86.00 ± 0.00* | *86.00 ± 0.00* | *86.00* |\n" in text
+    assert "|  | mvp | **91.50 ± 0.50** | **91.50 ± 0.50** | **91.50** |\n" in text
+    assert "|  | knn_fill | 83.00 ± 2.00 | 83.00 ± 2.00 | 83.00 |\n" in text
+    assert f"|  | {PAPER}mvp | 78.67 ± 2.39 | 74.20 ± 3.21 | 76.44 |\n| " in text
+    assert text.index(PAPER) < text.index("mean_fill")  # beside the rows of its method
+    assert text.count(PAPER) == 1  # reuters1200 is not Reuters, the other scores are not reported
+    assert "over 1 to 2 seeds (1 of mean_fill)." in text
+    assert "mvp: 91.50 over the 2 cells that the paper reports, where it has 76.44; " in text
+    assert "mean_fill: " not in text  # of which the paper says nothing
+    assert "minus one std in 2 of 2" in text
+    assert "**0.095 ± 0.005**" in text  # of errors, the least
+    assert "Measured: all on a machine." in text
+
+
+def test_tables_in_latex_and_csv():
+    summary = Summary.of(some_records())
+    text = tables.latex(summary)
+    assert "\\textbf{91.50 $\\pm$ 0.50} & " in text
+    assert "\\underline{86.00 $\\pm$ 0.00} & " in text
+    assert "knn\\_fill" in text
+    assert text.count("\\midrule") == 6  # two datasets with ACC, error and seconds
+    rows = list(csv.DictReader(tables.comma_separated(summary).splitlines()))
+    (mine,) = (r for r in rows if list(r.values())[:4] == ["acc", "cub", "mvp", "0.5"])
+    assert (float(mine["mean"]), float(mine["std"]), mine["runs"]) == (91.5, 0.5, "2")
+
+
+def test_no_mean_of_times_on_two_machines() -> None:
+    moved = [r | {"device": "another"} if r["rate"] == 0.1 else r for r in some_records()]
+    for row in Summary.of(moved).rows("seconds"):
+        assert row.cells[0] is not None
+        assert row.cells[-1] is None
+    assert all(row.cells[-1] for row in Summary.of(moved).rows("acc"))
+
+
+def test_a_run_with_new_settings_makes_old_ones_obsolete():
+    old = [fake("mvp", "cub", 0.1, seed, acc=10.0) for seed in (1, 2)]
+    new = {**fake("mvp", "cub", 0.1, 1, acc=50.0), "settings": {"random_state": 1, "lr": 1}}
+    cell = Summary.of([*old, new]).cell("mvp", "cub", 0.1, "acc")
+    assert (cell.mean, cell.runs) == (50.0, 1)
+    changed = {**new, "overrides": {"lr": 1}}
+    assert Summary.of([*old, changed]).labels == ["mvp", "mvp (lr=1)"]
+
+
+def test_intervals_of_90_percent_should_cover_90_percent():
+    wide = [
+        fake("mvp", "cub", 0.1, 1, coverage=99.0),
+        fake("knn_fill", "cub", 0.1, 1, coverage=88.0),
+    ]
+    rows = {row.label: row.marks[0] for row in Summary.of(wide).rows("coverage")}
+    assert rows == {"mvp": "second", "knn_fill": "best"}
+
+
+def test_report(tmp_path):
+    pytest.importorskip("matplotlib")
+    path, out = tmp_path / "r.jsonl", tmp_path / "out"
+    path.write_text("".join(json.dumps(r) + "\n" for r in some_records()))
+    assert vedute_("report", path, "-o", out).exit_code == 0
+    assert {p.name for p in out.iterdir()} == {
+        "tables.md", "tables.tex", "tables.csv", "acc.png", "error.png",
+        "ranks.md", "tests.csv", "ranks.png",
+    }  # fmt: skip
+    assert vedute_("report", path, "-o", out).exit_code == 2
+    (out / "mine.txt").write_text("stays")
+    assert vedute_("report", path, "-o", out, "--force").exit_code == 0
+    assert (out / "mine.txt").exists()
+
+
+def test_of_many_labels_those_that_were_run_everywhere_have_colors():
+    pytest.importorskip("matplotlib")
+    from vedute.benchmark import curves
+    from vedute.figures.plots import COLORS
+
+    many = [(i, rate) for i in range(len(COLORS) + 1) for rate in (0.1, 0.5)]
+    found = [fake(f"mvp{i}", "cub", rate, 1, acc=90.0 - i) for i, rate in many]
+    found += [fake("some", "cub", 0.1, 1, acc=99.0)]  # easy cells only
+    (ax,) = curves.rate_curves(Summary.of(found), "acc").axes
+    shown = [line.get_label() for line in ax.get_lines()]
+    assert {*shown} == {f"mvp{i}" for i in range(len(COLORS))} | {"others", f"{PAPER}mvp"}
+
+
+def test_the_numbers_of_the_paper():
+    paper = studies.published()
+    assert paper["handwritten", "acc", 0.1] == (90.55, 5.29)
+    assert paper["scene15", "ari", 0.7] == (24.68, 1.58)
+    assert paper["sensit", "nmi", 0.5] == (32.05, 0.20)
+    assert len(paper) == 5 * 3 * 4
+    assert not any(dataset == "reuters1200" for dataset, _, _ in paper)
+    ours = ("handwritten", "cub", "scene15")
+    cells = [mean for (d, score, _), (mean, _) in paper.items() if score == "acc" and d in ours]
+    assert sum(cells) / 12 == pytest.approx(69.25, abs=0.01)
+
+
+def test_the_numbers_of_the_paper_of_other_methods():
+    assert studies.published("icmvc")["handwritten", "acc", 0.7] == (67.48, 3.83)
+    assert studies.published("completer")["cub", "ari", 0.7] == (0.73, None)
+    assert studies.published("dvimc")["sensit", "nmi", 0.3] == (30.31, None)
+    assert studies.published("mean_fill") == {}
+    assert studies.sources("mean_fill") == []
+    others = ("dcca", "dccae", "dimvc", "dsimvc", "completer", "cpspan", "icmvc", "dvimc")
+    assert all(len(studies.published(method)) == 5 * 3 * 4 for method in others)
+    assert {d for m in others for d, _, _ in studies.published(m)} == {
+        "handwritten", "cub", "scene15", "reuters", "sensit"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["dcca", "dccae"])
+def test_means_over_the_rates_so_far_are_taken_apart(method):
+    printed, apart = (studies.published(source) for source in studies.sources(method))
+    for dataset in ("handwritten", "cub", "scene15", "reuters", "sensit"):
+        values = [apart[dataset, "acc", rate][0] for rate in (0.1, 0.3, 0.5, 0.7)]
+        for k, rate in enumerate((0.1, 0.3, 0.5, 0.7), start=1):
+            so_far = sum(values[:k]) / k
+            assert so_far == pytest.approx(printed[dataset, "acc", rate][0], abs=0.06)
+    assert {score for _, score, _ in apart} == {"acc"}
+
+
+def test_dcca_is_held_against_the_numbers_taken_apart():
+    summary = Summary.of(
+        [fake("dcca", "cub", rate, 1, acc=50.0, nmi=40.0, kmeans_acc=30.0) for rate in (0.1, 0.7)]
+    )
+    names = [row.label for row in summary.rows("acc")]
+    assert names == ["dcca", f"{PAPER}dcca", f"{PAPER}dcca, rate by rate"]
+    told = "dcca: 50.00 over the 2 cells that the paper reports, where it has 41.25 rate by rate; "
+    assert summary.against_paper("dcca", "acc") == told + "at least its mean in 1 of 2."
+    assert "where it has 49.51; at least its mean in 1 of 2" in summary.against_paper("dcca", "nmi")
+    text = tables.markdown(summary)
+    assert "ACC of k-means on the representation" in text
+    assert "NMI of k-means" not in text
+
+
+def test_studies_are_complete():
+    assert "paper" not in studies.available()
+    study = studies.load("mvp-clustering")
+    assert len(study.datasets) * len(study.rates) * len(study.seeds) * len(study.entries) == 400
+    assert study.seeds == [42, 44, 46, 48, 50]
+    known = presets.load("mvp")
+    assert all(dataset in known for dataset in study.datasets)
+
+
+def test_the_clustering_study_has_every_method():
+    study, first = studies.load("clustering"), studies.load("mvp-clustering")
+    assert {e.method for e in study.entries} == set(plan.methods.available())
+    assert (study.datasets, study.rates, study.seeds) == (first.datasets, first.rates, first.seeds)
+    assert {e.label for e in first.entries} <= {e.label for e in study.entries}
+    for method in plan.methods.available():
+        mine = [e for e in study.entries if e.method == method]
+        published = [e.preset for e in mine if e.preset]
+        two = plan.methods.find(method).two_views
+        assert len(published) == (1 + two if studies.sources(method) else 0)
+        assert [e.pair for e in mine if e.pair] == ["restrict", "restrict", "redraw"] * two
+        assert all(set(e.seeds) <= set(study.seeds) for e in mine)
+        assert not published or set(study.datasets) <= set(presets.load(method))
+
+
+def test_the_speed_script_compares_equal_losses(monkeypatch):
+    """If this fails, the code around the draws of MVP has changed: benchmarks/stopwatch.py."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import stopwatch
+
+    views = missing.drop_views(synthetic.load(60), 0.5, 42)
+    job = stopwatch.Job.of(views, "cpu", {"hidden": (8,), "batch_size": 32})
+    how, difference = stopwatch.agreement(job, stopwatch.SlowMVP.of(job.model))
+    assert how == "same noise"
+    assert difference < 1e-4
+    assert job.flops() > 1e6
+    sys.modules.pop("stopwatch")

@@ -1,0 +1,371 @@
+"""Type in = type out: what comes back is a copy of the user's object, filled where it was not."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+
+from vedute.data.views import Views
+from vedute.methods import find, load
+
+NAN = np.nan
+CUT = {"a": slice(0, 3), "b": [3, 4]}
+
+
+def arrays(n=40):
+    """Two views, the second missing for every fourth row, one hole in the first."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(n, 3)), rng.normal(5.0, 2.0, size=(n, 2))
+    a[1, 2] = NAN
+    b[::4] = NAN
+    return a, b
+
+
+def table(columns=None):
+    whole = np.hstack(arrays())
+    return whole if columns is None else pd.DataFrame(whole, columns=list(columns))
+
+
+def frames():
+    """As many people have them: other rows in each view, all kinds of columns."""
+    rng = np.random.default_rng(1)
+    ids = [f"s{i}" for i in range(30)]
+    colors = pd.Categorical(rng.choice(["r", "g", "b"], 30), categories=["r", "g", "b", "none"])
+    a = pd.DataFrame(
+        {
+            "real": rng.normal(size=30),
+            "single": rng.normal(size=30).astype(np.float32),
+            "int": 2**53 + 1 + np.arange(30),
+            "small": rng.integers(0, 100, 30).astype(np.int8),
+            "flag": rng.random(30) < 0.5,
+            "nullable": pd.array(rng.integers(0, 9, 30), dtype="Int64"),
+            "maybe": pd.array(rng.random(30) < 0.5, dtype="boolean"),
+            "gaps": pd.Series(rng.random(30) < 0.5, dtype=object).where(rng.random(30) < 0.8, None),
+            "two": pd.Categorical(rng.choice(["lo", "hi"], 30), ["lo", "hi"], ordered=True),
+            "three": colors,
+            "thin": pd.arrays.SparseArray(rng.poisson(0.3, 30).astype(float), fill_value=0.0),
+        }
+    ).set_index(pd.Index(ids, name="sample"))
+    a.loc["s3", ["nullable", "maybe", "two", "three"]] = None
+    a.loc["s4", "real"] = NAN
+    b = pd.Series(rng.normal(size=25), index=ids[5:][::-1], name="length")
+    return a.iloc[:27], b
+
+
+def fitted(X, columns=None):
+    return find("mean_fill")(random_state=0, columns=columns).fit(X)
+
+
+def same(a, b):
+    """Equal to the last bit, types included."""
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, (list, tuple)):
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif isinstance(a, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, check_exact=True)
+    elif isinstance(a, pd.Series):
+        pd.testing.assert_series_equal(a, b, check_exact=True)
+    elif sparse.issparse(a):
+        same(a.toarray(), b.toarray())
+    elif isinstance(a, Views):
+        same([x.numpy() for x in a.x], [x.numpy() for x in b.x])
+        same(a.mask.numpy(), b.mask.numpy())
+    else:
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def flat(X):
+    """All cells of X side by side, (n, width)."""
+    if isinstance(X, Views):
+        return np.hstack([x.numpy() for x in X.x])
+    if isinstance(X, dict):
+        X = list(X.values())
+    if isinstance(X, (list, tuple)):
+        return np.hstack([flat(x) for x in X])
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return X[:, None] if X.ndim == 1 else X
+
+
+CONTAINERS = {
+    "list": (lambda: list(arrays()), None),
+    "tuple": (arrays, None),
+    "dict": (lambda: dict(zip(("a", 7), arrays(), strict=True)), None),
+    "float32": (lambda: [x.astype(np.float32) for x in arrays()], None),
+    "sparse views": (lambda: [sparse.csr_array(x) for x in arrays()], None),
+    "one column": (lambda: [arrays()[0], arrays()[1][:, 0]], None),
+    "frames": (lambda: {k: pd.DataFrame(x) for k, x in zip("ab", arrays(), strict=True)}, None),
+    "Views": (lambda: Views.of(arrays()), None),
+    "table": (table, CUT),
+    "frame": (lambda: table("pqrst"), {"a": list("prs"), "b": ["q", "t"]}),
+    "frame with more": (lambda: table("pqrst").assign(name="x"), {"a": slice(0, 3)}),
+    "sparse table": (lambda: sparse.csr_matrix(table()), CUT),
+    "sparse columns": (lambda: sparse.csc_array(table()), {"a": slice(0, 3), "b": slice(3, 5)}),
+    "one table": (lambda: table()[:, :3], None),
+    "one frame": (lambda: table("pqrst")[["p", "q", "r"]], None),
+    "one series": (lambda: table("pqrst")["p"], None),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_the_container_comes_back_filled_and_the_users_own_is_not_touched(kind):
+    make, columns = CONTAINERS[kind]
+    X, before = make(), make()
+    model = fitted(X, columns)
+    filled = model.impute(X)
+    same(X, before)
+    assert type(filled) is type(X)
+    if kind == "frame with more":
+        assert filled.pop("name").eq("x").all()
+        X.pop("name")
+        assert filled[["s", "t"]].isna().any(axis=None)  # in no view: as it was
+        filled, X = filled[["p", "q", "r"]], X[["p", "q", "r"]]
+    missing = flat(X) == 0 if isinstance(X, Views) else np.isnan(flat(X))
+    assert missing.any() or kind == "one series"
+    assert not np.isnan(flat(filled)).any()
+    np.testing.assert_array_equal(flat(filled)[~missing], flat(X)[~missing])
+    assert flat(filled).dtype == flat(X).dtype
+    means = np.nanmean(np.where(missing, NAN, flat(X)), axis=0)
+    np.testing.assert_allclose(flat(filled), np.where(missing, means, flat(X)), rtol=1e-5)
+    for other in (model.sample_imputations(X, 1)[0], model.reconstruct(X)) if not columns else ():
+        assert type(other) is type(X)
+        assert flat(other).shape == flat(X).shape
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, bool, np.float32, np.float64])
+def test_arrays_keep_their_dtype_and_a_view_left_out_has_that_of_fitting(dtype):
+    a, _ = arrays()
+    x = np.tile([0, 1, 1, 0], (40, 1)).astype(dtype)
+    model = fitted({"a": a, "x": x})
+    assert model.impute({"a": a, "x": x})["x"].dtype == dtype
+    assert model.reconstruct({"x": x, "a": a})["x"].dtype == dtype
+    filled = model.impute({"a": np.nan_to_num(a)})
+    assert list(filled) == ["a", "x"]
+    assert filled["x"].dtype == dtype
+    np.testing.assert_allclose(filled["x"].astype(float), x)
+
+
+def test_images_come_back_as_bytes():
+    rng = np.random.default_rng(0)
+    images, b = rng.integers(0, 256, (40, 3, 4), dtype=np.uint8), arrays()[1][:, :1]
+    model = fitted([images, b])
+    filled = model.impute([None, np.ones((2, 1))])[0]
+    assert filled.dtype == np.uint8
+    np.testing.assert_allclose(filled[0].astype(float), images.mean(0), atol=0.51)
+    np.testing.assert_array_equal(model.impute([images, b])[0], images)
+
+
+def test_frames_come_back_with_all_rows_and_the_dtype_of_every_column():
+    a, b = frames()
+    before = deepcopy((a, b))
+    filled = fitted([a, b]).impute([a, b])
+    same((a, b), before)
+    ids = pd.Index([f"s{i}" for i in (*range(27), 29, 28, 27)])
+    for view in filled:
+        assert view.index.tolist() == ids.tolist()
+        assert not view.isna().any(axis=None)
+    for column in a:
+        assert filled[0][column].dtype == a[column].dtype, column
+        kept = a[column].dropna()
+        assert filled[0].loc[kept.index, column].tolist() == kept.tolist()
+    assert {type(x) for x in filled[0]["gaps"]} == {bool}
+    assert isinstance(filled[1], pd.Series)
+    assert filled[1].name == "length"
+    assert filled[1].dtype == float
+
+
+def test_no_digit_of_an_observed_value_is_lost():
+    big = pd.DataFrame({"id": [2**53 + 1, 2**62 + 3, -(2**60) - 1]}, index=[0, 1, 2])
+    fine = pd.DataFrame({"x": [0.1 + 0.2, 1e30, 1 / 3]}, index=[2, 3, 0])
+    filled = fitted([big, fine]).impute([big, fine])
+    assert filled[0]["id"].dtype == np.int64
+    assert filled[0]["id"].iloc[:3].tolist() == big["id"].tolist()
+    assert filled[1].loc[[2, 3, 0], "x"].tolist() == fine["x"].tolist()
+    array = np.array([[2**62 + 3], [5], [7]])
+    assert fitted([array, np.ones(3)]).impute([array, np.ones(3)])[0].tolist() == array.tolist()
+
+
+def test_the_order_of_columns_is_the_users_and_changes_nothing():
+    a, b = frames()
+    model = fitted([a, b])
+    turned = a.iloc[:, ::-1]
+    filled = model.impute([turned, b])
+    assert filled[0].columns.tolist() == turned.columns.tolist()
+    same(filled[0][list(a)], model.impute([a, b])[0])
+    np.testing.assert_array_equal(model.transform([turned, b]), model.transform([a, b]))
+
+
+@pytest.mark.parametrize("absent", [None, "no rows", "left out"])
+def test_a_frame_nobody_has_comes_back_as_it_was_fitted(absent):
+    a, b = frames()
+    model, odd = fitted({"a": a, "b": b}), ["two", "gaps", "thin"]
+    X = {"b": b} if absent == "left out" else {"a": None if absent is None else a.iloc[:0], "b": b}
+    filled = model.impute(X)
+    assert list(filled) == [*X, *({"a", "b"} - set(X))]
+    assert filled["a"].index.tolist() == b.index.tolist()
+    assert filled["a"].drop(columns=odd).dtypes.tolist() == (a.drop(columns=odd).dtypes.tolist())
+    assert filled["a"]["two"].cat.categories.tolist() == ["lo", "hi"]
+    assert not filled["a"].isna().any(axis=None)
+
+
+def test_a_batch_with_fewer_categories_is_filled_with_all_of_them():
+    ids, x = range(30), pd.DataFrame({"x": np.arange(30.0)})
+    c = pd.DataFrame({"c": pd.Categorical(["p"] + ["q"] * 27 + ["r"] * 2)}, index=ids)
+    model = fitted([c, x])
+    new = pd.DataFrame({"c": pd.Categorical(["p"])}, index=[100])
+    filled = model.impute([new, x])[0]["c"]
+    assert filled.iloc[0] == "p"
+    assert (filled.iloc[1:] == "q").all()
+    words = pd.DataFrame({"c": ["r", "p"]}, index=[100, 101])
+    assert model.impute([words, x])[0]["c"].tolist() == ["r", "p"] + ["q"] * 30
+    assert model.impute([words, x])[0]["c"].dtype == words["c"].dtype
+
+
+def test_arrays_and_frames_may_take_turns():
+    a, b = arrays()
+    named = [pd.DataFrame(a, columns=list("pqr")), pd.DataFrame(b, columns=list("st"))]
+    filled = fitted([a, b]).impute([a, b])
+    for x, y in zip(fitted([a, b]).impute(named), filled, strict=True):
+        np.testing.assert_array_equal(x, y)
+        assert x.columns.tolist() in (list("pqr"), list("st"))
+    for x, y in zip(fitted(named).impute([a, b]), filled, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_saved_model_remembers_the_frames(tmp_path):
+    a, b = frames()
+    odd = pd.DataFrame({("x", 1): np.arange(30.0), 5: pd.Categorical(np.arange(30) % 4)})
+    X = {"a": a, "b": b, "c": odd.set_index(pd.Index([f"s{i}" for i in range(30)]))}
+    model = fitted(X)
+    model.save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.views_ == model.views_
+    for part in (X, {"b": b}, {"a": a.iloc[:3], "c": X["c"].iloc[5:]}):
+        same(loaded.impute(part), model.impute(part))
+
+
+KINDS = {"arrays": lambda: list(arrays()), "frames": lambda: list(frames()), "dict": arrays}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_intervals_enclose_the_mean_and_close_on_what_is_known(make):
+    X = make()
+    mean, lower, upper = found = fitted(X).impute(X, interval=0.9)
+    assert found._fields == ("mean", "lower", "upper")
+    assert type(mean) is type(lower) is type(upper) is type(X)
+    same(mean, fitted(X).impute(X))
+    for x, m, low, high in zip(X, mean, lower, upper, strict=True):
+        if isinstance(x, pd.DataFrame):
+            columns = ["real", "single", "int", "small", "nullable", "thin"]
+            x, m, low, high = (f[columns].astype(float) for f in (x, m, low, high))
+        gap = np.isnan(x.reindex(m.index) if isinstance(x, (pd.DataFrame, pd.Series)) else x)
+        assert np.asarray(low <= m).all()
+        assert np.asarray(m <= high).all()
+        assert (np.asarray(low)[~gap] == np.asarray(high)[~gap]).all()
+        assert (np.asarray(low)[gap] < np.asarray(high)[gap]).any()
+
+
+LABELS = {
+    "intervals": pd.IntervalIndex.from_breaks([0.0, 0.5, 1.0]),
+    "time stamps": pd.date_range("2020-01-01", periods=2, tz="UTC"),
+    "days": pd.Index([date(2020, 1, 1), date(2020, 1, 2)]),
+    "months": pd.period_range("2020-01", periods=2, freq="M"),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_a_saved_model_remembers_columns_and_categories_of_any_name(labels, tmp_path):
+    a, _ = arrays()
+    kinds = pd.Categorical.from_codes(np.arange(40) % 2, labels)
+    X = {"a": pd.DataFrame(a[:, :2], columns=labels), "b": pd.DataFrame({"kind": kinds})}
+    X["b"].iloc[::3] = None
+    model = fitted(X)
+    model.save(tmp_path)
+    same(load(tmp_path).impute(X), model.impute(X))
+
+
+@pytest.mark.parametrize(
+    "cut", [range(3), pd.Index([0, 1, 2]), np.arange(3), slice(np.int64(0), np.int64(3))]
+)
+def test_a_saved_model_remembers_how_a_table_was_cut(cut, tmp_path):
+    whole = table()
+    model = fitted(whole, {"a": cut, "b": [3, 4]})
+    model.save(tmp_path)
+    same(load(tmp_path).impute(whole), model.impute(whole))
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
+    a, b = arrays()
+    strange = pd.DataFrame(a, columns=["p", "q", frozenset("r")])
+    with pytest.raises(TypeError, match=r"columns\.2 holds frozenset.* cannot be saved"):
+        fitted({"a": strange, "b": pd.DataFrame(b)}).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_generator_is_saved_as_the_seed_that_it_gave(tmp_path):
+    for generator in (np.random.RandomState(3), np.random.default_rng(3)):
+        model = find("mean_fill")(random_state=generator).fit(list(arrays()))
+        model.save(tmp_path)
+        assert load(tmp_path).random_state == model.seed_
+    with pytest.raises(ValueError, match=r"random_state is a whole number .*, got 1\.5"):
+        find("mean_fill")(random_state=1.5).fit(list(arrays()))
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.uint8])
+def test_a_choice_in_whole_numbers_stays_one(dtype):
+    a, _ = arrays()
+    chosen = np.eye(4, dtype=dtype)[np.arange(40) % 4]
+    for X, absent in (
+        ([a, chosen], [a, None]),
+        ({"a": pd.DataFrame(a), "c": pd.DataFrame(chosen)}, {"a": pd.DataFrame(a)}),
+    ):
+        told = fitted(X).impute(absent)
+        told = np.asarray(told[1] if isinstance(told, list) else told["c"])
+        assert told.dtype == dtype
+        assert (told.astype(int).sum(1) == 1).all()
+    assert (fitted([a, chosen * 1.0]).impute([a, None])[1] == 0.25).all()
+    mean, lower, upper = (e[1].astype(int) for e in fitted([a, chosen]).impute([a, None], 0.9))
+    assert (lower <= mean).all()
+    assert (mean <= upper).all()
+    hidden = np.repeat(np.arange(40)[:, None] % 5 == 0, 4, axis=1)
+    partly = np.ma.array(chosen, mask=hidden)
+    assert (fitted([a, partly]).impute([a, partly])[1].astype(int).sum(1) == 1).all()
+
+
+def test_categories_that_nobody_has_take_nothing_from_the_others():
+    a, _ = arrays()
+    model = find("mvp")(steps=20, hidden=(8,), random_state=0)
+    model.fit([a, np.eye(5)[np.arange(40) % 3]])
+    np.testing.assert_allclose(model.impute([a, None])[1].sum(1), 1, rtol=1e-5)
+    drawn = [model.generate(400)["view1"], *(x[1] for x in model.sample_imputations([a, None], 9))]
+    for each in drawn:
+        assert set(np.unique(each)) == {0, 1}
+        assert (each.sum(1) == 1).all()
+
+
+def test_tensors_come_back_as_tensors():
+    a, b = (torch.from_numpy(x) for x in arrays())
+    filled = fitted([a, b]).impute([a, b])
+    assert all(isinstance(x, torch.Tensor) for x in filled)
+    assert not filled[1].isnan().any()
+
+
+def test_constants_are_told_as_they_are():
+    a, b = arrays()
+    b = np.nan_to_num(b)
+    X = {"a": pd.DataFrame(a).assign(k=1e-6, seven=7.0).iloc[:30], "b": pd.DataFrame(b)}
+    model = find("mvp")(steps=20, hidden=(8,), random_state=0).fit(X)
+    told = [*model.impute(X, interval=0.9), model.reconstruct(X), *model.sample_imputations(X, 2)]
+    for each in [*told, model.generate(5)]:
+        assert (each["a"]["k"] == 1e-6).all()
+        assert (each["a"]["seven"] == 7.0).all()

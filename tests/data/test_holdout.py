@@ -1,0 +1,121 @@
+"""Views hidden for the whole fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from vedute.data import scaling
+from vedute.data.holdout import SHARE, HoldOut, choose
+from vedute.data.views import Views
+
+
+def random_mask(n, L, rate, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    mask = torch.rand(n, L, generator=g) >= rate
+    mask[torch.arange(n), torch.randint(L, (n,), generator=g)] = True
+    return mask
+
+
+@pytest.mark.parametrize(("n", "L", "rate"), [(1000, 2, 0.2), (400, 6, 0.5), (100, 3, 0.0)])
+def test_a_tenth_is_hidden_and_every_row_keeps_a_view(n, L, rate):
+    torch.manual_seed(5)
+    mask = random_mask(n, L, rate)
+    hidden = choose(mask)
+    assert not (hidden & ~mask).any()
+    assert hidden.sum(1).max() == 1
+    assert (mask & ~hidden).any(1).all()
+    assert hidden.sum() == round(SHARE * int(mask.sum()))
+
+
+def test_every_view_and_row_may_be_chosen():
+    torch.manual_seed(5)
+    mask = random_mask(60, 4, 0.3)
+    often = sum(choose(mask, fewest=1).int() for _ in range(2000))
+    assert (often[~mask] == 0).all()
+    assert (often[mask.sum(1) == 1] == 0).all()
+    assert (often[mask & (mask.sum(1, keepdim=True) > 1)] > 0).all()
+    four = mask.all(1)
+    shares = often[four].sum(0) / often[four].sum()
+    assert shares == pytest.approx(np.full(4, 0.25), abs=0.05)
+
+
+def test_when_few_rows_have_two_views_only_they_lose_one():
+    mask = torch.ones(300, 2).bool()
+    mask[25:, 1] = False
+    hidden = choose(mask)
+    assert hidden[:25].sum() == hidden.sum() == 25
+
+
+@pytest.mark.parametrize(("n", "L", "few"), [(500, 1, True), (97, 2, True), (98, 2, False)])
+def test_fewer_than_twenty_are_not_worth_it(n, L, few):
+    assert (choose(torch.ones(n, L).bool()) is None) == few
+
+
+def example(seed=0):
+    """Two views, one of them with holes, a constant feature and an image-like shape."""
+    g = torch.Generator().manual_seed(seed)
+    mask = random_mask(80, 2, 0.2)
+    x = [3 + 2 * torch.randn(80, 4, generator=g), torch.randn(80, 2, 3, generator=g)]
+    x[0][:, 2] = 1.5
+    holes = mask[:, [0]] & (torch.rand(80, 4, generator=g) < 0.3)
+    x[0] = x[0].masked_fill(holes | ~mask[:, [0]], 0)
+    x[1] = x[1] * mask[:, 1].view(-1, 1, 1)
+    return Views(tuple(x), mask, torch.arange(80), (holes, None), ("a", "b"))
+
+
+def held_out(kind="none"):
+    data = example()
+    scalers = [scaling.fit(kind, x, scaling.entries_seen(data, v)) for v, x in enumerate(data.x)]
+    torch.manual_seed(0)
+    hidden = choose(data.mask, fewest=1)
+    data = scaling.transform(scalers, data)
+    return data, hidden, HoldOut.of(data, hidden, scalers)
+
+
+def slow_error(data, v, row, value):
+    """Mean over the features that are there and vary: ((value - x) / std)^2."""
+    seen = scaling.entries_seen(data, v).flatten(1)
+    columns, found = data.x[v].flatten(1).double(), []
+    for f in range(columns.shape[1]):
+        std = columns[seen[:, f], f].std(correction=0)
+        if std > 0 and seen[row, f]:
+            found.append(((value.flatten()[f] - columns[row, f]) / std) ** 2)
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize("kind", ["none", "standard"])
+def test_errors_are_squared_standard_deviations_over_what_is_there(kind):
+    data, hidden, held = held_out(kind)
+    rows = hidden.any(1).nonzero()[:, 0].tolist()
+    values = [torch.randn(len(rows), *shape) for shape in data.shapes]
+    slow = []
+    for v in range(2):
+        errors = held.errors(values[v], v)
+        for m, row in enumerate(rows):
+            if hidden[row, v]:
+                slow.append(float(slow_error(data, v, row, values[v][m])))
+                assert float(errors[m]) == pytest.approx(slow[-1], rel=1e-4)
+    assert held.mean_error(values) == pytest.approx(np.mean(slow), rel=1e-4)
+    assert len(slow) == int(hidden.sum())
+
+
+def test_one_value_may_serve_all_rows_and_truth_costs_nothing():
+    _, _, held = held_out()
+    one = torch.randn(2, 3)
+    torch.testing.assert_close(
+        held.errors(one, 1), held.errors(one.expand(len(held.hidden), 2, 3), 1)
+    )
+    assert held.mean_error(held.truth.x) == 0
+
+
+def test_inputs_lack_what_is_hidden_and_nothing_else():
+    data, hidden, held = held_out()
+    rows = hidden.any(1)
+    assert torch.equal(held.inputs.mask, data.mask[rows] & ~hidden[rows])
+    assert torch.equal(held.truth.mask, data.mask[rows])
+    assert (held.inputs.x[0][held.hidden[:, 0]] == 0).all()
+    assert torch.equal(held.inputs.x[0][~held.hidden[:, 0]], data.x[0][rows][~held.hidden[:, 0]])
+    few = held.first(3)
+    assert len(few.inputs) == len(few.truth) == len(few.hidden) == 3

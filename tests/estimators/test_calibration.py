@@ -1,0 +1,143 @@
+"""Calibration: how far hidden views let the decoders be trusted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vedute.estimators.calibration import Calibration, calibrate, evidence
+from vedute.methods import find
+from vedute.metrics.scores import coverage
+
+
+def told_of(truth, decoded, wander=0.0, std=1.0, mean=0.0, there=None, seen=1):
+    """Evidence of a view: truth and decoded (m, d), draws that deviate `wander` times."""
+    draws = decoded + wander * np.random.default_rng(0).normal(size=(16, *decoded.shape))
+    m, d = decoded.shape
+    there = np.ones((m, d), bool) if there is None else there
+    seen = np.broadcast_to(seen, m)
+    return evidence(truth, decoded, draws, there, np.full(d, mean), std * np.ones(d), seen)
+
+
+def normal(m=400, d=5, seed=0):
+    return np.random.default_rng(seed).normal(size=(m, d))
+
+
+def test_the_truth_is_not_shrunk():
+    x = normal()
+    (c,) = calibrate([told_of(x, x)])
+    assert c.shrink == 1.0
+    assert (c.noise < 0.05).all()
+
+
+def test_noise_is_shrunk_away():
+    (c,) = calibrate([told_of(normal(), normal(seed=1))])
+    assert c.shrink < 0.05
+    np.testing.assert_allclose(c.noise, 1.0, atol=0.1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_shrinkage_is_the_regression_on_what_was_told(share):
+    signal, noise = normal(), normal(seed=1)
+    told = signal + np.sqrt((1 - share) / share) * noise  # its variance is 1 / share
+    (c,) = calibrate([told_of(signal, told)])
+    assert c.shrink == pytest.approx(share, abs=0.05)
+    np.testing.assert_allclose(c.noise, np.sqrt(1 - share), atol=0.08)
+
+
+def test_a_decoder_is_never_stretched_nor_turned_round():
+    x = normal()
+    assert calibrate([told_of(x, 0.5 * x)])[0].shrink == 1.0
+    assert calibrate([told_of(x, -x)])[0].shrink == 0.0
+
+
+def test_where_shrinking_is_not_asked_for_there_is_none():
+    (c,) = calibrate([told_of(normal(), normal(seed=1))], shrinks=False)
+    assert c.shrink == 1.0
+    np.testing.assert_allclose(c.noise, np.sqrt(2), atol=0.15)
+
+
+def test_noise_is_the_deviation_of_the_residuals_feature_by_feature():
+    x, sizes = normal(4000), np.array([0.4, 0.5, 0.5, 1.0, 2.0])
+    (c,) = calibrate([told_of(x, x - sizes * normal(4000, seed=1))], shrinks=False)
+    np.testing.assert_allclose(c.noise, sizes, rtol=0.08)
+
+
+def test_units_do_not_matter():
+    x, told = normal(), 0.7 * normal() + 0.3 * normal(seed=1)
+    (one,) = calibrate([told_of(x, told, wander=0.1)])
+    (two,) = calibrate([told_of(30 * x + 7, 30 * told + 7, wander=3.0, std=30.0, mean=7.0)])
+    assert two.shrink == pytest.approx(one.shrink)
+    np.testing.assert_allclose(two.noise, 30 * one.noise)
+
+
+def test_what_the_draws_explain_is_not_counted_twice():
+    x = normal(2000)
+    told = x - 0.5 * normal(2000, seed=1)
+    (c,) = calibrate([told_of(x, told, wander=0.3)], shrinks=False)
+    np.testing.assert_allclose(c.noise**2 + c.spread**2 * 0.3**2, 0.25, rtol=0.1)
+    (wild,) = calibrate([told_of(x, told, wander=5.0)], shrinks=False)
+    total = wild.noise**2 + wild.spread**2 * 25
+    np.testing.assert_allclose(total, 0.25, rtol=0.25)
+
+
+def test_without_evidence_the_noise_is_the_standard_deviation():
+    nothing = told_of(np.zeros((0, 3)), np.zeros((0, 3)), std=2.5)
+    for c in calibrate([nothing, nothing]):
+        np.testing.assert_array_equal(c.noise, 2.5)
+        assert c.spread == 1.0
+        assert 0 <= c.shrink <= 1
+    unseen = told_of(normal(9), normal(9), std=2.5, there=np.zeros((9, 5), bool))
+    np.testing.assert_array_equal(calibrate([unseen])[0].noise, 2.5)
+
+
+def test_a_view_with_few_instances_borrows_from_the_others():
+    x = normal()
+    good = told_of(x, x - 0.3 * normal(seed=1))
+    nothing = told_of(np.zeros((0, 3)), np.zeros((0, 3)), std=2.0)
+    alone = told_of(normal(2), normal(2, seed=1))
+    known, unknown, few = calibrate([good, nothing, alone])
+    assert known.shrink == pytest.approx(1 / 1.09, abs=0.05)
+    assert unknown.shrink > 0.9
+    assert few.shrink > 0.6
+    assert (unknown.noise < 1.0).all()
+
+
+def test_holes_and_constant_features_say_nothing():
+    x, told = normal(), normal() - 0.4 * normal(seed=1)
+    there = normal(seed=2) > 0
+    junk = np.where(there, x, 1e6)
+    one, two = (calibrate([told_of(t, told, there=there)])[0] for t in (x, junk))
+    assert one.shrink == two.shrink
+    np.testing.assert_array_equal(one.noise, two.noise)
+    (c,) = calibrate([told_of(x, told, std=np.array([1.0, 1.0, 0.0, 1.0, 1.0]))])
+    assert c.noise[2] == 0
+
+
+def test_the_less_is_seen_the_less_is_known():
+    x, seen = normal(4000), 1 + np.arange(4000) % 2
+    told = x - np.where(seen == 1, 1.0, 0.5)[:, None] * normal(4000, seed=1)
+    views = [told_of(x, told, seen=seen), *[told_of(np.zeros((0, 3)), np.zeros((0, 3)))] * 2]
+    c = calibrate(views, shrinks=False)[0]
+    np.testing.assert_allclose(c.noise_of(np.array([1, 2])).mean(1), [1.0, 0.5], rtol=0.08)
+    assert c.by_seen[2] == 1.0  # nobody was hidden where all three are seen
+
+
+def test_a_probability_has_the_variance_of_a_coin():
+    c = Calibration(1.0, 1.0, np.ones(3), np.ones(2))
+    p, seen = np.array([[0.0, 0.5, 0.9]]), np.array([1])
+    np.testing.assert_allclose(c.variance("bernoulli", p, p[None], seen), [[0.0, 0.25, 0.09]])
+    np.testing.assert_allclose(c.variance("normal", p, p[None], seen), np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize("method", ["mean_fill", "lowrank_fill"])
+def test_intervals_cover_what_they_say(method, level):
+    rng = np.random.default_rng(0)
+    z, loadings = rng.normal(size=(600, 3)), rng.normal(size=(3, 24))
+    x = 50 + 4 * (z @ loadings + 0.7 * rng.normal(size=(600, 24)))
+    truth, hidden = np.split(x, 3, axis=1), np.zeros((600, 3), bool)
+    hidden[::2, 0] = hidden[1::4, 1] = True
+    X = [np.where(h[:, None], np.nan, t) for t, h in zip(truth, hidden.T, strict=True)]
+    _, lower, upper = find(method)(random_state=0).fit(X).impute(X, interval=level)
+    assert coverage(truth, lower, upper, hidden) == pytest.approx(level, abs=0.07)

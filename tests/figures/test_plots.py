@@ -1,0 +1,84 @@
+"""Figures are made from tiny and from odd data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from vedute.figures import plots
+
+RNG = np.random.default_rng(0)
+
+
+def drawn(figure, tmp_path):
+    """The PNG is there and not blank."""
+    from matplotlib.image import imread
+
+    figure.savefig(tmp_path / "f.png", dpi=40)
+    return imread(tmp_path / "f.png").std() > 0
+
+
+@pytest.mark.parametrize("L", [1, 2, 6, 30])
+def test_missing_pattern(tmp_path, L):
+    mask = RNG.random((50, L)) < 0.7
+    assert drawn(plots.missing_pattern(mask, [f"view{v}" for v in range(L)]), tmp_path)
+
+
+def test_missing_pattern_of_complete_data(tmp_path):
+    assert drawn(plots.missing_pattern(np.ones((5, 2), bool), ["a", "b"]), tmp_path)
+
+
+def record(step, stage, error, **terms):
+    return {"step": step, "epoch": step, "stage": stage, "terms": terms, "hidden_error": error}
+
+
+def test_training_curves_mark_the_weights_that_were_kept(tmp_path):
+    errors = [0.1, 0.9, 0.5, 0.6, None]  # the warm-up's 0.1 must not win
+    history = [record(10 * i + 10, int(i > 0), e, a=5 - i, b=1.0) for i, e in enumerate(errors)]
+    figure = plots.training_curves(history)
+    told = [t.get_text() for t in figure.axes[1].texts]
+    assert told == ["stopped at step 50\nkept step 30: 0.500"]
+    assert drawn(figure, tmp_path)
+
+
+def test_training_curves_without_hidden_views_or_with_negative_terms(tmp_path):
+    history = [record(1, 0, None, nll=-1.0), record(2, 0, None, nll=-2.0, other=1.0)]
+    assert drawn(plots.training_curves(history), tmp_path)
+
+
+@pytest.mark.parametrize(("n", "D"), [(5, 3), (40, 1), (60, 4)])
+def test_embedding_map(tmp_path, n, D):
+    y = np.arange(n) % 3
+    figure = plots.embedding_map(RNG.random((n, D)), RNG.random((n, 7)), y)
+    assert drawn(figure, tmp_path)
+
+
+def test_inferred_images(tmp_path):
+    images = [RNG.random((6, 12)) for _ in range(3)]
+    figure = plots.inferred_images(*images, (4, 3), [0, 5], ["seen: a", "seen: b"])
+    assert drawn(figure, tmp_path)
+    assert drawn(plots.inferred_images(*images, (4, 3), [1]), tmp_path)
+
+
+def test_figures_leave_no_trace():
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    plots.missing_pattern(np.ones((5, 2), bool), ["a", "b"])
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["a long name " * 4, "b", "c", "d", "e", "f"]])
+def test_a_legend_has_room(names):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    lines = {name: figure.subplots().plot([0, 1])[0] for name in names[:1]}
+    plots.legend_below(figure, dict.fromkeys(names, lines[names[0]]))
+    FigureCanvasAgg(figure).draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

@@ -1,0 +1,239 @@
+"""The simple fills: what they are, and what every user may rely on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.impute import KNNImputer
+
+import vedute
+from vedute.data.views import Views
+from vedute.methods import _softimpute, _table, find
+from vedute.methods._softimpute import Table
+from vedute.methods.knn_fill import KNNFill
+from vedute.methods.lowrank_fill import LowRankFill
+from vedute.methods.mean_fill import MeanFill
+
+FILLS = [MeanFill, KNNFill, LowRankFill]
+every_fill = pytest.mark.parametrize("fill", FILLS, ids=lambda c: c.__name__)
+
+
+def views(n, seed=0, widths=(6, 9, 4), missing=0.3, holes=0.0, noise=0.3, rank=3):
+    """L arrays from a few latent factors, NaN where missing, and the same complete."""
+    loadings = np.random.default_rng(9).normal(size=(rank, sum(widths)))
+    rng = np.random.default_rng(seed)
+    whole = rng.normal(size=(n, rank)) @ loadings
+    whole += noise * rng.normal(size=whole.shape) + 5.0
+    truth = np.split(whole, np.cumsum(widths)[:-1], axis=1)
+    mask = rng.random((n, len(widths))) >= missing
+    mask[np.arange(n), rng.integers(len(widths), size=n)] = True
+    X = [np.where(mask[:, [v]], x, np.nan) for v, x in enumerate(truth)]
+    for x in X:
+        hole = rng.random(x.shape) < holes
+        hole[np.arange(n), rng.integers(x.shape[1], size=n)] = False
+        x[hole] = np.nan
+    return X, truth
+
+
+def z_scored(X, like):
+    """All views side by side, as a user of KNNImputer would balance them."""
+    return np.hstack(
+        [
+            (x - np.nanmean(a, 0)) / np.nanstd(a, 0) / np.sqrt(a.shape[1])
+            for x, a in zip(X, like, strict=True)
+        ]
+    )
+
+
+def error(filled, truth, X):
+    gaps = [((f - t) / t.std(0))[np.isnan(x)] for f, t, x in zip(filled, truth, X, strict=True)]
+    return float(np.mean(np.concatenate(gaps) ** 2))
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("k", [1, 5, 500])
+def test_knn_fill_is_the_imputer_of_scikit_learn(holes, k):
+    X, _ = views(120, holes=holes)
+    new, _ = views(30, seed=1, holes=holes / 2)
+    ours = KNNFill(n_neighbors=k, random_state=0).fit(X)
+    theirs = KNNImputer(n_neighbors=k).fit(z_scored(X, X))
+    for data in (X, new):
+        table = theirs.transform(z_scored(data, X))
+        np.testing.assert_allclose(ours.transform(data), table, atol=1e-5)
+
+
+def test_knn_fill_falls_back_on_the_mean_where_nobody_shares_a_view():
+    a = np.r_[np.arange(6.0)[:, None], np.full((6, 1), np.nan)]
+    b = np.r_[np.full((6, 1), np.nan), np.arange(6.0)[:, None]]
+    with pytest.warns(UserWarning, match="no sample has two views"):
+        model = KNNFill(random_state=0).fit([a, b])
+    filled = model.impute([a, b])
+    np.testing.assert_allclose(filled[0][6:], 2.5, atol=1e-6)
+    np.testing.assert_allclose(filled[1][:6], 2.5, atol=1e-6)
+
+
+def test_equal_distances_choose_the_same_neighbors_in_any_company():
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 2, (80, w)).astype(float) for w in (5, 4)]
+    X[1][::3] = np.nan
+    fill = KNNFill(n_neighbors=3, random_state=0).fit(X)
+    together = fill.transform(X)
+    alone = np.vstack([fill.transform([x[i : i + 1] for x in X]) for i in range(0, 80, 3)])
+    np.testing.assert_allclose(together[::3], alone, atol=1e-6)
+
+
+def test_mean_fill_is_the_mean():
+    X, _ = views(50, holes=0.1)
+    for x, filled in zip(X, MeanFill(random_state=0).fit(X).impute(X), strict=True):
+        np.testing.assert_allclose(filled, np.where(np.isnan(x), np.nanmean(x, 0), x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_alternating_regressions_end_where_soft_impute_does(holes):
+    X, _ = views(60, holes=holes)
+    fill = MeanFill(random_state=0).fit(X)
+    parts = _table.parts(Views.of(scaled(fill, X)), fill.scalers_)
+    table, rng = Table.of(parts), np.random.default_rng(0)
+    threshold = 0.2 * _softimpute.largest(table, rng)
+    U, V = np.zeros((60, 0)), np.zeros((19, 0))
+    for _ in range(3):
+        U, V = _softimpute.grow(table, U, V, threshold, 19, rng)
+        U, V = _softimpute.learn(table, U, V, threshold, 1e-7, 2000)
+    Z = U @ V.T
+    left, size, right = np.linalg.svd(np.where(table.seen(), table.x, Z), full_matrices=False)
+    np.testing.assert_allclose(left * np.maximum(size - threshold, 0) @ right, Z, atol=1e-4)
+    np.testing.assert_allclose(_softimpute.project(table, V, threshold), U, atol=1e-3)
+
+
+def scaled(fill, X):
+    """X as the estimator sees it."""
+    return [(x - s.shift) / s.scale for x, s in zip(X, fill.scalers_, strict=True)]
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_low_rank_fill_recovers_a_matrix_of_low_rank(holes):
+    X, truth = views(200, noise=0.0, holes=holes)
+    fill = LowRankFill(random_state=0).fit(X)
+    assert error(fill.impute(X), truth, X) < 0.03
+    assert 3 <= fill.choice_["rank"] <= 8
+    new, whole = views(50, noise=0.0, seed=1, holes=holes)
+    assert error(fill.impute(new), whole, new) < 0.03
+
+
+def test_fills_tell_more_than_the_mean():
+    X, truth = views(200)
+    errors = [error(c(random_state=0).fit(X).impute(X), truth, X) for c in FILLS]
+    assert 0.9 < errors[0] < 1.2
+    assert errors[1] < 0.4
+    assert errors[2] < 0.25
+
+
+@every_fill
+@pytest.mark.parametrize("holes", [0.0, 0.15])
+def test_a_row_does_not_hang_on_its_company(fill, holes):
+    X, _ = views(60, holes=holes)
+    new, _ = views(9, seed=1, holes=holes)
+    fitted = fill(random_state=0, n_clusters=3).fit(X)
+    rows = [[x[i : i + 1] for x in new] for i in range(9)]
+    np.testing.assert_allclose(
+        fitted.transform(new), np.vstack([fitted.transform(r) for r in rows]), atol=1e-5
+    )
+    for v, filled in enumerate(fitted.impute(new)):
+        alone = np.vstack([fitted.impute(r)[v] for r in rows])
+        np.testing.assert_allclose(filled, alone, atol=1e-5)
+        seen = ~np.isnan(new[v])
+        np.testing.assert_array_equal(filled[seen], new[v][seen])
+    np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
+
+
+@every_fill
+@pytest.mark.parametrize("holes", [0.0, 0.15])
+def test_nothing_under_a_missing_entry_matters(fill, holes):
+    X, _ = views(60, holes=holes)
+    clean = Views.of(X)
+    rng = np.random.default_rng(2)
+    poisoned = Views(
+        tuple(
+            a.where(~missing(clean, v), a.new_tensor(1e3 * rng.normal(size=a.shape)))
+            for v, a in enumerate(clean.x)
+        ),
+        clean.mask,
+        clean.index,
+        clean.holes,
+        clean.names,
+    )
+    one, two = (fill(random_state=0).fit(d) for d in (clean, poisoned))
+    np.testing.assert_array_equal(one.embedding_, two.embedding_)
+    for a, b in zip(one.impute(clean).x, two.impute(poisoned).x, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def missing(data, v):
+    gone = ~data.mask[:, [v]].expand_as(data.x[v])
+    return gone if data.holes[v] is None else gone | data.holes[v]
+
+
+@every_fill
+def test_saved_and_loaded_is_the_same(fill, tmp_path):
+    X, _ = views(60, holes=0.1)
+    new, _ = views(10, seed=1, holes=0.1)
+    fitted = fill(random_state=0, n_clusters=3).fit(X)
+    fitted.save(tmp_path)
+    loaded = vedute.load(tmp_path)
+    assert type(loaded) is fill
+    np.testing.assert_array_equal(loaded.transform(new), fitted.transform(new))
+    np.testing.assert_array_equal(loaded.predict(new), fitted.predict(new))
+    for a, b in zip(loaded.impute(new), fitted.impute(new), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@every_fill
+def test_forty_samples_are_enough(fill):
+    X, truth = views(40)
+    fitted = fill(random_state=0, n_clusters=2).fit(X)
+    assert set(fitted.labels_) == {0, 1}
+    assert error(fitted.impute(X), truth, X) < 1.5
+    mean, lower, upper = fitted.impute(X, interval=0.9)
+    assert all(
+        (a <= b).all() and (b <= c).all() for a, b, c in zip(lower, mean, upper, strict=True)
+    )
+    assert len(fitted.sample_imputations(X, 2)) == 2
+    assert fitted.score(X) <= 1.0
+
+
+@every_fill
+def test_holes_in_one_view(fill):
+    X, truth = views(80, widths=(12,), missing=0.0, holes=0.2)
+    filled = fill(random_state=0).fit(X).impute(X)
+    assert error(filled, truth, X) < {MeanFill: 1.3, KNNFill: 0.4, LowRankFill: 0.25}[fill]
+
+
+@every_fill
+def test_images_and_binary_views(fill):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 50)
+    images = (100 * z[:, None, None] + rng.integers(0, 100, (50, 4, 5))).astype(np.uint8)
+    binary = (rng.random((50, 6)) < 0.2 + 0.6 * z[:, None]).astype(float)
+    real = rng.normal(size=(50, 3)) + z[:, None]
+    binary[:10], real[20:30] = np.nan, np.nan
+    fitted = fill(random_state=0).fit([images, binary, real])
+    new = fitted.impute([None, binary[30:], real[30:]])
+    assert new[0].shape == (20, 4, 5)
+    assert 0 <= new[0].min() <= new[0].max() <= 255
+
+
+@every_fill
+def test_constant_data_is_no_trouble(fill):
+    X = [np.ones((30, 3)), np.full((30, 2), 7.0)]
+    X[1][:10] = np.nan
+    np.testing.assert_allclose(fill(random_state=0).fit(X).impute(X)[1], 7.0)
+
+
+@pytest.mark.parametrize(("fill", "field"), [(KNNFill, "n_neighbors"), (LowRankFill, "max_rank")])
+def test_settings_below_one_are_refused(fill, field):
+    with pytest.raises(ValueError, match=f"{field} must be at least 1, got 0"):
+        fill(**{field: 0}).fit(views(30)[0])
+
+
+def test_the_folder_is_the_registry():
+    assert [find(n) for n in ("mean_fill", "knn_fill", "lowrank_fill")] == FILLS

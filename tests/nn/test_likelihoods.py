@@ -1,0 +1,174 @@
+"""Likelihoods against torch.distributions, and the bare errors made of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import distributions as td
+
+from vedute.data.views import Views
+from vedute.nn import likelihoods
+from vedute.nn.losses import view_error, view_errors
+
+HALF = math.sqrt(0.5)
+REFERENCE = {
+    "normal": lambda out, s: td.Normal(out, s),
+    "laplace": lambda out, s: td.Laplace(out, s),
+    "bernoulli": lambda out, s: td.Bernoulli(logits=out),
+    "categorical": lambda out, s: td.OneHotCategorical(logits=out),
+}
+every_kind = pytest.mark.parametrize("kind", REFERENCE)
+
+
+def data(kind):
+    """Decoder outputs (5, 4) and a value that they may have."""
+    torch.manual_seed(0)
+    out = 2 * torch.randn(5, 4)
+    return out, REFERENCE[kind](out.roll(1), 1.0).sample()
+
+
+@every_kind
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
+def test_log_densities_carry_their_constants(kind, scale):
+    out, x = data(kind)
+    ours, theirs = likelihoods.log_prob(kind, out, x, scale), REFERENCE[kind](out, scale)
+    ours = ours.sum(-1) if kind == "categorical" else ours
+    torch.testing.assert_close(ours, theirs.log_prob(x))
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "constant"),
+    [("normal", HALF, 0.5 * math.log(math.pi)), ("laplace", 1.0, math.log(2.0)),
+     ("bernoulli", 1.0, 0.0), ("categorical", 1.0, 0.0)],
+)  # fmt: skip
+def test_errors_are_log_densities_without_the_constant(kind, scale, constant):
+    out, x = data(kind)
+    error, log_prob = likelihoods.error(kind, out, x), likelihoods.log_prob(kind, out, x, scale)
+    torch.testing.assert_close(error, -log_prob - constant)
+
+
+def test_real_errors_are_the_bare_ones():
+    out, x = data("normal")
+    torch.testing.assert_close(likelihoods.error("normal", out, x), (x - out) ** 2)
+    torch.testing.assert_close(likelihoods.error("laplace", out, x), (x - out).abs())
+
+
+@every_kind
+def test_many_outputs_meet_one_value(kind):
+    out, x = data(kind)
+    many = torch.stack([out, out + 1])
+    each = torch.stack([likelihoods.error(kind, o, x) for o in many])
+    torch.testing.assert_close(likelihoods.error(kind, many, x), each)
+
+
+@every_kind
+def test_mean(kind):
+    out, _ = data(kind)
+    torch.testing.assert_close(likelihoods.mean(kind, out), REFERENCE[kind](out, 1.0).mean)
+
+
+@every_kind
+def test_draws_have_the_mean_and_the_noise(kind):
+    out, _ = data(kind)
+    mean, noise = likelihoods.mean(kind, out), torch.tensor([0.5, 1.0, 2.0, 3.0])
+    drawn = likelihoods.draw(kind, mean.expand(40_000, 5, 4), noise)
+    torch.testing.assert_close(drawn.mean(0), mean, rtol=0, atol=0.08)
+    if kind in ("normal", "laplace"):
+        torch.testing.assert_close(drawn.std(0), noise.expand(5, 4), rtol=0.05, atol=0)
+        tails = ((drawn - mean).abs() > 3 * noise).float().mean().item()
+        beyond = {"normal": math.erfc(3 / math.sqrt(2)), "laplace": math.exp(-3 * math.sqrt(2))}
+        assert tails == pytest.approx(beyond[kind], abs=5e-4)
+    else:
+        assert set(drawn.unique().tolist()) == {0.0, 1.0}
+    if kind == "categorical":
+        assert (drawn.sum(-1) == 1).all()
+
+
+def test_tokens_are_categories_by_number():
+    torch.manual_seed(0)
+    out, x = 2 * torch.randn(3, 5, 4, 7), torch.randint(7, (5, 4))  # draws, samples, places, words
+    one_hot = torch.nn.functional.one_hot(x, 7).float()
+    error = likelihoods.error("tokens", out, x)
+    torch.testing.assert_close(error, likelihoods.error("categorical", out, one_hot).sum(-1))
+    torch.testing.assert_close(error, -likelihoods.log_prob("tokens", out, x))
+    told = likelihoods.mean("tokens", out)
+    assert torch.equal(told, out.argmax(-1).float())
+    assert torch.equal(likelihoods.draw("tokens", told, torch.ones(4)), told)
+    assert likelihoods.guess(x, torch.ones_like(x).bool()) == "tokens"
+    assert set(REFERENCE) | {"tokens"} == set(likelihoods.KINDS)
+
+
+def test_a_laplace_draw_is_finite_whatever_the_generator_says(monkeypatch):
+    monkeypatch.setattr(torch, "rand_like", torch.zeros_like)
+    assert likelihoods.draw("laplace", torch.zeros(3), torch.ones(3)).isfinite().all()
+
+
+def test_unknown_words_are_refused():
+    with pytest.raises(ValueError, match="no likelihood 'gauss'; choose from normal"):
+        likelihoods.error("gauss", torch.zeros(1), torch.zeros(1))
+    with pytest.raises(ValueError, match="no likelihood 'gauss'; choose from auto, normal"):
+        likelihoods.words("gauss", ["a"])
+    with pytest.raises(ValueError, match="names view 'c'; X has a, b"):
+        likelihoods.words({"c": "normal"}, ["a", "b"])
+    with pytest.raises(ValueError, match="names 1 views, X has 2"):
+        likelihoods.words(["normal"], ["a", "b"])
+
+
+def test_one_word_per_view():
+    assert likelihoods.words("laplace", ["a", "b"]) == ["laplace", "laplace"]
+    assert likelihoods.words(["normal", "auto"], ["a", "b"]) == ["normal", "auto"]
+    assert likelihoods.words({"b": "bernoulli"}, ["a", "b"]) == ["auto", "bernoulli"]
+
+
+def test_guess_looks_at_observed_entries_only():
+    x = torch.tensor([[0.0, 1.0], [1.0, 7.0]])
+    seen = torch.tensor([[True, True], [True, False]])
+    assert likelihoods.guess(x, seen) == "bernoulli"
+    assert likelihoods.guess(x, torch.ones_like(seen)) == "normal"
+    assert likelihoods.guess(torch.zeros(2, 2, dtype=torch.uint8), seen) == "normal"
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_view_errors_respect_holes(mean):
+    torch.manual_seed(0)
+    outs = [torch.randn(2, 3, 4), torch.randn(2, 3, 2, 2)]  # two draws, three samples
+    x = (torch.randn(3, 4), torch.randn(3, 2, 2))
+    holes = (torch.rand(3, 4) < 0.4, None)
+    batch = Views(x, torch.ones(3, 2).bool(), torch.arange(3), holes, ("a", "b"))
+    kinds, tell = ("normal", "laplace"), lambda v, rows: outs[v][:, rows]
+    found = view_errors(kinds, tell, batch, mean)
+    for s, b in ((s, b) for s in range(2) for b in range(3)):
+        there = ~holes[0][b]
+        a = (outs[0][s, b] - x[0][b])[there].square().sum() / (there.sum() if mean else 1)
+        c = (outs[1][s, b] - x[1][b]).abs().sum() / (4 if mean else 1)
+        torch.testing.assert_close(found[s, b], torch.stack([a, c]))
+    some = [torch.tensor([2, 0]), torch.tensor([1])]
+    fewer = view_errors(kinds, tell, batch, mean, some)
+    for v, rows in enumerate(some):
+        torch.testing.assert_close(fewer[:, rows, v], found[:, rows, v])
+        assert (fewer[..., v] != 0).sum() == 2 * len(rows)
+    nothing = torch.ones(3, 4).bool()
+    assert (view_error("normal", outs[0], x[0], nothing, mean) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "sentence"),
+    [
+        ("bernoulli", [[0.0, 2.5]], "holds 2.5; bernoulli values lie between 0 and 1"),
+        ("categorical", [[-1.0, 1.0]], "holds -1; categorical values lie between 0 and 1"),
+        ("categorical", [[0.0, 1.0], [1.0, 1.0]], "has a row that sums to 2; categorical rows"),
+        ("tokens", [[0.5, 1.0]], "holds 0.5; tokens are whole numbers from 0"),
+        ("bernoulli", [[0.0, 1.0000001]], None),  # as scaling leaves it
+        ("categorical", [[0.25, 0.75]], None),
+        ("normal", [[-7.0, 1e9]], None),
+    ],
+)
+def test_values_that_a_likelihood_cannot_tell(kind, values, sentence):
+    x = torch.tensor(values)
+    told = likelihoods.complaint(kind, x, torch.ones_like(x, dtype=torch.bool))
+    assert told is None if sentence is None else told.startswith(sentence)
+    hidden = likelihoods.complaint(kind, x, torch.zeros_like(x, dtype=torch.bool))
+    assert hidden is None
+    assert "holds bytes" in likelihoods.complaint("bernoulli", x.byte(), x > -9)
