@@ -26,7 +26,7 @@ from oracles.slow_mvp import SlowMVP  # noqa: E402
 from vedute.benchmark import workers  # noqa: E402
 from vedute.data import scaling  # noqa: E402
 from vedute.data.views import Views, read_views  # noqa: E402
-from vedute.estimators.neural import Trained  # noqa: E402
+from vedute.estimators.neural import NeuralEstimator  # noqa: E402
 from vedute.methods import mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
 from vedute.nn import gaussian  # noqa: E402
@@ -46,7 +46,11 @@ class Job(NamedTuple):
 
     @classmethod
     def of(
-        cls, views: Views, device: str, settings: dict[str, Any], method: type[Trained] = MVP
+        cls,
+        views: Views,
+        device: str,
+        settings: dict[str, Any],
+        method: type[NeuralEstimator] = MVP,
     ) -> Job:
         hp = method(random_state=0, **settings)
         _, hp.views_ = read_views(views)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vedute import methods
 from vedute.estimators.base import Estimator
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods.mvp import MVP
 
 HERE = Path(__file__).parent
@@ -53,7 +53,9 @@ PAGES: Mapping[str, Callable[[str], str]] = {
 def table() -> str:
     """One line per method: those that train first, the newest of them first."""
     found = {name: methods.find(name) for name in methods.available()}
-    order = sorted(found, key=lambda k: (not issubclass(found[k], Trained), -(found[k].year or 0)))
+    order = sorted(
+        found, key=lambda k: (not issubclass(found[k], NeuralEstimator), -(found[k].year or 0))
+    )
     rows = [row(name, found[name]) for name in order]
     lines = [tuple(rows[0]), ("---",) * len(rows[0]), *(tuple(r.values()) for r in rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -65,7 +67,7 @@ def row(name: str, cls: type[Estimator]) -> dict[str, str]:
 
 
 def cost(cls: type[Estimator]) -> str:
-    if not issubclass(cls, Trained):
+    if not issubclass(cls, NeuralEstimator):
         return "seconds"
     default = {f.name: f.default for f in fields(cls)}
     return f"up to {default['steps']} steps of {default['batch_size']} rows; a GPU helps"

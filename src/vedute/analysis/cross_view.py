@@ -31,9 +31,8 @@ from vedute.analysis import kmeans
 from vedute.analysis.classifiers import Judge
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
-from vedute.estimators.neural import Trained
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.neural import NeuralEstimator
 from vedute.metrics import scores as scoring
 from vedute.metrics.ssim import ssim
 from vedute.nn import likelihoods
@@ -138,7 +137,7 @@ def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
 
 
 def device_of(estimator: Estimator) -> torch.device:
-    return estimator._device() if isinstance(estimator, Trained) else torch.device("cpu")
+    return estimator._device() if isinstance(estimator, NeuralEstimator) else torch.device("cpu")
 
 
 def enter(estimator: Estimator, test: Views) -> Views:
@@ -151,7 +150,7 @@ def enter(estimator: Estimator, test: Views) -> Views:
 def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
     """A fitted estimator; one that cannot decode tells the representation only."""
     times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
-    if not isinstance(estimator, Trained):
+    if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
     return partial(_on_device, estimator._fitted(), estimator.kinds_, times)
 

@@ -19,7 +19,7 @@ from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
-from vedute.estimators.learner import UNSCALED
+from vedute.estimators.base import UNSCALED
 from vedute.nn import likelihoods
 
 Bools = NDArray[np.bool_]

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from vedute.analysis.comparison import Following, Trial
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _best_pair
 
 Settings = dict[str, Any]
@@ -131,7 +131,7 @@ class Search:
         return {k: v for k, v in found.items() if k in self.space() and self.space()[k].has(v)}
 
     def shares(self) -> tuple[float, ...]:
-        return SHARES if issubclass(self.method, Trained) else SHARES[-1:]
+        return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
 
     def late(self) -> bool:
         return time.monotonic() > self.deadline
@@ -149,7 +149,7 @@ class Search:
         trial = on or self.trial
         wanted = self.fixed | settings | {"random_state": self.seed}
         model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
-        if isinstance(model, Trained):
+        if isinstance(model, NeuralEstimator):
             _shorten(model, share)
         model = _best_pair.for_views(model, len(trial.views.x))
         try:
@@ -264,7 +264,7 @@ def _by_optuna(search: Search, trials: int) -> None:
     study.optimize(objective, n_trials=trials, timeout=left if np.isfinite(left) else None)
 
 
-def _shorten(model: Trained, share: float) -> None:
+def _shorten(model: NeuralEstimator, share: float) -> None:
     """A schedule of the same shape."""
     for name in ("epochs", "steps", "warmup", "cooldown"):
         length = model.get_params(deep=False).get(name)

@@ -23,7 +23,7 @@ from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.data import missing
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
 MOST_JOBS, GPU_JOBS = 8, 2
@@ -212,5 +212,5 @@ def _defaults(method: str) -> dict[str, str]:
 
 
 def _wants_gpu(run: Run) -> bool:
-    trained = issubclass(methods.find(run.method), Trained)
+    trained = issubclass(methods.find(run.method), NeuralEstimator)
     return trained and torch.cuda.is_available() and run.settings["device"] != "cpu"

@@ -45,7 +45,7 @@ from vedute.data import missing
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.figures import contact_sheet
 from vedute.figures.png import png
 from vedute.methods import _best_pair
@@ -254,7 +254,7 @@ def _versions() -> dict[str, str]:
 
 def _weights(model: Estimator) -> list[torch.Tensor]:
     inside = model.best_ if isinstance(model, _best_pair.BestPair) else model
-    return list(inside.model_.parameters()) if isinstance(inside, Trained) else []
+    return list(inside.model_.parameters()) if isinstance(inside, NeuralEstimator) else []
 
 
 def _parameters(model: Estimator) -> int | None:

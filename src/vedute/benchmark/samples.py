@@ -13,9 +13,8 @@ from vedute.analysis import cross_view
 from vedute.analysis.classifiers import Judge
 from vedute.benchmark.method_grid import Shown
 from vedute.data.views import Views
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
-from vedute.estimators.neural import Trained
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.neural import NeuralEstimator
 from vedute.figures import contact_sheet
 from vedute.methods.mvp import MVPModel
 
@@ -78,7 +77,7 @@ def firsts(test: Views, each: int) -> list[int]:
 
 @torch.no_grad()
 def traverse(
-    estimator: Trained, view: int, axes: int = 6, steps: int = 9, reach: float = 2.5
+    estimator: NeuralEstimator, view: int, axes: int = 6, steps: int = 9, reach: float = 2.5
 ) -> Array:
     """A view decoded along the principal axes of what training samples are, from -reach to +reach
     standard deviations: (axes, steps, C, H, W) in bytes. MVP only, which keeps such samples."""

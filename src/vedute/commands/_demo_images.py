@@ -15,8 +15,7 @@ from vedute.benchmark import samples
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import shapes
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
+from vedute.estimators.base import Array, Estimator
 from vedute.figures import contact_sheet
 from vedute.figures.png import png
 from vedute.methods.mvp import MVP

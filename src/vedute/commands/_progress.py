@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from vedute.estimators.base import Estimator
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._best_pair import BestPair
 
 
@@ -20,7 +20,7 @@ def following(model: Estimator) -> Iterator[None]:
     """While inside, the training of `model` shows on the terminal, if there is one."""
     console = Console(stderr=True)
     inside = model.method if isinstance(model, BestPair) else model
-    if not isinstance(inside, Trained) or not console.is_terminal:
+    if not isinstance(inside, NeuralEstimator) or not console.is_terminal:
         yield
         return
     unit, total = ("step", inside.steps) if inside.epochs is None else ("epoch", inside.epochs)

@@ -1,27 +1,39 @@
-"""The scikit-learn face of every method: the verbs, for any pattern of missing views."""
+"""The scikit-learn face of every method: settings, how a method learns, and the verbs."""
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import checks, fill, scaling
-from vedute.data.views import Views
-from vedute.estimators import saving
-from vedute.estimators.learner import UNSCALED, Array, Learner
+from vedute.data.holdout import HoldOut, choose
+from vedute.data.scaling import Scaler
+from vedute.data.views import Views, read_views
+from vedute.estimators import clustering, saving
+from vedute.estimators.imputation import Teller, calibrate_views
+from vedute.nn import likelihoods
 
+Array = NDArray[Any]
+UNSCALED = ("bernoulli", "categorical")
 LOOSE = ("device", "verbose", "checkpoint")  # settings that may change after fit
+LONELY = (
+    "no sample has two views, so nothing says how views belong together; do the samples of "
+    "different views have the same ids?"
+)
 
 
 class Interval(NamedTuple):
@@ -33,12 +45,197 @@ class Interval(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]
+class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Learn from incomplete multi-view data.
 
     X is anything `Views.of` takes: a list or dict of arrays or DataFrames, one table (cut into
     views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
+
+    Hyper-parameters are fields, once; what is learned ends in an underscore.
     """
+
+    n_clusters: int | str | None = None  # "auto": the most stable number, see `clusters`
+    likelihood: str | Sequence[str] | dict[str, str] = "auto"
+    scaling: str = "standard"
+    columns: dict[str, Any] | None = None
+    random_state: int | None = None
+    verbose: bool = False
+
+    paper: ClassVar[str] = ""  # its authors and where it appeared
+    year: ClassVar[int | None] = None
+    two_views: ClassVar[bool] = False  # pairs only: see `pairs`
+    absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
+    unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
+    generative: ClassVar[bool] = True  # can it impute?
+    generates: ClassVar[bool] = False  # can it make new samples?
+    shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
+    soft: ClassVar[bool] = False  # has it a clustering rule of its own?
+    relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
+    on_epoch: ClassVar[Any] = None  # called with each record of the history while training
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    # What a method provides, in scaled units.
+
+    @abstractmethod
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        """Fit on `data`; views hidden from it may be compared with, in `held`."""
+
+    @abstractmethod
+    def _embed(self, data: Views) -> Array:
+        """The representation, (n, D) float32."""
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        """Expected values of all views, L arrays (draws or 1, n, *shape_v)."""
+        raise TypeError(self._cannot("impute"))
+
+    def _soft_labels(self, data: Views) -> Array | None:
+        """(n, K) where the method has a clustering rule of its own."""
+        return None
+
+    def _hides(self) -> bool:
+        """Whether some observed views are hidden while learning."""
+        return self.generative
+
+    def _learns_again(self, rows: int) -> bool:
+        """Whether to learn once more with the hidden views, when these have told what they can."""
+        return self.relearns
+
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        """Networks, saved by their weights."""
+        return {}
+
+    # Learning.
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from X; `y` is ignored: no label ever reaches training."""
+        raw, specs = read_views(X, columns=self.columns, dtype=torch.float64)
+        self._check(raw)
+        self.views_, self._interrupted = specs, False
+        for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        raw = raw.bare()
+        self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
+        with torch.random.fork_rng():
+            self.seed_ = _seed(self.random_state)
+            torch.manual_seed(self.seed_)
+            self.kinds_ = self._likelihoods(raw)
+            self._check_values(raw)
+            self.scalers_ = [self._scaler(raw, v) for v in range(len(raw.x))]
+            data = scaling.transform(self.scalers_, raw)
+            self.words_ = [
+                int(data.x[v].max()) + 1 if s.tokens else 0 for v, s in enumerate(self.scalers_)
+            ]
+            self._learn_and_calibrate(data)
+            self.embedding_ = self._embed(data)
+            self._cluster(data)
+        self._fitted_with = self.get_params(deep=False)
+        if len(specs) > 1 and int(raw.mask.sum(1).max()) < 2:
+            warnings.warn(LONELY, stacklevel=2)
+        return self
+
+    def _check(self, raw: Views) -> None:
+        if self.two_views and len(raw.x) != 2:
+            told = f"{type(self).__name__} takes two views, X has {len(raw.x)}"
+            mend = f"BestPair({type(self).__name__}(...)) takes two of more"
+            raise ValueError(f"{told}; {mend if len(raw.x) > 2 else 'pass one more'}")
+        for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
+            if not seen:
+                raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+        for v, spec in enumerate(raw.specs or ()):
+            empty = None if raw.holes[v] is None else ~scaling.entries_seen(raw, v).any(0)
+            if empty is not None and empty.any():
+                first = int(empty.flatten().nonzero()[0])
+                plain = spec.columns is not None and len(spec.columns) == empty.numel()
+                column = spec.columns[first] if plain and spec.columns is not None else first
+                raise ValueError(
+                    f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
+                )
+        clustering.check(self.n_clusters, len(raw), self.soft)
+
+    def _check_values(self, raw: Views) -> None:
+        """Refuse what a likelihood cannot tell."""
+        for v, (name, kind, x) in enumerate(zip(raw.names, self.kinds_, raw.x, strict=True)):
+            wrong = likelihoods.complaint(kind, x, scaling.entries_seen(raw, v))
+            if wrong:
+                raise ValueError(f"view {name!r} {wrong}, or choose another likelihood")
+
+    def _likelihoods(self, raw: Views) -> tuple[str, ...]:
+        words = likelihoods.words(self.likelihood, raw.names)
+        return tuple(
+            likelihoods.guess(x, scaling.entries_seen(raw, v)) if w == "auto" else w
+            for v, (w, x) in enumerate(zip(words, raw.x, strict=True))
+        )
+
+    def _scaler(self, raw: Views, v: int) -> Scaler:
+        try:
+            return scaling.fit(self._scaling(v), raw.x[v], scaling.entries_seen(raw, v))
+        except OverflowError as e:
+            raise ValueError(f"view {raw.names[v]!r} {e}") from None
+
+    def _scaling(self, v: int) -> str:
+        if self.kinds_[v] == "tokens":
+            return "tokens"
+        return "none" if self.kinds_[v] in UNSCALED else self.scaling
+
+    def _learn_and_calibrate(self, data: Views) -> None:
+        """Learn with some views hidden, let them tell how far to trust what was learned, and where
+        they did not also end the training, learn again with everything."""
+        hidden = choose(data.mask, width=self.n_features_in_) if self._hides() else None
+        few = self._hides() and hidden is None
+        again = few or self._learns_again(len(data))
+        if again:
+            hidden = choose(data.mask, 1, self.n_features_in_)
+        if few and self.verbose:
+            print("too few rows with two views to watch any: training for a fixed number of steps")
+        held = None if hidden is None else HoldOut.of(data, hidden, self.scalers_)
+        self._learn(data if hidden is None else data.hide(hidden), None if few else held)
+        if self.generative:
+            self._calibrate(data, held)
+        if again and hidden is not None and not self._interrupted:
+            self._learn(data, None)
+
+    def _calibrate(self, data: Views, held: HoldOut | None) -> None:
+        """On the hidden views; where there are none, on views left out of the training rows."""
+        if held is None:
+            out = choose(data.mask, 1, self.n_features_in_)
+            none = torch.zeros_like(data.mask)
+            held = HoldOut.of(data, none if out is None else out, self.scalers_)
+        self.calibration_ = calibrate_views(self._decode, held, self.scalers_, self.shrinks)
+        self.hidden_, self.r2_ = self._teller().hidden_results(held)
+
+    def _teller(self) -> Teller:
+        if not self.generative:
+            raise TypeError(self._cannot("impute"))
+        return Teller(self._decode, self.kinds_, self.scalers_, self.calibration_)
+
+    def _cluster(self, data: Views) -> None:
+        if self.n_clusters is None:
+            return
+        if self._soft_labels(data[:1]) is None:
+            z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
+            self.n_clusters_, self.stability_ = clustering.choose(z, self.n_clusters, seed)
+            self.centers_ = clustering.centers(z, self.n_clusters_, seed)
+        self.labels_ = self._labels(data, self.embedding_)
+
+    def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
+        soft = self._soft_labels(data)
+        if soft is not None:
+            return np.asarray(soft.argmax(1), dtype=np.int64)
+        self._needs_clusters()
+        return clustering.nearest(self._embed(data) if z is None else z, self.centers_)
+
+    def _needs_clusters(self) -> None:
+        there = any(k in vars(self) for k in ("centers_", "labels_"))
+        clustering.require(self.n_clusters if there else None, type(self).__name__)
+
+    def _cannot(self, verb: str) -> str:
+        return f"{type(self).__name__} cannot {verb}; `vedute list methods` shows which methods can"
+
+    # The verbs.
 
     def transform(self, X: Any) -> Any:
         """The representation of each sample, (n, D) float32."""
@@ -211,3 +408,19 @@ def check_count(name: str, n: Any) -> None:
         raise ValueError(f"{name} is a whole number, got {n!r}")
     if n < 1:
         raise ValueError(f"{name} must be positive, got {n}")
+
+
+def _seed(random_state: Any) -> int:
+    """An integer from what scikit-learn accepts as random_state."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState) or random_state is np.random:
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise ValueError(
+        f"random_state is a whole number below 2**63, a generator of numpy or None, got "
+        f"{random_state!r}"
+    )

@@ -19,9 +19,8 @@ from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import sentence_decoding
-from vedute.estimators.base import LOOSE, Estimator, check_count
+from vedute.estimators.base import LOOSE, Array, Estimator, check_count
 from vedute.estimators.imputation import CHUNK
-from vedute.estimators.learner import Array
 from vedute.nn import coders, likelihoods
 from vedute.training.loop import Record, Settings, continued, train, useful_steps
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
@@ -34,7 +33,7 @@ DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Trained(Estimator):
+class NeuralEstimator(Estimator):
     """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
 
     steps: int = 2300

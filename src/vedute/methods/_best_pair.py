@@ -28,8 +28,7 @@ from sklearn.base import clone
 from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, saving
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
+from vedute.estimators.base import Array, Estimator
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
 from vedute.nn.losses import cca_corr, whitened
 from vedute.training.model import Model, Stage
@@ -43,7 +43,9 @@ def network(*sizes: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-2])
 
 
-def check(hp: Trained, fill: str, ridge: float, latent_dim: int, kinds: Sequence[str]) -> None:
+def check(
+    hp: NeuralEstimator, fill: str, ridge: float, latent_dim: int, kinds: Sequence[str]
+) -> None:
     _paired.check(hp, kinds)
     if fill not in FILLS:
         raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
@@ -96,7 +98,7 @@ class DeepCCA(Model):
     def __init__(
         self,
         shapes: Sequence[tuple[int, ...]],
-        hp: Trained,
+        hp: NeuralEstimator,
         hidden: Sequence[int],
         latent_dim: int,
         ridge: float,

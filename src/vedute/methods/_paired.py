@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.training.model import Stage, Terms
 
 FEWEST = 2  # a covariance, or a batch norm, of one sample is none
 
 
 def stage(
-    hp: Trained, data: Views, loss: Callable[[Views], Terms], amount: int, capture: bool = True
+    hp: NeuralEstimator,
+    data: Views,
+    loss: Callable[[Views], Terms],
+    amount: int,
+    capture: bool = True,
 ) -> Stage:
     """A stage of this length on the samples with both views.
 
@@ -33,7 +37,7 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def check(hp: Trained, kinds: Sequence[str]) -> None:
+def check(hp: NeuralEstimator, kinds: Sequence[str]) -> None:
     """Settings that the networks here cannot work with."""
     if "tokens" in kinds:
         raise ValueError(

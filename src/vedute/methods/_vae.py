@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
@@ -31,7 +31,7 @@ OUTPUTS = ("linear", "tanh")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TrainedVAE(Trained):
+class VAEEstimator(NeuralEstimator):
     """What all of them can be told. `beta` weighs the divergences against -log p."""
 
     latent_dim: int = 32
@@ -72,7 +72,7 @@ class VAE(Generative):
         self,
         shapes: Sequence[tuple[int, ...]],
         kinds: Sequence[str],
-        hp: TrainedVAE,
+        hp: VAEEstimator,
         told_by: int | None = None,
         width: int | None = None,
     ) -> None:
@@ -142,7 +142,7 @@ class GaussianVAE(VAE):
         return self.tell(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
 
 
-def trunk(shape: tuple[int, ...], kind: str, hp: TrainedVAE, width: int) -> Encoder:
+def trunk(shape: tuple[int, ...], kind: str, hp: VAEEstimator, width: int) -> Encoder:
     """The encoder of a view, of so many latent numbers."""
     return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, kind, bounded=False)
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
 from vedute.nn.losses import mutual_information, view_errors
 from vedute.training.model import Generative, Stage, Terms
@@ -39,7 +39,7 @@ OUTPUTS = ("relu", "linear")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Completer(Trained):
+class Completer(NeuralEstimator):
     """Two views that share as much information as they can, and each predicted from the other.
 
     `latent_dim` counts clusters finer than those wanted, about twice as many: latents end near the

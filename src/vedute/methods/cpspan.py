@@ -33,7 +33,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
 from vedute.nn.losses import match_clusters, per_view_mean
@@ -44,7 +44,7 @@ PAIRS = 2**22  # similarities at a time, 32 MiB
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CPSPAN(Trained):
+class CPSPAN(NeuralEstimator):
     """Aligned autoencoders; missing latents are copied from the nearest sample that has them.
 
     `n_prototypes`: clusters that are aligned, in the paper as many as will be asked for.

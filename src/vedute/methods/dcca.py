@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _cca
 from vedute.training.model import Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DCCA(Trained):
+class DCCA(NeuralEstimator):
     """Deep CCA of two views: the representation in which they are most correlated."""
 
     latent_dim: int = 10

@@ -24,14 +24,14 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _cca
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DCCAE(Trained):
+class DCCAE(NeuralEstimator):
     """Deep CCA with autoencoders: two views correlated, and each told from its representation."""
 
     latent_dim: int = 10

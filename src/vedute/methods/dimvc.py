@@ -30,14 +30,14 @@ from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DIMVC(Trained):
+class DIMVC(NeuralEstimator):
     """Every view clusters for itself, towards one target made on the complete samples."""
 
     scaling: str = "minmax"

@@ -42,7 +42,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
@@ -51,7 +51,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DSIMVC(Trained):
+class DSIMVC(NeuralEstimator):
     """Clusters learned on complete samples, and on completed ones as far as they can be trusted.
 
     `steps` counts the bi-level iterations; `pretrain` and `warmup` (the guide) come before.

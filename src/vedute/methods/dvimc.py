@@ -41,7 +41,7 @@ from torch.nn.functional import softplus
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian
 from vedute.nn.coders import encode
@@ -56,7 +56,7 @@ FLOOR = 1e-10  # of the released joint density
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DVIMC(Trained):
+class DVIMC(NeuralEstimator):
     """One latent for all views, from a product of experts, under a mixture of Gaussians."""
 
     latent_dim: int = 10

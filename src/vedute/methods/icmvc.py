@@ -37,7 +37,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import Trained
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._graphs import (
     GraphNetwork,
     freeze_norms,
@@ -52,7 +52,7 @@ CHOICES = {"norm": ("sym", "released_row_l2"), "instances": ("sum", "mean")}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ICMVC(Trained):
+class ICMVC(NeuralEstimator):
     """Graph networks of two views that lend each other their neighbours, and clusters by contrast.
 
     A step sees all samples; `batch_size` is that of the contrast of instances.

@@ -20,8 +20,7 @@ import numpy as np
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
+from vedute.estimators.base import Array, Estimator
 from vedute.methods import _table
 from vedute.methods._table import Part
 

@@ -24,8 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.views import Views
-from vedute.estimators.base import Estimator
-from vedute.estimators.learner import Array
+from vedute.estimators.base import Array, Estimator
 from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Hidden, Table
 

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
-from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, with_prior
+from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.training.model import Terms
@@ -35,7 +35,7 @@ CHOICES = {"subset_rule": ("dynamic_prior", "random_expert", "mean_of_means")}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MMJSD(TrainedVAE):
+class MMJSD(VAEEstimator):
     """Multimodal VAE whose experts share a prior made of themselves."""
 
     prior_in_mixture: bool = False

@@ -41,7 +41,7 @@ from vedute.methods._mixture import (
     one_of,
     source_errors,
 )
-from vedute.methods._vae import VAE, GaussianVAE, TrainedVAE
+from vedute.methods._vae import VAE, GaussianVAE, VAEEstimator
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
@@ -55,7 +55,7 @@ CHOICES = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MMVAE(TrainedVAE):
+class MMVAE(VAEEstimator):
     """Mixture-of-experts VAE: every view alone tells all the others. `samples` is K."""
 
     objective: str = "iwae_loose"

@@ -42,7 +42,7 @@ from vedute.methods._mixture import (
     one_of,
     source_errors,
 )
-from vedute.methods._vae import VAE, TrainedVAE, trunk
+from vedute.methods._vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
@@ -52,7 +52,7 @@ CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MMVAEPlus(TrainedVAE):
+class MMVAEPlus(VAEEstimator):
     """Mixture-of-experts VAE with shared and private latents. `samples` is K; of two `trunks` one
     tells z and one w."""
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
-from vedute.methods._vae import GaussianVAE, TrainedVAE, any_of, product_with_prior
+from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.training.model import Terms
@@ -33,7 +33,7 @@ MOST = 12  # views: 4095 subsets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MoPoE(TrainedVAE):
+class MoPoE(VAEEstimator):
     """Multimodal VAE that trains the product of every subset of the views that are there."""
 
     prior_expert: str = "full_only"

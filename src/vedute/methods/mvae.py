@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
-from vedute.methods._vae import GaussianVAE, TrainedVAE, product_with_prior
+from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.training.model import Stage, Terms
@@ -44,7 +44,7 @@ CHOICES = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MVAE(TrainedVAE):
+class MVAE(VAEEstimator):
     """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
 
     subsample: str = "none"

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import FEW_ROWS, Trained
+from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.methods._mvp_priors import diagonal, fixed_prior
 from vedute.nn import gaussian
 from vedute.nn.coders import Correspondences, Decoder, Encoder, encode
@@ -48,7 +48,7 @@ DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where sam
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MVP(Trained):
+class MVP(NeuralEstimator):
     """Multi-view permutation of VAEs: representation, clusters, missing views with uncertainty.
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that

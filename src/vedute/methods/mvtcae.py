@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
-from vedute.methods._vae import GaussianVAE, TrainedVAE
+from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
 from vedute.training.model import Terms
@@ -31,7 +31,7 @@ CHOICES = {"normaliser": ("views", "observed")}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MVTCAE(TrainedVAE):
+class MVTCAE(VAEEstimator):
     """Multimodal VAE whose views are trained to agree with their product."""
 
     alpha: float = 5 / 6

@@ -30,9 +30,8 @@ from vedute import methods
 from vedute.data import scaling
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Estimator
+from vedute.estimators.base import UNSCALED, Estimator
 from vedute.estimators.imputation import Teller, calibrate_views
-from vedute.estimators.learner import UNSCALED
 from vedute.figures import plots
 from vedute.metrics import scores
 
