@@ -24,12 +24,13 @@ from oracles.mvp import draw  # noqa: E402
 from oracles.slow_mvp import SlowMVP  # noqa: E402
 
 from vedute.benchmark import workers  # noqa: E402
-from vedute.data import scaling  # noqa: E402
-from vedute.data.views import Views, read_views  # noqa: E402
+from vedute.data.views import Views  # noqa: E402
+from vedute.estimators.fitted_view import FittedView, scaled  # noqa: E402
 from vedute.estimators.neural import NeuralEstimator  # noqa: E402
 from vedute.methods import mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
 from vedute.nn import gaussian  # noqa: E402
+from vedute.nn.likelihoods import LIKELIHOODS  # noqa: E402
 from vedute.training.model import Stage  # noqa: E402
 from vedute.training.step import Step, make_optimizer  # noqa: E402
 
@@ -53,15 +54,12 @@ class Job(NamedTuple):
         method: type[NeuralEstimator] = MVP,
     ) -> Job:
         hp = method(random_state=0, **settings)
-        _, hp.views_ = read_views(views)
-        seen = [scaling.entries_seen(views, v) for v in range(len(views.x))]
-        pairs = zip(views.x, seen, strict=True)
-        scalers = [scaling.fit("standard", x, there) for x, there in pairs]
-        data = scaling.transform(scalers, views).bare().to(device)
-        kind = "normal" if hp.likelihood == "auto" else str(hp.likelihood)
-        hp.kinds_, hp.words_ = [kind] * len(views.x), [0] * len(views.x)
+        views = Views.of(views)
+        kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
+        hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
+        data = scaled(hp.views_, views).bare().to(device)
         torch.manual_seed(0)
-        return cls(hp._build(data.shapes).to(device), data, hp._bf16(data, torch.device(device)))
+        return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
 
     def step(self, model: Any = None, capture: bool = True) -> Step:
         """The step of the last stage, as training makes it; of the model, or of a reference."""

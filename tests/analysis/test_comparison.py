@@ -190,7 +190,7 @@ def test_ampute_hides_and_keeps_the_truth(tmp_path):
     words = ("--rate", ".5", "--protocol", "uniform", "--seed", "1", "-o", tmp_path / "half.npz")
     out = done("ampute", tmp_path / "d.npz", *words)
     half, truth = load_npz(tmp_path / "half.npz"), load_npz(tmp_path / "half.truth.npz")
-    before = io.as_views(io.read(tmp_path / "d.npz"))
+    before = io.enter(io.read(tmp_path / "d.npz")).views
     left = missing.drop_views(before, 0.5, 1, "uniform").mask.numpy()
     assert (half["mask"] == left).all()
     for v, name in enumerate(X):
@@ -199,7 +199,7 @@ def test_ampute_hides_and_keeps_the_truth(tmp_path):
         assert half[name].dtype == X[name].dtype
     assert np.isnan(half["a"][~left[:, 0]]).all()
     assert (half["y"] == y).all()
-    views = io.as_views(io.read(tmp_path / "half.npz"))
+    views = io.enter(io.read(tmp_path / "half.npz")).views
     assert (views.mask.numpy() == left).all()
     assert (missing.load_mask(tmp_path / "half.mask.npz", views) == left).all()
     rates = missing.rates(left)
@@ -227,7 +227,7 @@ def test_ampute_a_folder(tmp_path):
     done("ampute", tmp_path / "d", "--label", "group", "--rate", ".6", "-o", tmp_path / "half")
     how = io.Reading(label="group")
     before, after = io.read(tmp_path / "d", how), io.read(tmp_path / "half", how)
-    old, new = io.as_views(before), io.as_views(after)
+    old, new = io.enter(before).views, io.enter(after).views
     at = [before.ids.tolist().index(i) for i in new.ids.tolist()]
     left = missing.load_mask(tmp_path / "half.mask.npz", old)
     assert (new.mask.numpy() == left[at]).all()

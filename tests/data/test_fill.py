@@ -249,7 +249,7 @@ def test_a_saved_model_remembers_the_frames(tmp_path):
     model = fitted(X)
     model.save(tmp_path)
     loaded = load(tmp_path)
-    assert loaded.views_ == model.views_
+    assert loaded.specs == model.specs
     for part in (X, {"b": b}, {"a": a.iloc[:3], "c": X["c"].iloc[5:]}):
         same(loaded.impute(part), model.impute(part))
 

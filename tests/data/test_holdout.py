@@ -67,7 +67,7 @@ def example(seed=0):
 
 def held_out(kind="none"):
     data = example()
-    scalers = [scaling.fit(kind, x, scaling.entries_seen(data, v)) for v, x in enumerate(data.x)]
+    scalers = [scaling.fit(kind, x, data.seen(v)) for v, x in enumerate(data.x)]
     torch.manual_seed(0)
     hidden = choose(data.mask, fewest=1)
     data = scaling.transform(scalers, data)
@@ -76,7 +76,7 @@ def held_out(kind="none"):
 
 def slow_error(data, v, row, value):
     """Mean over the features that are there and vary: ((value - x) / std)^2."""
-    seen = scaling.entries_seen(data, v).flatten(1)
+    seen = data.seen(v).flatten(1)
     columns, found = data.x[v].flatten(1).double(), []
     for f in range(columns.shape[1]):
         std = columns[seen[:, f], f].std(correction=0)

@@ -24,7 +24,7 @@ def holed(n=50, width=4, seed=0):
 
 def fit(kind, x):
     views = Views.of([x, np.ones(len(x))], dtype=torch.float64)
-    return scaling.fit(kind, views.x[0], scaling.entries_seen(views, 0)), views.pick(0)
+    return scaling.fit(kind, views.x[0], views.seen(0)), views.pick(0)
 
 
 @every_kind
@@ -57,7 +57,7 @@ def test_networks_see_the_mean_at_holes_and_zero_at_missing_views(kind):
 def test_nothing_under_a_missing_entry_matters(kind):
     x = holed()
     clean, views = fit(kind, x)
-    seen = scaling.entries_seen(views, 0)
+    seen = views.seen(0)
     for junk in (7e5, -np.inf, np.nan):
         dirty = scaling.fit(kind, torch.where(seen, views.x[0], junk), seen)
         for name in ("shift", "scale", "mean", "std"):

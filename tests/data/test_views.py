@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 
 from vedute.data.frames import ViewSpec
-from vedute.data.views import Views, read_views
+from vedute.data.views import Views
 
 NAN = np.nan
 
@@ -93,7 +93,7 @@ def test_frames_are_joined_in_order_of_first_appearance():
 
 def test_a_frame_without_rows_does_not_change_the_ids():
     a = pd.DataFrame({"p": [1.0, 2.0]}, index=[7, 5])
-    _, specs = read_views([a, a])
+    specs = Views.of([a, a]).specs
     for empty in (a.iloc[:0], pd.DataFrame(), None):
         views = Views.of([empty, a], like=specs)
         assert views.ids.tolist() == [7, 5]
@@ -111,7 +111,8 @@ def test_columns_of_frames_are_numbers_or_categories():
             "three": pd.Categorical(["r", None, "g"], categories=["r", "g", "b"]),
         }
     )
-    views, (spec,) = read_views([frame])
+    views = Views.of([frame])
+    (spec,) = views.specs
     x = torch.where(views.holes[0], NAN, views.x[0]).numpy()
     expected = [[1, 1, 1, 1, 1, 0, 0], [NAN, 0, NAN, 0, NAN, NAN, NAN], [3, NAN, 0, NAN, 0, 1, 0]]
     np.testing.assert_array_equal(x, expected)
@@ -130,7 +131,7 @@ def test_images_keep_their_bytes_and_networks_see_them_between_minus_one_and_one
 
 def test_bytes_become_numbers_where_numbers_were_fitted():
     images = np.full((3, 2, 2), 9, np.uint8)
-    _, specs = read_views([images.astype(float)])
+    specs = Views.of([images.astype(float)]).specs
     for X in ([images], Views.of([images])):
         assert Views.of(X, like=specs).x[0].is_floating_point()
 
@@ -166,7 +167,7 @@ def test_the_mask_of_a_views_hides_more():
 
 def test_a_view_nobody_has_takes_the_shape_it_was_fitted_with():
     a, b = arrays()
-    _, specs = read_views({"a": a, "b": b})
+    specs = Views.of({"a": a, "b": b}).specs
     for X in ({"a": a}, {"a": a, "b": None}, [a, None], Views.of({"a": a, "b": None})):
         views = Views.of(X, like=specs)
         assert views.names == ("a", "b")
@@ -178,7 +179,8 @@ def test_names_decide_the_order_of_views_and_columns():
     a, b = arrays()
     frames = {k: pd.DataFrame(x).add_prefix(k) for k, x in (("a", a), ("b", b))}
     for X in ({"a": a, "b": b}, frames):
-        views, specs = read_views(X)
+        views = Views.of(X)
+        specs = views.specs
         turned = {k: X[k] for k in ("b", "a")}
         if X is frames:
             turned["a"] = turned["a"].iloc[:, ::-1]

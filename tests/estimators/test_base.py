@@ -48,7 +48,7 @@ def test_rows_come_in_the_order_of_the_frames_given_not_of_those_fitted():
 def test_a_views_remembers_its_columns_and_categories():
     X = patients()
     model = MeanFill(random_state=0).fit(Views.of(X))
-    assert model.views_[0].columns == ("a", "b", "c", "stage")
+    assert model.specs[0].columns == ("a", "b", "c", "stage")
     same = model.transform({"A": X["A"][["stage", "c", "b", "a"]], "B": X["B"]})  # by their names
     np.testing.assert_allclose(same, model.embedding_, atol=1e-6)
     filled = model.impute({"B": X["B"]})
@@ -69,7 +69,7 @@ def test_a_views_does_not_insist_on_what_it_no_longer_holds():
     whole = model.impute(Views.of([X[0], None]))  # of a view without columns one of four
     assert MeanFill(random_state=0).fit(whole).views_[1].shape == (4,)
     floats = MeanFill(random_state=0).fit(Views.of(X).floating())
-    assert floats.views_[0].dtypes == ()
+    assert floats.specs[0].dtypes == ()
     told = floats.transform([X[0] / 127.5 - 1, X[1]])
     np.testing.assert_allclose(told, floats.embedding_, atol=1e-5)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vedute.estimators.calibration import Calibration, calibrate, evidence
+from vedute.estimators.calibration import calibrate, evidence
 from vedute.methods import find
 from vedute.metrics.scores import coverage
+from vedute.nn.likelihoods import LIKELIHOODS
 
 
 def told_of(truth, decoded, wander=0.0, std=1.0, mean=0.0, there=None, seen=1):
@@ -124,10 +125,10 @@ def test_the_less_is_seen_the_less_is_known():
 
 
 def test_a_probability_has_the_variance_of_a_coin():
-    c = Calibration(1.0, 1.0, np.ones(3), np.ones(2))
-    p, seen = np.array([[0.0, 0.5, 0.9]]), np.array([1])
-    np.testing.assert_allclose(c.variance("bernoulli", p, p[None], seen), [[0.0, 0.25, 0.09]])
-    np.testing.assert_allclose(c.variance("normal", p, p[None], seen), np.ones((1, 3)))
+    p, noise = np.array([[0.0, 0.5, 0.9]]), np.ones((1, 3))
+    coin, real = LIKELIHOODS["bernoulli"], LIKELIHOODS["normal"]
+    np.testing.assert_allclose(coin.variance(p, 0 * p, noise), [[0.0, 0.25, 0.09]])
+    np.testing.assert_allclose(real.variance(p, 0 * p, noise), noise)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])

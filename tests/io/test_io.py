@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from vedute import io
-from vedute.data.views import Views, read_views
+from vedute.data.views import Views
 
 A = np.arange(12, dtype=np.float32).reshape(4, 3)
 B = np.arange(8, dtype=np.int16).reshape(4, 2)
 
 
 def specs(views):
-    return read_views(views)[1]
+    return Views.of(views).specs
 
 
 def saved(tmp_path, **arrays):
@@ -28,7 +28,7 @@ def test_views_come_back_in_their_own_dtypes(tmp_path):
     assert data.views["a"].dtype == np.float32
     assert data.views["b"].dtype == np.int16
     assert data.ids.tolist() == ["p", "q", "r", "s"]
-    views = io.as_views(data)
+    views = io.enter(data).views
     assert views.names == ("b", "a")
     assert views.x[1].dtype == torch.float64
     assert views.y.tolist() == [0, 1, 0, 1]
@@ -58,7 +58,7 @@ def test_mask_follows_names_when_views_are_in_another_order_or_left_out(tmp_path
     mask = np.array([[1, 1], [0, 1], [1, 0], [1, 1]], bool)
     like = Views.of({"a": A, "c": A, "b": B.astype(float)})
     data = io.read(saved(tmp_path, b=B, a=A, mask=mask))
-    views = io.as_views(data, specs(like))
+    views = io.enter(data, specs(like)).views
     assert views.names == ("a", "c", "b")
     assert views.mask.T.tolist() == [mask[:, 1].tolist(), [False] * 4, mask[:, 0].tolist()]
 
@@ -69,9 +69,7 @@ def test_filled_keeps_every_observed_cell_and_dtype(tmp_path):
     big = np.array([[2**60 + 1], [5], [6], [7]])  # not a float64
     mask = np.array([[1, 1], [1, 0], [0, 1], [1, 1]], bool)
     data = io.read(saved(tmp_path, a=a, big=big, mask=mask))
-    views = io.as_views(data)
-    guess = Views.of([np.full((4, 3), -1.5), np.full((4, 1), 2.6)], dtype=torch.float64)
-    filled = io.filled(data, views, guess, specs(views))
+    filled = io.enter(data).filled([np.full((4, 3), -1.5), np.full((4, 1), 2.6)])
     assert filled["a"].dtype == np.float32
     assert filled["a"][2].tolist() == [-1.5] * 3
     assert filled["a"][0].tolist() == [0.0, -1.5, 2.0]

@@ -8,6 +8,7 @@ from torch import nn
 
 from vedute.nn.coders import Correspondences, Decoder, Encoder, StackedLinear, mlp
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.likelihoods import LIKELIHOODS
 
 
 def randomised(module, seed=0):
@@ -107,7 +108,7 @@ def test_dropout_reaches_every_kind_of_encoder(shape, kind):
     torch.manual_seed(0)
     x = torch.randint(5, (4, 8)) if kind == "tokens" else torch.rand(4, *shape)
     for dropout in (0.0, 0.5):
-        encoder = Encoder(shape, (32,), 3, dropout, kind=kind)
+        encoder = Encoder(shape, (32,), 3, dropout, kind=LIKELIHOODS[kind])
         a, b = (encoder.train()(x).mean for _ in range(2))
         assert torch.equal(a, b) == (dropout == 0)
         a, b = (encoder.eval()(x).mean for _ in range(2))

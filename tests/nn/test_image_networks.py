@@ -18,6 +18,7 @@ from vedute.methods import find
 from vedute.nn.coders import Decoder, Encoder, start_at
 from vedute.nn.convolutions import is_image
 from vedute.nn.cuda_streams import side_by_side
+from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Settings
 
 SMALL = dict(network="polymnist", latent_dim=4, map_hidden=(8,), steps=6, warmup=2, device="cpu")
@@ -49,7 +50,7 @@ def test_image_networks_begin_at_the_mean_image(output):
 def test_a_white_ground_is_no_news():
     views = shapes.load(60, size=16)
     model = MVP(**SMALL).fit(views)
-    white = torch.from_numpy(model.scalers_[0].mean).float()
+    white = torch.from_numpy(model.views_[0].scaler.mean).float()
     assert white.mean() > 0.5
     assert torch.equal(model.model_.encoders[0].center, white)
 
@@ -87,8 +88,8 @@ def test_any_image_goes_in_and_comes_out(shape, network):
 def test_tokens_of_any_length(length):
     shape = (length, 20)
     x = torch.randint(20, (2, length))
-    assert Encoder(shape, (), 5, kind="tokens")(x).mean.shape == (2, 5)
-    logits = Decoder(5, (), shape, "linear", True, kind="tokens")(torch.randn(3, 2, 5))
+    assert Encoder(shape, (), 5, kind=LIKELIHOODS["tokens"])(x).mean.shape == (2, 5)
+    logits = Decoder(5, (), shape, "linear", True, kind=LIKELIHOODS["tokens"])(torch.randn(3, 2, 5))
     assert logits.shape == (3, 2, length, 20)
 
 

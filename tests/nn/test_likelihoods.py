@@ -10,6 +10,7 @@ from torch import distributions as td
 
 from vedute.data.views import Views
 from vedute.nn import likelihoods
+from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.nn.losses import view_error, view_errors
 
 HALF = math.sqrt(0.5)
@@ -33,7 +34,7 @@ def data(kind):
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
 def test_log_densities_carry_their_constants(kind, scale):
     out, x = data(kind)
-    ours, theirs = likelihoods.log_prob(kind, out, x, scale), REFERENCE[kind](out, scale)
+    ours, theirs = LIKELIHOODS[kind].log_prob(out, x, scale), REFERENCE[kind](out, scale)
     ours = ours.sum(-1) if kind == "categorical" else ours
     torch.testing.assert_close(ours, theirs.log_prob(x))
 
@@ -45,35 +46,35 @@ def test_log_densities_carry_their_constants(kind, scale):
 )  # fmt: skip
 def test_errors_are_log_densities_without_the_constant(kind, scale, constant):
     out, x = data(kind)
-    error, log_prob = likelihoods.error(kind, out, x), likelihoods.log_prob(kind, out, x, scale)
+    error, log_prob = LIKELIHOODS[kind].error(out, x), LIKELIHOODS[kind].log_prob(out, x, scale)
     torch.testing.assert_close(error, -log_prob - constant)
 
 
 def test_real_errors_are_the_bare_ones():
     out, x = data("normal")
-    torch.testing.assert_close(likelihoods.error("normal", out, x), (x - out) ** 2)
-    torch.testing.assert_close(likelihoods.error("laplace", out, x), (x - out).abs())
+    torch.testing.assert_close(LIKELIHOODS["normal"].error(out, x), (x - out) ** 2)
+    torch.testing.assert_close(LIKELIHOODS["laplace"].error(out, x), (x - out).abs())
 
 
 @every_kind
 def test_many_outputs_meet_one_value(kind):
     out, x = data(kind)
     many = torch.stack([out, out + 1])
-    each = torch.stack([likelihoods.error(kind, o, x) for o in many])
-    torch.testing.assert_close(likelihoods.error(kind, many, x), each)
+    each = torch.stack([LIKELIHOODS[kind].error(o, x) for o in many])
+    torch.testing.assert_close(LIKELIHOODS[kind].error(many, x), each)
 
 
 @every_kind
 def test_mean(kind):
     out, _ = data(kind)
-    torch.testing.assert_close(likelihoods.mean(kind, out), REFERENCE[kind](out, 1.0).mean)
+    torch.testing.assert_close(LIKELIHOODS[kind].mean(out), REFERENCE[kind](out, 1.0).mean)
 
 
 @every_kind
 def test_draws_have_the_mean_and_the_noise(kind):
     out, _ = data(kind)
-    mean, noise = likelihoods.mean(kind, out), torch.tensor([0.5, 1.0, 2.0, 3.0])
-    drawn = likelihoods.draw(kind, mean.expand(40_000, 5, 4), noise)
+    mean, noise = LIKELIHOODS[kind].mean(out), torch.tensor([0.5, 1.0, 2.0, 3.0])
+    drawn = LIKELIHOODS[kind].draw(mean.expand(40_000, 5, 4), noise)
     torch.testing.assert_close(drawn.mean(0), mean, rtol=0, atol=0.08)
     if kind in ("normal", "laplace"):
         torch.testing.assert_close(drawn.std(0), noise.expand(5, 4), rtol=0.05, atol=0)
@@ -90,44 +91,43 @@ def test_tokens_are_categories_by_number():
     torch.manual_seed(0)
     out, x = 2 * torch.randn(3, 5, 4, 7), torch.randint(7, (5, 4))  # draws, samples, places, words
     one_hot = torch.nn.functional.one_hot(x, 7).float()
-    error = likelihoods.error("tokens", out, x)
-    torch.testing.assert_close(error, likelihoods.error("categorical", out, one_hot).sum(-1))
-    torch.testing.assert_close(error, -likelihoods.log_prob("tokens", out, x))
-    told = likelihoods.mean("tokens", out)
+    error = LIKELIHOODS["tokens"].error(out, x)
+    torch.testing.assert_close(error, LIKELIHOODS["categorical"].error(out, one_hot).sum(-1))
+    torch.testing.assert_close(error, -LIKELIHOODS["tokens"].log_prob(out, x))
+    told = LIKELIHOODS["tokens"].mean(out)
     assert torch.equal(told, out.argmax(-1).float())
-    assert torch.equal(likelihoods.draw("tokens", told, torch.ones(4)), told)
-    assert likelihoods.guess(x, torch.ones_like(x).bool()) == "tokens"
-    assert set(REFERENCE) | {"tokens"} == set(likelihoods.KINDS)
+    assert torch.equal(LIKELIHOODS["tokens"].draw(told, torch.ones(4)), told)
+    assert likelihoods.guess(x, torch.ones_like(x).bool()).name == "tokens"
+    assert set(REFERENCE) | {"tokens"} == set(LIKELIHOODS)
 
 
 def test_a_laplace_draw_is_finite_whatever_the_generator_says(monkeypatch):
     monkeypatch.setattr(torch, "rand_like", torch.zeros_like)
-    assert likelihoods.draw("laplace", torch.zeros(3), torch.ones(3)).isfinite().all()
+    assert LIKELIHOODS["laplace"].draw(torch.zeros(3), torch.ones(3)).isfinite().all()
 
 
 def test_unknown_words_are_refused():
-    with pytest.raises(ValueError, match="no likelihood 'gauss'; choose from normal"):
-        likelihoods.error("gauss", torch.zeros(1), torch.zeros(1))
     with pytest.raises(ValueError, match="no likelihood 'gauss'; choose from auto, normal"):
-        likelihoods.words("gauss", ["a"])
+        likelihoods.named("gauss", ["a"])
     with pytest.raises(ValueError, match="names view 'c'; X has a, b"):
-        likelihoods.words({"c": "normal"}, ["a", "b"])
+        likelihoods.named({"c": "normal"}, ["a", "b"])
     with pytest.raises(ValueError, match="names 1 views, X has 2"):
-        likelihoods.words(["normal"], ["a", "b"])
+        likelihoods.named(["normal"], ["a", "b"])
 
 
-def test_one_word_per_view():
-    assert likelihoods.words("laplace", ["a", "b"]) == ["laplace", "laplace"]
-    assert likelihoods.words(["normal", "auto"], ["a", "b"]) == ["normal", "auto"]
-    assert likelihoods.words({"b": "bernoulli"}, ["a", "b"]) == ["auto", "bernoulli"]
+def test_one_likelihood_per_view():
+    normal, laplace = LIKELIHOODS["normal"], LIKELIHOODS["laplace"]
+    assert likelihoods.named("laplace", ["a", "b"]) == [laplace, laplace]
+    assert likelihoods.named(["normal", "auto"], ["a", "b"]) == [normal, None]
+    assert likelihoods.named({"b": "laplace"}, ["a", "b"]) == [None, laplace]
 
 
 def test_guess_looks_at_observed_entries_only():
     x = torch.tensor([[0.0, 1.0], [1.0, 7.0]])
     seen = torch.tensor([[True, True], [True, False]])
-    assert likelihoods.guess(x, seen) == "bernoulli"
-    assert likelihoods.guess(x, torch.ones_like(seen)) == "normal"
-    assert likelihoods.guess(torch.zeros(2, 2, dtype=torch.uint8), seen) == "normal"
+    assert likelihoods.guess(x, seen).name == "bernoulli"
+    assert likelihoods.guess(x, torch.ones_like(seen)).name == "normal"
+    assert likelihoods.guess(torch.zeros(2, 2, dtype=torch.uint8), seen).name == "normal"
 
 
 @pytest.mark.parametrize("mean", [True, False])
@@ -167,8 +167,8 @@ def test_view_errors_respect_holes(mean):
 )
 def test_values_that_a_likelihood_cannot_tell(kind, values, sentence):
     x = torch.tensor(values)
-    told = likelihoods.complaint(kind, x, torch.ones_like(x, dtype=torch.bool))
+    told = LIKELIHOODS[kind].problem(x, torch.ones_like(x, dtype=torch.bool))
     assert told is None if sentence is None else told.startswith(sentence)
-    hidden = likelihoods.complaint(kind, x, torch.zeros_like(x, dtype=torch.bool))
+    hidden = LIKELIHOODS[kind].problem(x, torch.zeros_like(x, dtype=torch.bool))
     assert hidden is None
-    assert "holds bytes" in likelihoods.complaint("bernoulli", x.byte(), x > -9)
+    assert "holds bytes" in LIKELIHOODS["bernoulli"].problem(x.byte(), x > -9)

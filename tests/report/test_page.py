@@ -73,7 +73,7 @@ def sections(page):
 
 
 def test_evidence_measures_and_changes_nothing(place):
-    model, views = methods.load(place / "run"), io.as_views(io.read(place / "d.npz"))
+    model, views = methods.load(place / "run"), io.enter(io.read(place / "d.npz")).views
     before, state = model.transform(views), torch.random.get_rng_state()
     found = measure.evidence(model, views)
     np.testing.assert_array_equal(model.transform(views), before)
@@ -88,7 +88,7 @@ def test_evidence_measures_and_changes_nothing(place):
 
 def test_fills_get_the_same_task_and_the_same_measure(place):
     run = Run.of(place / "run")
-    views = io.as_views(io.read(place / "d.npz"))
+    views = io.enter(io.read(place / "d.npz")).views
     hidden = torch.zeros_like(views.mask)
     rows, which = run.hidden["row"], run.hidden["view"]
     hidden[rows, which] = True
@@ -103,7 +103,7 @@ def test_fills_get_the_same_task_and_the_same_measure(place):
 
 def test_intervals_are_checked_on_views_that_did_not_set_their_width(place):
     """A hidden view that is nonsense must not widen its own interval."""
-    model, views = methods.load(place / "run"), io.as_views(io.read(place / "d.npz"))
+    model, views = methods.load(place / "run"), io.enter(io.read(place / "d.npz")).views
     rows, which = model.hidden_["row"], model.hidden_["view"]
     hidden = torch.zeros_like(views.mask)
     hidden[rows, which] = True

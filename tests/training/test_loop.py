@@ -15,6 +15,7 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import neural
 from vedute.methods.mvp import MVP
+from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training import checkpoints, loop
 from vedute.training.loop import Settings, train
 from vedute.training.model import Generative, Model, Stage
@@ -248,7 +249,7 @@ def walk(plan, target, patience=50, hide=True, on_epoch=None, **settings):
     held = HoldOut(truth.hide(hidden), truth, hidden, ones, ones) if hide else None
     model = Walker(plan)
     s = Settings(lr=0.01, patience=patience, batch_size=4, steps=400, **settings)
-    history = train(model, data, s, held, ("normal", "normal"), on_epoch)
+    history = train(model, data, s, held, [LIKELIHOODS["normal"]] * 2, on_epoch)
     return model, history
 
 
@@ -378,7 +379,7 @@ def toy_run(folder=None, signature="", kill=None):
 
     s = Settings(batch_size=4, lr=1e-2, weight_decay=0.01, clip=1.0, patience=5,
                  checkpoint=folder, checkpoint_minutes=0, signature=signature)  # fmt: skip
-    history = train(model, data.hide(hidden), s, held, ("normal", "normal"), on_epoch)
+    history = train(model, data.hide(hidden), s, held, [LIKELIHOODS["normal"]] * 2, on_epoch)
     return {**model.state_dict(), "random": torch.get_rng_state()}, history
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data import holdout, scaling
+from vedute.data import holdout
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, styled
@@ -50,10 +50,7 @@ class Trial:
             raise ValueError(
                 "no view can be hidden to measure with; this takes samples with two views or more"
             )
-        true = [
-            np.where(scaling.entries_seen(views, v).numpy(), x.numpy(), np.nan)
-            for v, x in enumerate(views.x)
-        ]
+        true = [np.where(views.seen(v).numpy(), x.numpy(), np.nan) for v, x in enumerate(views.x)]
         return cls(views.bare().hide(hidden), hidden.numpy(), true)
 
     def told(self, model: Estimator) -> list[Array]:

@@ -35,7 +35,7 @@ from vedute.estimators.base import Array, Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.metrics import scores as scoring
 from vedute.metrics.ssim import ssim
-from vedute.nn import likelihoods
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import Generative, Model
 
 Scores = dict[str, float]
@@ -152,10 +152,12 @@ def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
     times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
     if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
-    return partial(_on_device, estimator._fitted(), estimator.kinds_, times)
+    return partial(_on_device, estimator._fitted(), [v.likelihood for v in estimator.views_], times)
 
 
-def _on_device(model: Model, kinds: Sequence[str], times: Sequence[int], batch: Views) -> Told:
+def _on_device(
+    model: Model, kinds: Sequence[Likelihood], times: Sequence[int], batch: Views
+) -> Told:
     seen = batch.floating()
     outs = [model.decode(seen, k) for k in times] if isinstance(model, Generative) else [[]]
     told = ([unit(kinds[v], x[0]) for v, x in enumerate(out)] for out in outs)
@@ -164,13 +166,13 @@ def _on_device(model: Model, kinds: Sequence[str], times: Sequence[int], batch: 
 
 def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Told:
     outs = [estimator._decode(batch, k) for k in times] if estimator.generative else [[]]
-    told = ([unit("normal", torch.from_numpy(x[0])) for x in out] for out in outs)
+    told = ([unit(LIKELIHOODS["normal"], torch.from_numpy(x[0])) for x in out] for out in outs)
     return Told(torch.from_numpy(estimator._embed(batch)), *told)
 
 
-def unit(kind: str, out: Tensor) -> Tensor:
+def unit(kind: Likelihood, out: Tensor) -> Tensor:
     """From what networks see of bytes, [-1, 1], to [0, 1]."""
-    return ((likelihoods.mean(kind, out.float()) + 1) / 2).clamp(0, 1)
+    return ((kind.mean(out.float()) + 1) / 2).clamp(0, 1)
 
 
 def by_mean(real: Views) -> Teller:

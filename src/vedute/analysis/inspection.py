@@ -19,7 +19,6 @@ from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
-from vedute.estimators.base import UNSCALED
 from vedute.nn import likelihoods
 
 Bools = NDArray[np.bool_]
@@ -101,8 +100,9 @@ class Inspection:
             )
 
 
-def inspect(views: Views, specs: Sequence[ViewSpec]) -> Inspection:
-    """Look at raw views, in the user's units; specs: what `read_views` said of them."""
+def inspect(views: Views) -> Inspection:
+    """Look at raw views, in the user's units."""
+    specs = views.specs or ()
     seen = views.mask.numpy()
     found = [_look(views, v, spec) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
@@ -127,7 +127,7 @@ def inspect(views: Views, specs: Sequence[ViewSpec]) -> Inspection:
 def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.uint64]]:
     """The facts on a view, and a number for each of its rows that tells them apart."""
     raw, row = views.x[v].flatten(1), views.mask[:, v]
-    there = scaling.entries_seen(views, v).flatten(1)
+    there = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
     stats = scaling.fit("standard", raw, there)
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
@@ -145,8 +145,12 @@ def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.u
         holes=0.0 if holes is None or not x.numel() else float(holes.sum()) / x.numel(),
         low=low,
         high=high,
-        likelihood=kind,
-        scaling="none" if kind in UNSCALED else "bytes" if raw.dtype == torch.uint8 else "standard",
+        likelihood=kind.name,
+        scaling="none"
+        if not (kind.scaled or kind.text)
+        else "bytes"
+        if raw.dtype == torch.uint8
+        else "standard",
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
         repeated_rows=_repeats(code[~zero.numpy()]),

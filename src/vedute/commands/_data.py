@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from vedute import io
-    from vedute.data.views import Views
+    from vedute.data.views import Entry, Views
     from vedute.estimators.base import Estimator
 
 FILES = (
@@ -104,12 +104,11 @@ def open_data(source: str, how: io.Reading) -> io.Data:
     return io.read(source, how)
 
 
-def check(views: Views, specs: list[Any]) -> None:
+def check(views: Views) -> None:
     """Refuse to fit where nothing can be learned: columns without values, views that never meet."""
-    from vedute.data import scaling
-
+    specs = views.specs or ()
     for v, spec in enumerate(specs):
-        empty = ~scaling.entries_seen(views, v).flatten(1).any(0)
+        empty = ~views.seen(v).flatten(1).any(0)
         if bool(empty.any()) and bool(views.mask[:, v].any()) and not any(spec.levels or ()):
             j = int(empty.int().argmax())
             name = spec.columns[j] if spec.columns else j
@@ -140,8 +139,8 @@ def source_of(run: Path, source: str | None) -> str:
     return run_folder.source_of(run)
 
 
-def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Views]:
-    """A fitted estimator, the data to use it on, and those as it sees them.
+def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Entry]:
+    """A fitted estimator, the data to use it on, and those checked.
 
     They are read as the data of the RUN were, unless `how` says otherwise.
     """
@@ -153,7 +152,7 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
     said = {k: v for k, v in how._asdict().items() if v}
     known = {k: v for k, v in known.items() if k in io.Reading._fields} | said
     data = open_data(source, io.Reading(**known)._replace(lenient="label" not in said))
-    return model, data, io.as_views(data, model.views_)
+    return model, data, io.enter(data, model.specs)
 
 
 @contextmanager

@@ -47,8 +47,8 @@ def measure_here(run: Path) -> None:
     from vedute.commands import _data
     from vedute.report.measure import evidence
 
-    model, _, views = _data.open_run(run, _data.source_of(run, None), io.Reading())
-    found = evidence(model, views)
+    model, _, entry = _data.open_run(run, _data.source_of(run, None), io.Reading())
+    found = evidence(model, entry.views)
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, found)
 

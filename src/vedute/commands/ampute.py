@@ -50,7 +50,7 @@ def run(
         _data.new_views(out, force, data) as part,
     ):
         given = _data.open_data(data, how)
-        views = io.as_views(given)
+        views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol)
         hide.write(part, given, left.mask.numpy())
         io.write_npz(truth_part, hide.numbers(views))

@@ -26,5 +26,6 @@ def run(
     how = _data.reading(spec, label, one_hot, samples, decimal)
     source = _data.source_of(run, data)
     with _data.new_rows(out, force, source) as write:
-        model, _, views = _data.open_run(run, source, how)
+        model, _, entry = _data.open_run(run, source, how)
+        views = entry.views
         write(views.ids, {"labels": model.predict(views)})

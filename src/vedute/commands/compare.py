@@ -60,10 +60,10 @@ def run(
     if out is not None:
         _data.check_place(out, data)
     with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
-        views, specs = io.enter(_data.open_data(data, how))
-        _data.check(views, specs)
+        views = io.enter(_data.open_data(data, how)).views
+        _data.check(views)
         common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
-        models = _models(methods, common, settings or [], len(specs))
+        models = _models(methods, common, settings or [], len(views.names))
         trial = comparison.Trial.of(views, seed)
         rows = comparison.ranked(list(comparison.compare(trial, models, views.y, following)))
         if folder is not None:

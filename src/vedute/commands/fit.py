@@ -122,9 +122,9 @@ def _fit(
     from vedute.report import run_folder
 
     with io.atomic_folder(out, force) as folder:
-        views, specs = io.enter(_data.open_data(source, how))
-        _data.check(views, specs)
-        model = for_views(model, len(specs))
+        views = io.enter(_data.open_data(source, how)).views
+        _data.check(views)
+        model = for_views(model, len(views.names))
         with following(model):
             model.fit(views)
         reading = {k: v for k, v in how._asdict().items() if v}

@@ -36,12 +36,11 @@ def run(
     how = _data.reading(spec, label, one_hot, samples, decimal)
     source = _data.source_of(run, data)
     with _data.new_views(out, force, source) as part:
-        model, given, views = _data.open_run(run, source, how)
-        told = model.impute(views, interval=interval)
-        ends = {"": told} if interval is None else told._asdict()
-        filled = {k: io.filled(given, views, values, model.views_) for k, values in ends.items()}
-        mean = filled.pop("" if interval is None else "mean")
-        io.write_views(part, given, mean, filled)
+        model, given, entry = _data.open_run(run, source, how)
+        views, imputed = entry.views, model.impute(entry.views, interval=interval)
+        ends = {"mean": imputed} if interval is None else imputed._asdict()
+        filled = {k: entry.filled([x.numpy() for x in end.x]) for k, end in ends.items()}
+        io.write_views(part, given, filled.pop("mean"), filled)
         if part.suffix.lower() in io.ANNOTATED:
             rows = {"embedding": model.transform(views)}
             rows |= {"labels": model.predict(views)} if "labels_" in vars(model) else {}

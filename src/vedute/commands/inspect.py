@@ -49,8 +49,8 @@ def run(
         raise ImportError("the figure needs matplotlib: pip install 'vedute[plots]'")
     how = _data.reading(spec, label, one_hot, samples, decimal)
     with nullcontext() if out is None else io.atomic_file(out, force) as part:
-        views, specs = io.enter(_data.open_data(data, how))
-        facts = inspection.inspect(views, specs)
+        views = io.enter(_data.open_data(data, how)).views
+        facts = inspection.inspect(views)
         if part is not None:
             _draw(part, views.mask.numpy(), views.names)
     if as_json:

@@ -61,8 +61,8 @@ def run(
     fixed = _settings.check(cls, _settings.parse(settings or []))
     how = _data.reading(spec, label, one_hot, samples, decimal)
     with io.atomic_file(out, force) as part:
-        views, specs = io.enter(_data.open_data(data, how))
-        _data.check(views, specs)
+        views = io.enter(_data.open_data(data, how)).views
+        _data.check(views)
         tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _Teller())
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"

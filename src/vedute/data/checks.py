@@ -1,7 +1,7 @@
-"""The door: whatever people call multi-view data becomes checked numpy arrays, a mask and holes.
+"""Whatever people call multi-view data becomes checked numpy arrays, a mask and holes.
 
 NaN means "missing" here and nowhere further in. A row of NaN is a missing view, single NaN are
-holes, zeros are data. Everything refused is refused here, in one sentence with its mend.
+holes, zeros are data. What cannot be read is refused here, in one sentence with its mend.
 """
 
 from __future__ import annotations
@@ -27,9 +27,18 @@ from vedute.data.frames import (
 from vedute.data.tables import Columns, as_table, is_table, split
 
 
-class Raw(NamedTuple):
-    """L arrays (n, *shape_v), zero where missing; mask (n, L); holes; ids or None; the specs."""
+class Parts(NamedTuple):
+    """X taken apart: its views as they are (None: nobody has it), and as numbers.
 
+    X, columns   the object itself, and how one table was cut into views
+    views        by name, as the user has them; rows: the ids of all samples, where frames have some
+    arrays       L arrays (n, *shape_v), zero where missing; mask (n, L); holes; ids or None; specs
+    """
+
+    X: Any
+    columns: Columns | None
+    views: dict[str, Any]
+    rows: pd.Index | None
     arrays: list[NDArray[Any]]
     mask: NDArray[np.bool_]
     holes: list[NDArray[np.bool_] | None]
@@ -38,41 +47,64 @@ class Raw(NamedTuple):
 
 
 def read(
-    X: Any, mask: Any = None, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
-) -> Raw:
-    """Check X and take it apart; `like` is what an estimator was fitted on."""
+    X: Any,
+    mask: Any = None,
+    columns: Columns | None = None,
+    like: Sequence[ViewSpec] | None = None,
+    aligned: bool = False,
+) -> Parts:
+    """Check X and take it apart; `like` is what an estimator was fitted on. aligned: row i is
+    sample i in frames, too, and frames may stand beside arrays."""
+    X = as_table(X)
     views = named(X, columns, like)
-    n, ids = _rows(views)
+    n, index = _rows(views, aligned)
     fitted = {s.name: s for s in like or ()}
     arrays, specs = [], []
     for name in fitted or views:
-        array, spec = _array(name, views[name], n, ids, fitted.get(name))
+        own = getattr(views[name], "index", None) if aligned else index
+        array, spec = _array(name, views[name], n, own, fitted.get(name))
         arrays.append(array)
         specs.append(spec)
-    labels = np.arange(n) if ids is None else np.asarray(ids)
-    if isinstance(mask, pd.DataFrame):
-        mask = joined_mask(mask, ids, [s.name for s in specs])
-    seen, holes = _missing(arrays, specs, mask, labels)
+    ids = None if index is None else np.asarray(index)
+    missing = [np.isnan(a) if a.dtype.kind == "f" else None for a in arrays]  # bytes have no NaN
+    absent = [np.zeros(n, bool) if e is None else e.reshape(n, -1).all(1) for e in missing]
+    seen = observed(~np.stack(absent, axis=1), mask, [s.name for s in specs], ids)
+    holes = [_holes(e, seen[:, v]) for v, e in enumerate(missing)]
+    for v, (a, spec) in enumerate(zip(arrays, specs, strict=True)):
+        _check_finite(a, seen[:, v], spec.name, ids)
+    zeroed = [_zeroed(a, seen[:, v], holes[v]) for v, a in enumerate(arrays)]
+    return Parts(X, columns, views, index, zeroed, seen, holes, ids, specs)
+
+
+def observed(
+    present: NDArray[np.bool_], mask: Any, names: Sequence[str], ids: NDArray[Any] | None
+) -> NDArray[np.bool_]:
+    """Which views of which samples are to be used, (n, L): those that are there, less those that
+    a mask hides. Refused where the mask shows a view that is not there, or a row has none."""
+    labels = np.arange(len(present)) if ids is None else ids
+    seen = present
+    if mask is not None:
+        if isinstance(mask, pd.DataFrame):
+            mask = _joined_mask(mask, ids, names)
+        seen = _check_mask(mask, present.shape)
+        wrong = seen & ~present
+        if wrong.any():
+            v = int(wrong.any(0).argmax())
+            raise ValueError(
+                f"the mask marks view {names[v]!r} as observed where X has none: "
+                f"{rows(labels[wrong[:, v]])} no value there; correct the mask or the data"
+            )
     blank = ~seen.any(1)
     if blank.any():
-        raise ValueError(f"{some(labels[blank])} no observed view; drop such rows")
-    zeroed = [
-        np.where(
-            _like(seen[:, v], a) if h is None else _like(seen[:, v], a) & ~h, a, a.dtype.type(0)
-        )
-        if h is not None or not seen[:, v].all()
-        else a
-        for v, (a, h) in enumerate(zip(arrays, holes, strict=True))
-    ]
-    return Raw(zeroed, seen, holes, None if ids is None else labels, specs)
+        raise ValueError(f"{rows(labels[blank])} no observed view; drop such rows")
+    return seen
 
 
 def named(
     X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
 ) -> dict[str, Any]:
-    """X as a dict of views in their order, which is that of the samples of frames; fitted views
-    that X lacks are None."""
-    X = as_table(X)
+    """A table or container X as a dict of views in their order, which is that of the samples of
+    frames; fitted views that X lacks are None."""
     if columns is not None or is_table(X):
         X = split(X, columns)
     names = [s.name for s in like or ()]
@@ -104,12 +136,14 @@ def named(
     return views
 
 
-def _rows(views: Mapping[str, Any]) -> tuple[int, pd.Index | None]:
-    """Number of samples, and their ids when frames are joined."""
+def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None]:
+    """Number of samples, and their ids where there are frames."""
     present = {k: v for k, v in views.items() if v is not None}
     if not present:
         raise ValueError("every view is None; pass at least one view with data")
     frames = {k: v for k, v in present.items() if is_frame(v)}
+    if frames and aligned:
+        return _length(present), next(iter(frames.values())).index
     if frames and len(frames) < len(present):
         other = next(k for k in present if k not in frames)
         raise TypeError(
@@ -156,10 +190,10 @@ def _length(arrays: Mapping[str, Any]) -> int:
             )
         sizes[name] = shape[0]
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
+        lengths = ", ".join(f"{k!r} {n}" for k, n in sizes.items())
         raise ValueError(
-            f"views differ in length (inconsistent numbers of samples): {told}; align their rows, "
-            "or pass DataFrames to join them by index"
+            f"views differ in length (inconsistent numbers of samples): {lengths}; align their "
+            "rows, or pass DataFrames to join them by index"
         )
     n = int(next(iter(sizes.values())))
     if n == 0:
@@ -183,21 +217,30 @@ def _array(
     a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
     if 0 in a.shape[1:]:
-        told = f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1"
-        raise ValueError(f"{told} is required; leave it out")
+        raise ValueError(
+            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
+            "is required; leave it out"
+        )
     own = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(own) if own.kind in "biuf" else "float64"
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
-    if fitted is not None and fitted.shape != a.shape[1:]:
-        told = f"view {name!r} has samples of shape {a.shape[1:]}, fitted on {fitted.shape}"
-        if width(a.shape[1:]) == width(fitted.shape):
-            raise ValueError(f"{told}; bring the axes into that order")
-        raise ValueError(
-            f"{told}: X has {width(a.shape[1:])} features, but it is expecting "
-            f"{width(fitted.shape)} features as input; pass the same columns"
-        )
+    if fitted is not None:
+        same_shape(a.shape[1:], fitted)
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
+    """Refuse samples of another shape than those fitted on."""
+    if shape == fitted.shape:
+        return
+    problem = f"view {fitted.name!r} has samples of shape {shape}, fitted on {fitted.shape}"
+    if width(shape) == width(fitted.shape):
+        raise ValueError(f"{problem}; bring the axes into that order")
+    raise ValueError(
+        f"{problem}: X has {width(shape)} features, but it is expecting "
+        f"{width(fitted.shape)} features as input; pass the same columns"
+    )
 
 
 def _unmasked(view: Any) -> NDArray[Any]:
@@ -214,8 +257,9 @@ def keeps_bytes(fitted: ViewSpec | None) -> bool:
 
 def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
     if np.issubdtype(a.dtype, np.complexfloating):
-        told = f"Complex data not supported: view {name!r}"
-        raise ValueError(f"{told}; pass real and imaginary parts")
+        raise ValueError(
+            f"Complex data not supported: view {name!r}; pass real and imaginary parts"
+        )
     if np.issubdtype(a.dtype, np.floating):
         return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
     try:
@@ -233,51 +277,45 @@ def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
         ) from None
 
 
-def _missing(
-    arrays: list[NDArray[Any]], specs: list[ViewSpec], mask: Any, labels: NDArray[Any]
-) -> tuple[NDArray[np.bool_], list[NDArray[np.bool_] | None]]:
-    """Which views of which samples are there, (n, L), and the holes inside them."""
-    nan = [np.isnan(a) if a.dtype.kind == "f" else None for a in arrays]
-    absent = np.stack(
-        [
-            np.zeros(len(a), bool) if e is None else e.reshape(len(a), -1).all(1)
-            for a, e in zip(arrays, nan, strict=True)
-        ],
-        axis=1,
-    )
-    seen = ~absent
-    if mask is not None:
-        seen = check_mask(mask, absent.shape)
-        for v, spec in enumerate(specs):
-            wrong = seen[:, v] & absent[:, v]
-            if wrong.any():
-                raise ValueError(
-                    f"the mask marks view {spec.name!r} as observed where it is all NaN: "
-                    f"{some(labels[wrong])} no value there; correct the mask or the data"
-                )
-    holes: list[NDArray[np.bool_] | None] = []
-    for v, (a, e, spec) in enumerate(zip(arrays, nan, specs, strict=True)):
-        inside = e & _like(seen[:, v], a) if e is not None else None
-        holes.append(inside if inside is not None and inside.any() else None)
-        if a.dtype.kind == "f":
-            infinite = (np.isinf(a) & _like(seen[:, v], a)).reshape(len(a), -1).any(1)
-            if infinite.any():
-                raise ValueError(
-                    f"view {spec.name!r}: {some(labels[infinite])} infinite values "
-                    "(infinity); replace them by NaN or drop the rows"
-                )
-    return seen, holes
+def _holes(missing: NDArray[np.bool_] | None, seen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Single entries that are missing in rows that are seen; None where there are none."""
+    inside = None if missing is None else missing & _like(seen, missing)
+    return inside if inside is not None and inside.any() else None
 
 
-def joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
+def _zeroed(
+    a: NDArray[Any], seen: NDArray[np.bool_], holes: NDArray[np.bool_] | None
+) -> NDArray[Any]:
+    """Zero where a row is not seen, and in holes."""
+    if holes is None and seen.all():
+        return a
+    there = _like(seen, a) if holes is None else _like(seen, a) & ~holes
+    return np.where(there, a, a.dtype.type(0))
+
+
+def _check_finite(
+    a: NDArray[Any], seen: NDArray[np.bool_], name: str, ids: NDArray[Any] | None
+) -> None:
+    if a.dtype.kind != "f":
+        return
+    infinite = (np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1)
+    if infinite.any():
+        labels = np.arange(len(a)) if ids is None else ids
+        raise ValueError(
+            f"view {name!r}: {rows(labels[infinite])} infinite values "
+            "(infinity); replace them by NaN or drop the rows"
+        )
+
+
+def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
     """A mask whose rows are called as samples are and its columns as views, in their order."""
     if ids is None:  # rows and views may have no names
         return mask[list(names)] if set(mask.columns) == set(names) else mask
     ids = pd.Index(ids)
     lost = ids.difference(mask.index)
     if len(lost) or len(mask) != len(ids):
-        told = f"lacks {listed(lost)}" if len(lost) else f"has {len(mask)} rows for {len(ids)}"
-        raise ValueError(f"mask {told}; give it one row per sample, by the ids of the views")
+        problem = f"lacks {listed(lost)}" if len(lost) else f"has {len(mask)} rows for {len(ids)}"
+        raise ValueError(f"mask {problem}; give it one row per sample, by the ids of the views")
     numbered = mask.columns.equals(pd.RangeIndex(len(names)))
     if not numbered and set(mask.columns) != set(names):
         raise ValueError(f"mask has columns {listed(mask.columns)}; name them {', '.join(names)}")
@@ -285,7 +323,7 @@ def joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFr
     return joined
 
 
-def check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A user's mask as booleans (n, L)."""
     m = np.asarray(mask)
     if m.shape != shape:
@@ -305,6 +343,6 @@ def _like(flag: NDArray[np.bool_], a: NDArray[Any]) -> NDArray[np.bool_]:
     return flag.reshape(-1, *[1] * (a.ndim - 1))
 
 
-def some(rows: NDArray[Any]) -> str:
+def rows(ids: NDArray[Any]) -> str:
     """ "row 3 has", "rows 3, 5 have": samples by their ids."""
-    return f"row {listed(rows)} has" if len(rows) == 1 else f"rows {listed(rows)} have"
+    return f"row {listed(ids)} has" if len(ids) == 1 else f"rows {listed(ids)} have"

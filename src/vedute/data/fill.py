@@ -14,86 +14,63 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data import checks
-from vedute.data.frames import ViewSpec, joined_index, numbers
-from vedute.data.tables import Columns, as_table, chosen
-from vedute.data.views import Views
+from vedute.data.checks import Parts
+from vedute.data.frames import ViewSpec, is_frame, numbers
+from vedute.data.tables import Columns, chosen
 
-Values = Sequence[NDArray[np.float64]]
+Values = Sequence[NDArray[Any]]
 
 
-def fill(
-    X: Any, values: Values, absent: Values, specs: Sequence[ViewSpec], columns: Columns | None
-) -> Any:
-    """A copy of X with `values` where `absent`; both L arrays (n, *shape_v), float and bool."""
-    if isinstance(X, Views):
-        return _fill_views(X, values, absent)
-    X = as_table(X)
-    views = checks.named(X, columns, specs)
-    index = joined_index(views)
-    filled = {
-        spec.name: _fill_frame(views[spec.name], index, value, gap, spec)
-        if index is not None
-        else _fill_array(views[spec.name], value, gap, spec)
-        for spec, value, gap in zip(specs, values, absent, strict=True)
-    }
-    if columns is not None or not isinstance(X, (Mapping, list, tuple)):
-        return _fill_table(X, filled, columns)
+def filled(parts: Parts, values: Values, absent: Values) -> Any:
+    """A copy of the X that was taken apart, with `values` where `absent`; both L arrays
+    (n, *shape_v), float and bool."""
+    X, each = parts.X, zip(parts.specs, values, absent, strict=True)
+    views = {spec.name: _filled_view(parts, value, gap, spec) for spec, value, gap in each}
+    if parts.columns is not None or not isinstance(X, (Mapping, list, tuple)):
+        return _filled_table(X, views, parts.columns)
     if isinstance(X, Mapping):
-        given = {k: filled.pop(str(k)) for k in X}
-        return given | filled
-    return tuple(filled.values()) if isinstance(X, tuple) else list(filled.values())
+        given = {k: views.pop(str(k)) for k in X}
+        return given | views
+    return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
 
 
-def _fill_views(X: Views, values: Values, absent: Values) -> Views:
-    out = []
-    for x, value, gap in zip(X.x, values, absent, strict=True):
-        if x.shape[1:] != value.shape[1:]:
-            x = x.new_zeros(value.shape)
-        cast = torch.from_numpy(_as_dtype(value, x.cpu().numpy().dtype))
-        out.append(torch.where(torch.from_numpy(gap), cast, x.cpu()))
-    return Views(
-        tuple(out),
-        torch.ones_like(X.mask),
-        X.index,
-        tuple(None for _ in out),
-        X.names,
-        X.ids,
-        X.y,
-        X.specs,
-    )
+def _filled_view(parts: Parts, value: NDArray[Any], gap: NDArray[Any], spec: ViewSpec) -> Any:
+    view = parts.views[spec.name]
+    if parts.rows is not None and (view is None or is_frame(view)):
+        return _filled_frame(view, parts.rows, value, gap, spec)
+    return _filled_array(view, value, gap, spec)
 
 
 def as_fitted(value: NDArray[Any], spec: ViewSpec) -> Any:
     """A whole view as it was fitted: a frame of its columns, or an array."""
     if spec.columns is None:
         return _as_array(value, spec)
-    return _fill_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
+    return _filled_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
 
 
 def _as_array(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
     """In the dtype of the array that was fitted."""
     known = spec.dtypes if spec.columns is None else ()
-    return _as_dtype(value, np.dtype(known[0]) if known else value.dtype)
+    return as_dtype(value, np.dtype(known[0]) if known else value.dtype)
 
 
-def _fill_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
+def _filled_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
     if view is None:
         return _as_array(value, spec)
     if sparse.issparse(view):
         dense = view.toarray()
-        return type(view)(np.where(gap, _as_dtype(value, dense.dtype), dense))
+        return type(view)(np.where(gap, as_dtype(value, dense.dtype), dense))
     if isinstance(view, torch.Tensor):
-        filled = _fill_array(view.detach().cpu().numpy(), value, gap, spec)
+        filled = _filled_array(view.detach().cpu().numpy(), value, gap, spec)
         return torch.from_numpy(filled).to(view.device)
     a = np.array(view)
     a = a if a.dtype.kind in "biufO" else a.astype(np.float64)
     value, gap = value.reshape(a.shape), gap.reshape(a.shape)
-    a[gap] = _as_dtype(value, a.dtype)[gap]
+    a[gap] = as_dtype(value, a.dtype)[gap]
     return a
 
 
-def _fill_frame(
+def _filled_frame(
     view: Any, index: pd.Index, value: NDArray[np.float64], gap: Any, spec: ViewSpec
 ) -> pd.DataFrame | pd.Series:
     """All joined rows, the frame's own columns and dtypes."""
@@ -106,7 +83,7 @@ def _fill_frame(
         width = numbers(levels)
         block, hole = value[:, start : start + width], gap[:, start]
         start += width
-        out[label] = _fill_column(frame[label], where, len(index), block, hole, levels)
+        out[label] = _filled_column(frame[label], where, len(index), block, hole, levels)
     filled = pd.DataFrame(out, index=index)[list(frame.columns)]
     filled.columns = frame.columns
     return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
@@ -126,7 +103,7 @@ def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
     )
 
 
-def _fill_column(
+def _filled_column(
     column: pd.Series,
     where: NDArray[np.intp],
     n: int,
@@ -145,7 +122,7 @@ def _fill_column(
         cells = np.array([levels[k] for k in code], dtype=object)
         cells[own] = column.to_numpy(object)[position[own]]
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
-    cells = _as_dtype(block[:, 0], _plain(column))
+    cells = as_dtype(block[:, 0], _plain(column))
     if isinstance(dtype, (np.dtype, pd.SparseDtype)):
         cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
         cells[own] = column.to_numpy()[position[own]]
@@ -175,7 +152,7 @@ def _plain(column: pd.Series) -> np.dtype[Any]:
     return dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(float)
 
 
-def _fill_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
+def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
     """The views back in one table; columns in no view stay as they are."""
     if columns is None:
         return next(iter(filled.values()))
@@ -214,7 +191,7 @@ def one_hot(value: NDArray[np.float64]) -> NDArray[np.float64]:
     return chosen
 
 
-def _as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+def as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
     if np.issubdtype(dtype, np.bool_):
         return value > 0.5
     if np.issubdtype(dtype, np.integer):

@@ -113,18 +113,11 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
         if a.dtype == torch.uint8:
             x.append(a)
             continue
-        there = entries_seen(views, v)
+        there = views.seen(v)
         row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
         scaled = scaler.transform(a, there)
         x.append(torch.where(row, scaled, torch.zeros((), dtype=scaled.dtype)))
     return replace(views, x=tuple(x))
-
-
-def entries_seen(views: Views, v: int) -> Tensor:
-    """(n, *shape_v) bool: which entries of view v are there."""
-    row = views.mask[:, v].view(-1, *[1] * (views.x[v].ndim - 1)).expand_as(views.x[v])
-    holes = views.holes[v]
-    return row if holes is None else row & ~holes
 
 
 def effective_dimensions(views: Views) -> Tensor:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks
+from vedute.data import checks, fill
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.tables import Columns
 
@@ -28,7 +27,7 @@ class Views:
     names  L names
     ids    (n,) sample ids, or None (datasets only)
     y      (n,) labels, or None (evaluation only: no method ever sees them)
-    specs  L descriptions of what the views looked like at the door: columns, categories; or None
+    specs  L descriptions of the views as the user has them: columns, categories; or None
     """
 
     x: tuple[Tensor, ...]
@@ -51,7 +50,7 @@ class Views:
         like: Sequence[ViewSpec] | None = None,
         dtype: torch.dtype | None = None,
     ) -> Views:
-        """The one door into the library.
+        """The one way into the library.
 
         X is a list or dict of arrays (n, *shape_v) or of DataFrames (joined by index), one 2-D
         table with `columns={"a": slice(0, 50), ...}`, or a Views. A row of NaN, a None view, or a
@@ -59,7 +58,7 @@ class Views:
         hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views;
         by default float32, and float64 where that would round away what tells samples apart.
         """
-        views, _ = read_views(X, mask, columns, like=like, dtype=dtype)
+        views = Entry.of(X, mask, columns, like=like, dtype=dtype).views
         if y is not None:
             labels = np.asarray(y)
             if labels.shape != (len(views),):
@@ -69,57 +68,14 @@ class Views:
             views = replace(views, y=labels)
         return views
 
-    def _checked(self, mask: Any, like: Sequence[ViewSpec] | None) -> Views:
-        """A Views at the door: renumbered, masked further, fitted views compared."""
-        views = replace(self, index=torch.arange(len(self), device=self.mask.device))
-        labels = np.arange(len(self)) if self.ids is None else self.ids
-        if not len(self):
-            raise ValueError("X has no samples: Found array with 0 sample(s)")
-        if mask is not None:
-            if isinstance(mask, pd.DataFrame):
-                mask = checks.joined_mask(mask, self.ids, self.names)
-            seen = torch.from_numpy(checks.check_mask(mask, tuple(self.mask.shape)))
-            wrong = (seen & ~self.mask.cpu()).numpy()
-            if wrong.any():
-                v = int(wrong.any(0).argmax())
-                raise ValueError(
-                    f"the mask marks view {self.names[v]!r} as observed where X has none: "
-                    f"{checks.some(labels[wrong[:, v]])} no value there; correct the mask"
-                )
-            views = views.hide(~seen)
-        blank = ~views.mask.any(1).cpu().numpy()
-        if blank.any():
-            raise ValueError(f"{checks.some(labels[blank])} no observed view; drop such rows")
-        if like is not None:
-            fitted = tuple(s.name for s in like)
-            if self.names != fitted:
-                raise ValueError(
-                    f"views are {', '.join(self.names)}; fitted on {', '.join(fitted)}: pass these"
-                )
-            x = list(views.x)
-            for mine, spec in zip(self.specs or (), like, strict=False):
-                check_same(mine, spec)
-            for v, spec in enumerate(like):
-                if not views.mask[:, v].any() and views.shapes[v] == (0,):
-                    x[v] = x[v].new_zeros(len(views), *spec.shape)
-                elif views.shapes[v] != spec.shape:
-                    raise ValueError(
-                        f"view {spec.name!r} has samples of shape {views.shapes[v]}, "
-                        f"fitted on {spec.shape}; pass the same columns"
-                    )
-                if x[v].dtype == torch.uint8 and not checks.keeps_bytes(spec):
-                    x[v] = x[v].float()
-            views = replace(views, x=tuple(x))
-        return views
-
     def __len__(self) -> int:
         return len(self.mask)
 
     def __repr__(self) -> str:
         n, L = self.shape
         sizes = zip(self.names, self.shapes, strict=True)
-        told = ", ".join(f"{k} {'x'.join(map(str, s))}" for k, s in sizes)
-        return f"Views({n} samples, {L} views: {told}; {self.mask.float().mean():.0%} observed)"
+        views = ", ".join(f"{k} {'x'.join(map(str, s))}" for k, s in sizes)
+        return f"Views({n} samples, {L} views: {views}; {self.mask.float().mean():.0%} observed)"
 
     def __getitem__(self, rows: Any) -> Views:
         """Rows by slice, integers or booleans; also as scikit-learn asks for them, X[rows, ...]."""
@@ -153,6 +109,22 @@ class Views:
 
     def to(self, device: str | torch.device) -> Views:
         return self._map(lambda t: t.to(device))
+
+    def seen(self, v: int) -> Tensor:
+        """(n, *shape_v) bool: which entries of view v are there."""
+        row = _like(self.mask[:, v], self.x[v]).expand_as(self.x[v])
+        holes = self.holes[v]
+        return row if holes is None else row & ~holes
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
+        as they are."""
+        return [
+            np.where(self.seen(v).numpy(), x.numpy(), np.nan)
+            if x.is_floating_point()
+            else x.numpy()
+            for v, x in enumerate(self.x)
+        ]
 
     def bare(self) -> Views:
         """Without ids and labels: what training may see."""
@@ -219,42 +191,111 @@ class Views:
         )
 
 
-def read_views(
-    X: Any,
-    mask: Any = None,
-    columns: Columns | None = None,
-    *,
-    like: Sequence[ViewSpec] | None = None,
-    dtype: torch.dtype | None = None,
-) -> tuple[Views, list[ViewSpec]]:
-    """`Views.of`, and what the views looked like."""
-    if isinstance(X, Views):
-        views = X._checked(mask, like)
-        told = views.specs or (None,) * len(views.x)
-        each = zip(views.names, views.x, told, strict=True)
-        specs = tuple(_described(name, a, spec) for name, a, spec in each)
-        return replace(views, specs=specs), list(specs)
-    raw = checks.read(X, mask, columns, like)
-    views = Views(
-        tuple(_tensor(a, dtype, raw.mask[:, v], raw.holes[v]) for v, a in enumerate(raw.arrays)),
-        torch.from_numpy(raw.mask),
-        torch.arange(len(raw.mask)),
-        tuple(None if h is None else torch.from_numpy(h) for h in raw.holes),
-        tuple(s.name for s in raw.specs),
-        raw.ids,
-        specs=tuple(raw.specs),
-    )
-    return views, raw.specs
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What a user passed, read once: as Views, and ready to be filled.
+
+    views   checked; its specs say what each view looked like
+    parts   X taken apart; None where X is a Views, which is kept in `given`
+    """
+
+    views: Views
+    parts: checks.Parts | None = None
+    given: Views | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        mask: Any = None,
+        columns: Columns | None = None,
+        *,
+        like: Sequence[ViewSpec] | None = None,
+        dtype: torch.dtype | None = None,
+        aligned: bool = False,
+    ) -> Entry:
+        """Read X; the arguments are those of `Views.of` and of `checks.read`."""
+        if isinstance(X, Views):
+            return cls(_fitting(_observed(X, mask), like), given=X)
+        parts = checks.read(X, mask, columns, like, aligned)
+        each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
+        views = Views(
+            tuple(_tensor(a, dtype, seen, holes) for a, seen, holes in each),
+            torch.from_numpy(parts.mask),
+            torch.arange(len(parts.mask)),
+            tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
+            tuple(s.name for s in parts.specs),
+            parts.ids,
+            specs=tuple(parts.specs),
+        )
+        return cls(views, parts)
+
+    def filled(self, values: Sequence[NDArray[Any]], everywhere: bool = False) -> Any:
+        """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
+        absent = [
+            np.ones(value.shape, bool) if everywhere else ~self.views.seen(v).numpy()
+            for v, value in enumerate(values)
+        ]
+        if self.parts is not None:
+            return fill.filled(self.parts, values, absent)
+        assert self.given is not None
+        return _completed(self.given, values, absent)
+
+
+def _observed(views: Views, mask: Any) -> Views:
+    """A Views that was passed: renumbered, and masked further."""
+    if not len(views):
+        raise ValueError("X has no samples: Found array with 0 sample(s)")
+    seen = checks.observed(views.mask.cpu().numpy(), mask, views.names, views.ids)
+    views = replace(views, index=torch.arange(len(views), device=views.mask.device))
+    return views if mask is None else views.hide(~torch.from_numpy(seen))
+
+
+def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
+    """The same with its specs, compared with the views an estimator was fitted on."""
+    if like is not None:
+        fitted = tuple(s.name for s in like)
+        if views.names != fitted:
+            raise ValueError(
+                f"views are {', '.join(views.names)}; fitted on {', '.join(fitted)}: pass these"
+            )
+        for mine, spec in zip(views.specs or (), like, strict=False):
+            check_same(mine, spec)
+        x = [_like_fitted(a, bool(views.mask[:, v].any()), like[v]) for v, a in enumerate(views.x)]
+        views = replace(views, x=tuple(x))
+    known = views.specs or (None,) * len(views.x)
+    each = zip(views.names, views.x, known, strict=True)
+    return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in each))
+
+
+def _like_fitted(a: Tensor, there: bool, spec: ViewSpec) -> Tensor:
+    """A view in the shape that was fitted; bytes as numbers, where numbers were."""
+    if not there and a.shape[1:] == (0,):
+        a = a.new_zeros(len(a), *spec.shape)
+    checks.same_shape(tuple(a.shape[1:]), spec)
+    return a.float() if a.dtype == torch.uint8 and not checks.keeps_bytes(spec) else a
+
+
+def _completed(X: Views, values: Sequence[NDArray[Any]], absent: Sequence[NDArray[Any]]) -> Views:
+    """X with values where it has none, in its own dtypes."""
+    out = []
+    for x, value, gap in zip(X.x, values, absent, strict=True):
+        if x.shape[1:] != value.shape[1:]:
+            x = x.new_zeros(value.shape)
+        cast = torch.from_numpy(fill.as_dtype(value, x.cpu().numpy().dtype))
+        out.append(torch.where(torch.from_numpy(gap), cast, x.cpu()))
+    seen = torch.ones_like(X.mask)
+    return Views(tuple(out), seen, X.index, (None,) * len(out), X.names, X.ids, X.y, X.specs)
 
 
 def _described(name: str, a: Tensor, spec: ViewSpec | None) -> ViewSpec:
-    """As told at the door, unless other numbers have come into its place since."""
-    shape, kind = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
+    """As the user had it, unless other numbers have come into its place since."""
+    shape, dtypes = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
     if spec is not None and spec.shape == shape:
         image = len(shape) > 1
-        if not image or (spec.dtypes == ("uint8",)) == bool(kind):
+        if not image or (spec.dtypes == ("uint8",)) == bool(dtypes):
             return spec
-    return ViewSpec(name, shape, dtypes=kind)
+    return ViewSpec(name, shape, dtypes=dtypes)
 
 
 def _like(flag: Tensor, a: Tensor) -> Tensor:

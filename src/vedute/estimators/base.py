@@ -19,16 +19,17 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import checks, fill, scaling
+from vedute.data import fill
+from vedute.data.frames import ViewSpec
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.scaling import Scaler
-from vedute.data.views import Views, read_views
+from vedute.data.views import Entry, Views
 from vedute.estimators import clustering, saving
-from vedute.estimators.imputation import Teller, calibrate_views
+from vedute.estimators.fitted_view import FittedView, scaled
+from vedute.estimators.imputation import Imputer
 from vedute.nn import likelihoods
 
 Array = NDArray[Any]
-UNSCALED = ("bernoulli", "categorical")
 LOOSE = ("device", "verbose", "checkpoint")  # settings that may change after fit
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
@@ -112,41 +113,38 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training."""
-        raw, specs = read_views(X, columns=self.columns, dtype=torch.float64)
+        raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views.bare()
         self._check(raw)
-        self.views_, self._interrupted = specs, False
+        self._interrupted = False
         for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        raw = raw.bare()
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         with torch.random.fork_rng():
             self.seed_ = _seed(self.random_state)
             torch.manual_seed(self.seed_)
-            self.kinds_ = self._likelihoods(raw)
-            self._check_values(raw)
-            self.scalers_ = [self._scaler(raw, v) for v in range(len(raw.x))]
-            data = scaling.transform(self.scalers_, raw)
-            self.words_ = [
-                int(data.x[v].max()) + 1 if s.tokens else 0 for v, s in enumerate(self.scalers_)
+            kinds = likelihoods.named(self.likelihood, raw.names)
+            self.views_ = [
+                FittedView.of(raw, v, kind, self._scaling()) for v, kind in enumerate(kinds)
             ]
+            data = scaled(self.views_, raw)
             self._learn_and_calibrate(data)
             self.embedding_ = self._embed(data)
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
-        if len(specs) > 1 and int(raw.mask.sum(1).max()) < 2:
+        if len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2:
             warnings.warn(LONELY, stacklevel=2)
         return self
 
     def _check(self, raw: Views) -> None:
         if self.two_views and len(raw.x) != 2:
-            told = f"{type(self).__name__} takes two views, X has {len(raw.x)}"
-            mend = f"BestPair({type(self).__name__}(...)) takes two of more"
-            raise ValueError(f"{told}; {mend if len(raw.x) > 2 else 'pass one more'}")
+            name = type(self).__name__
+            mend = f"BestPair({name}(...)) takes two of more" if len(raw.x) > 2 else "pass one more"
+            raise ValueError(f"{name} takes two views, X has {len(raw.x)}; {mend}")
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
         for v, spec in enumerate(raw.specs or ()):
-            empty = None if raw.holes[v] is None else ~scaling.entries_seen(raw, v).any(0)
+            empty = None if raw.holes[v] is None else ~raw.seen(v).any(0)
             if empty is not None and empty.any():
                 first = int(empty.flatten().nonzero()[0])
                 plain = spec.columns is not None and len(spec.columns) == empty.numel()
@@ -156,33 +154,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 )
         clustering.check(self.n_clusters, len(raw), self.soft)
 
-    def _check_values(self, raw: Views) -> None:
-        """Refuse what a likelihood cannot tell."""
-        for v, (name, kind, x) in enumerate(zip(raw.names, self.kinds_, raw.x, strict=True)):
-            wrong = likelihoods.complaint(kind, x, scaling.entries_seen(raw, v))
-            if wrong:
-                raise ValueError(f"view {name!r} {wrong}, or choose another likelihood")
-
-    def _likelihoods(self, raw: Views) -> tuple[str, ...]:
-        words = likelihoods.words(self.likelihood, raw.names)
-        return tuple(
-            likelihoods.guess(x, scaling.entries_seen(raw, v)) if w == "auto" else w
-            for v, (w, x) in enumerate(zip(words, raw.x, strict=True))
-        )
-
-    def _scaler(self, raw: Views, v: int) -> Scaler:
-        try:
-            return scaling.fit(self._scaling(v), raw.x[v], scaling.entries_seen(raw, v))
-        except OverflowError as e:
-            raise ValueError(f"view {raw.names[v]!r} {e}") from None
-
-    def _scaling(self, v: int) -> str:
-        if self.kinds_[v] == "tokens":
-            return "tokens"
-        return "none" if self.kinds_[v] in UNSCALED else self.scaling
+    def _scaling(self) -> str:
+        return self.scaling
 
     def _learn_and_calibrate(self, data: Views) -> None:
-        """Learn with some views hidden, let them tell how far to trust what was learned, and where
+        """Learn with some views hidden, let them say how far to trust what was learned, and where
         they did not also end the training, learn again with everything."""
         hidden = choose(data.mask, width=self.n_features_in_) if self._hides() else None
         few = self._hides() and hidden is None
@@ -191,26 +167,31 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             hidden = choose(data.mask, 1, self.n_features_in_)
         if few and self.verbose:
             print("too few rows with two views to watch any: training for a fixed number of steps")
-        held = None if hidden is None else HoldOut.of(data, hidden, self.scalers_)
+        held = None if hidden is None else self._held_out(data, hidden)
         self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
             self._calibrate(data, held)
         if again and hidden is not None and not self._interrupted:
             self._learn(data, None)
 
+    def _scalers(self) -> list[Scaler]:
+        return [view.scaler for view in self.views_]
+
+    def _held_out(self, data: Views, hidden: torch.Tensor) -> HoldOut:
+        return HoldOut.of(data, hidden, self._scalers())
+
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """On the hidden views; where there are none, on views left out of the training rows."""
         if held is None:
             out = choose(data.mask, 1, self.n_features_in_)
-            none = torch.zeros_like(data.mask)
-            held = HoldOut.of(data, none if out is None else out, self.scalers_)
-        self.calibration_ = calibrate_views(self._decode, held, self.scalers_, self.shrinks)
-        self.hidden_, self.r2_ = self._teller().hidden_results(held)
+            held = self._held_out(data, torch.zeros_like(data.mask) if out is None else out)
+        self.views_ = self._imputer().calibrated(held, self.shrinks)
+        self.hidden_, self.r2_ = self._imputer().hidden_results(held)
 
-    def _teller(self) -> Teller:
+    def _imputer(self) -> Imputer:
         if not self.generative:
             raise TypeError(self._cannot("impute"))
-        return Teller(self._decode, self.kinds_, self.scalers_, self.calibration_)
+        return Imputer(self._decode, self.views_)
 
     def _cluster(self, data: Views) -> None:
         if self.n_clusters is None:
@@ -275,32 +256,31 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
-        data = self._enter(X)
-        means, stds = self._teller().values(data, spread=interval is not None)
+        entry, data = self._read(X)
+        means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
-            return self._leave(X, data, self._chosen(means))
+            return entry.filled(self._chosen(means))
         width = float(norm.ppf(0.5 + interval / 2))
-        ends = []
-        for sign in (0.0, -width, width):
-            values = [m + sign * s for m, s in zip(means, stds, strict=True)]
-            bounds = zip(self.kinds_, values, strict=True)
-            ends.append([v.clip(0, 1) if k in UNSCALED else v for k, v in bounds])
-        mean = self._chosen(ends[0])
-        lower = [np.minimum(low, m) for low, m in zip(ends[1], mean, strict=True)]
-        upper = [np.maximum(high, m) for high, m in zip(ends[2], mean, strict=True)]
-        for spec, m, low, high in zip(self.views_, mean, lower, upper, strict=True):
-            for block in fill.choices(spec):
-                low[:, block] = high[:, block] = m[:, block]
-        return Interval(*(self._leave(X, data, values) for values in (mean, lower, upper)))
+        ends = [self._ends(*each, width) for each in zip(self.views_, means, stds, strict=True)]
+        return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
+
+    def _ends(self, view: FittedView, mean: Array, std: Array, width: float) -> Interval:
+        """Of one view: mean, lower and upper end (n, *shape), as far as they are possible."""
+        chosen = view.chosen(view.possible(mean))
+        lower = np.minimum(view.possible(mean - width * std), chosen)
+        upper = np.maximum(view.possible(mean + width * std), chosen)
+        for block in fill.choices(view.spec):
+            lower[:, block] = upper[:, block] = chosen[:, block]
+        return Interval(chosen, lower, upper)
 
     def sample_imputations(self, X: Any, m: int) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included."""
         check_count("m", m)
-        data = self._enter(X)
+        entry, data = self._read(X)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_)
-            draws = [self._chosen(self._teller().draw(data)) for _ in range(m)]
-            return [self._leave(X, data, draw) for draw in draws]
+            draws = [self._chosen(self._imputer().draw(data)) for _ in range(m)]
+            return [entry.filled(draw) for draw in draws]
 
     def generate(self, n: int) -> dict[str, Any]:
         """n new samples from the model, noise included, in your units: name -> array (n, *shape),
@@ -308,23 +288,22 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         raise TypeError(self._cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:
-        """Every view of every sample as the model tells it, observed or not."""
-        data = self._enter(X)
-        values = self._chosen(self._teller().values(data)[0])
-        return self._leave(X, data, values, everything=True)
+        """Every view of every sample as the model decodes it, observed or not."""
+        entry, data = self._read(X)
+        return entry.filled(self._chosen(self._imputer().values(data)[0]), everywhere=True)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """How well left-out views are told: 1 - error / error of mean-fill. Needs no labels.
+        """How well left-out views are predicted: 1 - error / error of mean-fill. Needs no labels.
 
         Every observed view of every row that has two or more is left out in turn.
         """
         data = self._enter(X)
         if not self.generative:
             raise TypeError(self._cannot("be scored without labels"))
-        told, base = self._teller().left_out_errors(data)
+        error, base = self._imputer().left_out_errors(data)
         if base == 0.0:
             raise ValueError("score needs rows with two or more observed views; X has none")
-        return 1.0 - told / base
+        return 1.0 - error / base
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of the representation."""
@@ -363,44 +342,23 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._fitted_with = self.get_params(deep=False)
         return self
 
-    # The way in and out.
+    @property
+    def specs(self) -> list[ViewSpec]:
+        """What the fitted views looked like."""
+        return [view.spec for view in self.views_]
+
+    def _read(self, X: Any) -> tuple[Entry, Views]:
+        """X as it came, and as the model sees it: compared with the fitted views, scaled."""
+        check_is_fitted(self, "views_")
+        entry = Entry.of(X, columns=self.columns, like=self.specs, dtype=torch.float64)
+        return entry, scaled(self.views_, entry.views)
 
     def _enter(self, X: Any) -> Views:
-        """Through the door, compared with the fitted views, scaled."""
-        check_is_fitted(self, "views_")
-        raw = Views.of(X, columns=self.columns, like=self.views_, dtype=torch.float64)
-        self._check_values(raw)
-        data = scaling.transform(self.scalers_, raw)
-        for v, name in enumerate(data.names):
-            far = ~data.x[v].flatten(1).isfinite().all(1) if data.x[v].is_floating_point() else None
-            if far is not None and bool(far.any()):
-                rows = np.arange(len(data)) if data.ids is None else data.ids
-                told = checks.some(rows[far.numpy()])
-                raise ValueError(
-                    f"view {name!r}: {told} values too far from those fitted on; correct their "
-                    "units, or make them NaN"
-                )
-        for name, x, words in zip(data.names, data.x, self.words_, strict=True):
-            strange = x[(x < 0) | (x >= words)] if words else x[:0].flatten()
-            if len(strange):
-                told = f"view {name!r} holds the token {int(strange[0])}"
-                raise ValueError(f"{told}; fitted on those below {words}: encode others as known")
-        return data
+        return self._read(X)[1]
 
-    def _chosen(self, values: list[Array]) -> list[Array]:
+    def _chosen(self, values: Sequence[Array]) -> list[Array]:
         """Probabilities as a choice, where whole numbers or booleans were fitted."""
-        return [
-            fill.one_hot(a) if kind == "categorical" and fill.whole(spec) else a
-            for a, kind, spec in zip(values, self.kinds_, self.views_, strict=True)
-        ]
-
-    def _leave(self, X: Any, data: Views, values: list[Array], everything: bool = False) -> Any:
-        """Values in the user's units, written where X has none (or everywhere)."""
-        absent = [
-            np.ones(v.shape, bool) if everything else ~scaling.entries_seen(data, i).numpy()
-            for i, v in enumerate(values)
-        ]
-        return fill.fill(X, values, absent, self.views_, self.columns)
+        return [view.chosen(a) for view, a in zip(self.views_, values, strict=True)]
 
 
 def check_count(name: str, n: Any) -> None:

@@ -31,25 +31,17 @@ class Calibration:
         factor = self.by_seen[seen - 1].reshape(-1, *[1] * self.noise.ndim)
         return np.asarray(factor * self.noise)
 
-    def variance(self, kind: str, mean: Array, draws: Array, seen: NDArray[np.int64]) -> Array:
-        """Of a value: mean (n, *shape), draws of it (k, n, *shape) -> (n, *shape)."""
-        if kind == "tokens":
-            return np.zeros_like(mean)
-        if kind in ("bernoulli", "categorical"):
-            return np.asarray(np.clip(mean * (1 - mean), 0, None))
-        return np.asarray(self.spread**2 * draws.var(0) + self.noise_of(seen) ** 2)
-
 
 class Evidence(NamedTuple):
     """m hidden instances of a view, in standard deviations from the mean; zero where not `there`.
 
-    gap: the truth, told: the decoder, wander: the variance of its draws; (m, *shape), std (*shape,)
-    seen (m,): how many other views were observed
+    truth, decoded: both as deviations; uncertain: the variance of draws of what is decoded;
+    (m, *shape). std (*shape,). seen (m,): how many other views were observed
     """
 
-    gap: Array
-    told: Array
-    wander: Array
+    truth: Array
+    decoded: Array
+    uncertain: Array
     there: NDArray[np.bool_]
     std: Array
     seen: NDArray[np.int64]
@@ -68,8 +60,8 @@ def evidence(
     unit = np.where(std > 0, std, 1.0)
     there = there & (std > 0)
     parts = ((truth - mean) / unit, (decoded - mean) / unit, draws.var(0) / unit**2)
-    gap, told, wander = (np.where(there, p, 0.0) for p in parts)
-    return Evidence(gap, told, wander, there, std, seen)
+    away, decoded, uncertain = (np.where(there, part, 0.0) for part in parts)
+    return Evidence(away, decoded, uncertain, there, std, seen)
 
 
 def calibrate(
@@ -96,21 +88,21 @@ def _by_seen(views: Sequence[Evidence], shrink: float, n_views: int) -> Array:
     total, count = np.zeros(n_views), np.zeros(n_views)
     for e in views:
         if e.there.any():
-            residual = _residual(e, shrink).reshape(len(e.gap), -1).sum(1)
-            each = residual / np.maximum(e.there.reshape(len(e.gap), -1).sum(1), 1)
+            residual = _residual(e, shrink).reshape(len(e.truth), -1).sum(1)
+            each = residual / np.maximum(e.there.reshape(len(e.truth), -1).sum(1), 1)
             np.add.at(total, e.seen - 1, each / max(each.mean(), 1e-12))
             np.add.at(count, e.seen - 1, 1)
     return np.sqrt((total + PSEUDO) / (count + PSEUDO))
 
 
 def _slope(e: Evidence) -> tuple[float, float]:
-    """Least squares of the truth on what was told: (cross product, power) per feature."""
+    """Least squares of the truth on what was decoded: (cross product, power) per feature."""
     width = max(e.there[:1].size, 1)
-    return float((e.gap * e.told).sum()) / width, float((e.told**2).sum()) / width
+    return float((e.truth * e.decoded).sum()) / width, float((e.decoded**2).sum()) / width
 
 
 def _residual(e: Evidence, shrink: float) -> Array:
-    residual: Array = (e.gap - shrink * e.told) ** 2
+    residual: Array = (e.truth - shrink * e.decoded) ** 2
     return residual
 
 
@@ -123,12 +115,12 @@ def _one(
         return Calibration(1.0 if common is None else common, 1.0, e.std * noise, by_seen)
     shrink, width = 1.0, e.there[:1].size
     if common is not None and power > 0:
-        belief = PSEUDO * power / len(e.gap)
+        belief = PSEUDO * power / len(e.truth)
         shrink = float(np.clip((cross + belief * common) / (power + belief), 0.0, 1.0))
-    residual, wander = _residual(e, shrink), shrink**2 * e.wander
-    spread = float(np.sqrt(min(1.0, 0.8 * residual.sum() / max(wander.sum(), 1e-12))))
+    residual, uncertain = _residual(e, shrink), shrink**2 * e.uncertain
+    spread = float(np.sqrt(min(1.0, 0.8 * residual.sum() / max(uncertain.sum(), 1e-12))))
     average = (residual.sum() + PSEUDO * width * pooled) / (e.there.sum() + PSEUDO * width)
-    left = residual.sum(0) - spread**2 * wander.sum(0)
+    left = residual.sum(0) - spread**2 * uncertain.sum(0)
     variance = (left + PSEUDO * average) / (e.there.sum(0) + PSEUDO)
     noise = np.sqrt(np.maximum(variance, 0.05 * average)) * e.std
     return Calibration(shrink, spread, noise, by_seen)

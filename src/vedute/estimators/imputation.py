@@ -2,143 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data import scaling
 from vedute.data.holdout import HoldOut
-from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration, calibrate, evidence
-from vedute.nn import likelihoods
+from vedute.estimators.fitted_view import FittedView
 
 Array = NDArray[Any]
 Decode = Callable[[Views, int], list[Array]]
-CHUNK = 8192  # rows at a time, fewer where samples are wide
-NUMBERS = 2**24  # that draws of a chunk may hold
-FEWEST = 100  # hidden samples to calibrate on, however wide they are
+ROWS = 8192  # decoded at a time, fewer where samples are wide
+NUMBERS = 2**22  # decoded at a time
+FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbers of their draws
 DRAWS = 16  # of the posterior, for intervals
 
 
-def calibrate_views(
-    decode: Decode, held: HoldOut, scalers: Sequence[Scaler], shrink: bool
-) -> list[Calibration]:
-    """Shrinkage, spread and noise of every view, from views hidden in `held`."""
-    width = sum(s.mean.size for s in scalers)
-    held = held.first(max(FEWEST, 4 * NUMBERS // (width * DRAWS)))
-    decoded, draws = decode(held.inputs, 0), decode(held.inputs, DRAWS)
-    found = []
-    for v, scaler in enumerate(scalers):
-        if scaler.tokens:
-            continue
-        rows = held.hidden[:, v].numpy()
-        truth, there = held.truth.x[v].numpy(), scaling.entries_seen(held.truth, v).numpy()
-        found.append(
-            evidence(
-                truth[rows],
-                decoded[v][0][rows],
-                draws[v][:, rows],
-                there[rows],
-                scaler.mean,
-                scaler.std,
-                held.inputs.mask.sum(1).numpy()[rows],
-            )
-        )
-    numbers = iter(calibrate(found, shrink, len(scalers)))
-    return [_words(s, len(scalers)) if s.tokens else next(numbers) for s in scalers]
-
-
-def _words(scaler: Scaler, n_views: int) -> Calibration:
-    """Tokens are told as they are."""
-    return Calibration(1.0, 1.0, np.zeros_like(scaler.mean), np.ones(n_views))
-
-
 @dataclass(frozen=True, eq=False)
-class Teller:
-    """Turns what `decode` says of all views into values."""
+class Imputer:
+    """Values of all views of any samples.
+
+    decode   (batch, draws) -> expected values of all views at the posterior mean (draws = 0) or at
+             draws of it: L arrays (draws or 1, n, *shape_v), in scaled units
+    """
 
     decode: Decode
-    kinds: Sequence[str]
-    scalers: Sequence[Scaler]
-    calibration: Sequence[Calibration]
+    views: Sequence[FittedView]
 
-    def told(self, data: Views, draws: int = 0) -> list[Array]:
-        """Expected values (draws or 1, n, *shape_v), shrunk towards the mean; scaled units."""
-        parts = zip(self.decode(data, draws), self.calibration, self.scalers, strict=True)
-        return [(s.mean + c.shrink * (d - s.mean)).astype(np.float32) for d, c, s in parts]
+    def decoded(self, data: Views, draws: int = 0) -> list[Array]:
+        """What the model decodes, batch by batch: L arrays (draws or 1, n, *shape_v)."""
+        parts = [self.decode(batch, draws) for batch in self._batches(data, draws)]
+        if len(parts) == 1:
+            return parts[0]
+        return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
+
+    def expected(self, data: Views, draws: int = 0) -> list[Array]:
+        """The same, calibrated: shrunk towards the mean."""
+        decoded = self.decoded(data, draws)
+        return [view.shrunk(d) for view, d in zip(self.views, decoded, strict=True)]
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
         means: list[list[Array]] = [[] for _ in data.x]
         stds: list[list[Array]] = [[] for _ in data.x]
-        width = sum(s.mean.size for s in self.scalers)
-        rows = min(CHUNK, max(1, NUMBERS // (width * DRAWS))) if spread else CHUNK
-        for batch in data.batches(rows):
-            told, seen = self.told(batch), batch.mask.sum(1).numpy()
+        for batch in self._batches(data, DRAWS if spread else 0):
+            expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if spread else None
-            for v, (c, s) in enumerate(zip(self.calibration, self.scalers, strict=True)):
-                means[v].append(self._in_units(told[v][0], v))
+            for v, view in enumerate(self.views):
+                means[v].append(view.in_units(expected[v][0]))
                 if draws is not None:
-                    variance = c.variance(self.kinds[v], told[v][0], draws[v], seen)
-                    stds[v].append(np.sqrt(variance) * s.scale * (s.std > 0))
+                    stds[v].append(view.std(expected[v][0], draws[v], n_seen))
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
 
     def _draws(self, batch: Views) -> list[Array]:
         """Draws that only measure a spread: the same every time, nobody's generator moves."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            return self.told(batch, DRAWS)
+            return self.expected(batch, DRAWS)
 
     def draw(self, data: Views) -> list[Array]:
         """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
         drawn: list[list[Array]] = [[] for _ in data.x]
-        for batch in data.batches(CHUNK):
-            told, draw, seen = self.told(batch), self.told(batch, 1), batch.mask.sum(1).numpy()
-            for v in range(len(data.x)):
-                spread = self.calibration[v].spread
-                mean = told[v][0] + spread * (draw[v][0] - told[v][0])
-                drawn[v].append(self.noisy(mean, v, self.calibration[v].noise_of(seen)))
+        for batch in self._batches(data, 1):
+            expected, draws = self.expected(batch), self.expected(batch, 1)
+            n_seen = batch.mask.sum(1).numpy()
+            for v, view in enumerate(self.views):
+                c = view.calibrated
+                mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
+                drawn[v].append(view.noisy(mean, c.noise_of(n_seen)))
         return [np.concatenate(d) for d in drawn]
-
-    def noisy(self, mean: Array, v: int, noise: Array) -> Array:
-        """A draw of view v given its mean and noise (n, *shape), in user units."""
-        parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
-        return self._in_units(likelihoods.draw(self.kinds[v], *parts).numpy(), v)
-
-    def _in_units(self, scaled: Array, v: int) -> Array:
-        """Of the user. Probabilities of categories have none, and no constants among them: one
-        that nobody has takes nothing from the others."""
-        return scaled if self.kinds[v] == "categorical" else self.scalers[v].restore(scaled)
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
-        values = self.told(held.inputs)
+        values = self.expected(held.inputs)
         rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
-        told, base, r2 = np.zeros(len(rows)), np.zeros(len(rows)), {}
+        error, base, r2 = np.zeros(len(rows)), np.zeros(len(rows)), {}
         for v, name in enumerate(held.truth.names):
             at = views == v
-            told[at] = held.errors(torch.from_numpy(values[v][0]), v).numpy()[rows[at]]
+            error[at] = held.errors(torch.from_numpy(values[v][0]), v).numpy()[rows[at]]
             base[at] = held.errors(held.means[v], v).numpy()[rows[at]]
-            r2[name] = float(1 - told[at].sum() / base[at].sum()) if base[at].sum() else np.nan
+            r2[name] = float(1 - error[at].sum() / base[at].sum()) if base[at].sum() else np.nan
         where = held.truth.index.numpy()[rows]
-        return {"row": where, "view": views, "error": told, "mean_error": base}, r2
+        return {"row": where, "view": views, "error": error, "mean_error": base}, r2
 
     def left_out_errors(self, data: Views) -> tuple[float, float]:
         """Every observed view of rows with two or more left out in turn: summed error, and that
         of mean-fill."""
-        told = base = 0.0
+        error = base = 0.0
         for v in range(data.shape[1]):
             rows = data.mask[:, v] & (data.mask.sum(1) > 1)
-            for batch in data[rows].bare().batches(CHUNK) if rows.any() else ():
+            for batch in self._batches(data[rows].bare()) if rows.any() else ():
                 out = torch.zeros_like(batch.mask)
                 out[:, v] = True
-                held = HoldOut.of(batch, out, self.scalers)
-                value = torch.from_numpy(self.told(held.inputs)[v][0])
-                told += float(held.errors(value, v).sum())
+                held = HoldOut.of(batch, out, [view.scaler for view in self.views])
+                value = torch.from_numpy(self.expected(held.inputs)[v][0])
+                error += float(held.errors(value, v).sum())
                 base += float(held.errors(held.means[v], v).sum())
-        return told, base
+        return error, base
+
+    def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
+        """The views with shrinkage, spread and noise, measured on views hidden in `held`."""
+        width = sum(view.scaler.mean.size for view in self.views)
+        held = held.first(max(FEWEST, MOST // (width * DRAWS)))
+        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        for v, view in enumerate(self.views):
+            if not view.likelihood.text:
+                rows = held.hidden[:, v].numpy()
+                truth, there = held.truth.x[v].numpy(), held.truth.seen(v).numpy()
+                mine = (truth[rows], decoded[v][0][rows], draws[v][:, rows], there[rows])
+                found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
+        n, calibration = len(self.views), iter(calibrate(found, shrink, len(self.views)))
+        return [
+            replace(
+                view, calibration=_as_is(view, n) if view.likelihood.text else next(calibration)
+            )
+            for view in self.views
+        ]
+
+    def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
+        width = sum(view.numbers for view in self.views)
+        return data.batches(max(1, min(ROWS, NUMBERS // (width * max(draws, 1)))))
+
+
+def _as_is(view: FittedView, n_views: int) -> Calibration:
+    """Tokens stay as they are decoded."""
+    return Calibration(1.0, 1.0, np.zeros_like(view.scaler.mean), np.ones(n_views))

@@ -20,8 +20,9 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import sentence_decoding
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
-from vedute.estimators.imputation import CHUNK
-from vedute.nn import coders, likelihoods
+from vedute.estimators.imputation import NUMBERS, ROWS
+from vedute.nn import coders
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.loop import Record, Settings, continued, train, useful_steps
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 
@@ -29,7 +30,6 @@ UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when 
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
-DECODED = 2**22  # numbers a posterior draw may hold at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,7 +51,7 @@ class NeuralEstimator(Estimator):
     generates: ClassVar[bool] = True
 
     @abstractmethod
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Model:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> Model:
         """The untrained model for views of these shapes and likelihoods."""
 
     def total(self) -> int:
@@ -110,8 +110,8 @@ class NeuralEstimator(Estimator):
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         device = self._device()
-        self.model_ = self._build(data.shapes).to(device)
-        coders.start_at(self.model_, [s.mean for s in self.scalers_])
+        self.model_ = self._build().to(device)
+        coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
         watched = held is not None or not self.early_stopping or self.epochs is not None
         last = not (self.relearns and held is not None)  # else it is learned again
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
@@ -136,7 +136,7 @@ class NeuralEstimator(Estimator):
                 data.to(device),
                 settings,
                 None if held is None else held.to(device),
-                self.kinds_,
+                [view.likelihood for view in self.views_],
                 self._report,
                 self._stop,
             )
@@ -155,23 +155,14 @@ class NeuralEstimator(Estimator):
         model = self._fitted()
         if not isinstance(model, Generative):
             return super()._decode(data, draws)
-        width = sum(
-            int(np.prod(s)) * max(w, 1) for s, w in zip(data.shapes, self.words_, strict=True)
-        )
-        parts = []
-        for batch in data.bare().batches(max(1, min(CHUNK, DECODED // (width * max(draws, 1))))):
-            outs = self._told(model, batch.to(self._device()).floating(), draws)
-            kinds = zip(self.kinds_, outs, strict=True)
-            parts.append([likelihoods.mean(k, o.float()).cpu().numpy() for k, o in kinds])
-        return [np.concatenate(p, axis=1) for p in zip(*parts, strict=True)]
-
-    def _told(self, model: Generative, batch: Views, draws: int) -> list[torch.Tensor]:
-        """What the model decodes; of sentences, one and not the likeliest words of all."""
-        outs = model.decode(batch, draws)
-        for v, kind in enumerate(self.kinds_):
-            if kind == "tokens" and not draws:
+        batch = data.bare().to(self._device()).floating()
+        outs, values = model.decode(batch, draws), []
+        for v, view in enumerate(self.views_):
+            if view.likelihood.text and not draws:  # one sentence, not the likeliest word of each
                 outs[v] = sentence_decoding.tell(model, batch, outs[v][0], v).unsqueeze(0)
-        return outs
+            mean = view.likelihood.mean(outs[v].float()).cpu().numpy()
+            values.append(np.array(mean, order="K"))  # draws that are one and the same are copied
+        return values
 
     @torch.no_grad()
     def _soft_labels(self, data: Views) -> Array | None:
@@ -190,12 +181,11 @@ class NeuralEstimator(Estimator):
             return super().generate(n)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_)
-            outs = model.prior(n)
-            teller, values = self._teller(), {}
-            for v, spec in enumerate(self.views_):
-                mean = likelihoods.mean(self.kinds_[v], outs[v][0].float()).cpu().numpy()
-                drawn = teller.noisy(mean, v, self.calibration_[v].noise)
-                values[spec.name] = fill.as_fitted(drawn, spec)
+            values = {}
+            for view, out in zip(self.views_, model.prior(n), strict=True):
+                mean = view.likelihood.mean(out[0].float()).cpu().numpy()
+                drawn = view.noisy(mean, view.calibrated.noise)
+                values[view.name] = fill.as_fitted(drawn, view.spec)
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
@@ -209,14 +199,14 @@ class NeuralEstimator(Estimator):
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
         if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
-            model = self._build([s.shape for s in self.views_]).to(self._device())
+            model = self._build().to(self._device())
         return {"model_": model}
 
-    def _build(self, shapes: Sequence[tuple[int, ...]]) -> Model:
-        """Tokens (T,) are (T, V) to the model, V words. Images lie channel by channel in memory
-        outside and pixel by pixel inside, which is how convolutions are fast."""
-        sizes = [(*s, w) if w else s for s, w in zip(shapes, self.words_, strict=True)]
-        model = self.build(sizes, self.kinds_)
+    def _build(self) -> Model:
+        """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
+        convolutions are fast."""
+        shapes = [view.output_shape for view in self.views_]
+        model = self.build(shapes, [view.likelihood for view in self.views_])
         images = any(p.ndim == 4 for p in model.parameters())
         return model.to(memory_format=torch.channels_last) if images else model  # type: ignore[call-overload]
 
@@ -226,7 +216,7 @@ class NeuralEstimator(Estimator):
 
     def _each(self, data: Views, f: Any) -> Array:
         device, model = self._device(), self._fitted()
-        rows = max(1, min(CHUNK, DECODED // self.n_features_in_))
+        rows = max(1, min(ROWS, NUMBERS // self.n_features_in_))
         parts = [f(model, b.to(device).floating()) for b in data.bare().batches(rows)]
         return torch.cat(parts).float().cpu().numpy()
 

@@ -30,14 +30,16 @@ from torch import nn
 from vedute.data.frames import ViewSpec
 from vedute.data.scaling import Scaler
 from vedute.estimators.calibration import Calibration
+from vedute.estimators.fitted_view import FittedView
 from vedute.io.atomic import replace
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 FORMATS, FACTS = ("1", "2"), "model.json"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
 PART = re.compile(rf"\.({TENSORS.pattern}|model\.json)\.\d+\.part")
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
-_TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, Scaler, ViewSpec)}
+_TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, FittedView, Scaler, ViewSpec)}
 _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
     # what columns and categories may be called: type, parts, made of its parts
     "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),
@@ -108,7 +110,8 @@ def read(folder: str | Path) -> Saved:
     try:
         facts, arrays = _whole(folder)
         if str(facts["format"]) in FORMATS:
-            return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+            saved = Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+            return saved if facts["format"] != 1 else _renewed(saved)
     except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
@@ -149,6 +152,19 @@ def _tensors(facts: dict[str, Any]) -> str | None:
             return None
 
 
+def _renewed(saved: Saved) -> Saved:
+    """A model of format 1, which had lists beside each other for what is now one record a view."""
+    learned = dict(saved.learned)
+    if "best_" in learned:
+        learned["best_"] = _renewed(saved._replace(learned=learned["best_"])).learned
+    names = ("views_", "kinds_", "scalers_", "words_", "calibration_")
+    lists = [learned.pop(name, None) for name in names]
+    specs, kinds, scalers, words, calibration = (a or [None] * len(lists[0]) for a in lists)
+    found = [LIKELIHOODS[kind] for kind in kinds]
+    each = zip(specs, found, scalers, words, calibration, strict=True)
+    return saved._replace(learned=learned | {"views_": [FittedView(*view) for view in each]})
+
+
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
     """Fill a module; buffers whose size depended on the training data are sized anew."""
     state = {k: torch.from_numpy(np.array(v)) for k, v in weights.items()}
@@ -167,6 +183,8 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         inside = {f.name: getattr(value, f.name) for f in fields(value)}
         packed = {k: _pack(v, f"{key}.{k}", arrays) for k, v in inside.items()}
         return {"$type": type(value).__name__, "fields": packed}
+    if isinstance(value, Likelihood):
+        return {"$likelihood": value.name}
     if isinstance(value, Mapping):
         inside = {f"{key}.{k}": (k, v) for k, v in value.items()}
         return {
@@ -204,6 +222,8 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
     if "$type" in value:
         inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
         return _TYPES[value["$type"]](**inside)
+    if "$likelihood" in value:
+        return LIKELIHOODS[value["$likelihood"]]
     for mark, (_, _, made) in _LABELS.items():
         if mark in value:
             return made(*_unpack(value[mark], arrays))

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from vedute.data import fill, scaling
-from vedute.data.frames import ViewSpec, from_frame, is_frame
-from vedute.data.views import Views, read_views
+from vedute.data.frames import ViewSpec
+from vedute.data.views import Entry, Views
 from vedute.io import folder, mat, mudata, npz, onefile, table
 from vedute.io.atomic import atomic_file as atomic_file
 from vedute.io.atomic import atomic_folder as atomic_folder
@@ -84,57 +82,21 @@ def check_options(how: Reading, heeded: Sequence[str], source: str | Path) -> No
 
 def of_views(views: Views) -> Data:
     """A dataset of the library, as if it came from a file."""
-    arrays = {k: x.numpy() for k, x in zip(views.names, views.x, strict=True)}
-    for v, holes in enumerate(views.holes):
-        if holes is not None:
-            arrays[views.names[v]] = np.where(holes.numpy(), np.nan, views.x[v].numpy())
+    arrays = dict(zip(views.names, views.arrays(), strict=True))
     return Data(arrays, views.mask.numpy(), views.ids, views.y, views.names)
 
 
-def as_views(data: Data, like: Sequence[ViewSpec] | None = None) -> Views:
-    """Through the door, in double precision; `like`: the views a model was fitted on."""
-    return enter(data, like)[0]
-
-
-def enter(data: Data, like: Sequence[ViewSpec] | None = None) -> tuple[Views, list[ViewSpec]]:
-    """`as_views`, and what the views looked like: columns, categories, dtypes."""
-    fitted = {s.name: s for s in like or ()}
-    X, specs = data.views, dict[str, ViewSpec]()
-    if len({is_frame(v) for v in X.values()}) > 1:  # the door takes all frames or all arrays
-        for name, view in data.views.items():
-            if isinstance(view, pd.DataFrame):
-                a, specs[name] = from_frame(name, view, view.index, fitted.get(name))
-                X = X | {name: a}
+def enter(data: Data, like: Sequence[ViewSpec] | None = None) -> Entry:
+    """What a file holds, checked and in double precision; `like`: the views of a fitted model."""
     mask = data.mask
     if mask is not None and like is not None:  # its columns follow the file, views the model
         at = {name: v for v, name in enumerate(data.views)}
         absent = np.zeros(len(mask), bool)
         mask = np.stack([mask[:, at[s.name]] if s.name in at else absent for s in like], axis=1)
-    views, found = read_views(X, mask, like=like, dtype=torch.float64)
-    if data.y is not None and len(data.y) != len(views):
-        raise ValueError(f"{len(data.y)} labels for {len(views)} samples; give one each")
-    told = [specs.get(s.name, s) for s in found]
-    return replace(views, ids=data.ids, y=data.y, specs=tuple(told)), told
-
-
-def filled(data: Data, seen: Views, values: Views, like: Sequence[ViewSpec]) -> dict[str, Any]:
-    """The user's arrays and frames with `values` where they have none, in their own dtypes.
-
-    seen: what `as_views` made of them; values: the same, imputed.
-    """
-    frames = [is_frame(data.views[s.name]) if s.name in data.views else None for s in like]
-    told: dict[str, Any] = {}
-    for kind in (True, False):
-        own = [v for v, f in enumerate(frames) if f is kind or (f is None and kind in frames)]
-        own = [v for v in own if like[v].name not in told]
-        if not own:
-            continue
-        absent = [~scaling.entries_seen(seen, v).numpy() for v in own]
-        specs = [like[v] for v in own]
-        X = {s.name: data.views[s.name] for s in specs if s.name in data.views}
-        told |= fill.fill(X, [values.x[v].numpy() for v in own], absent, specs, None)
-    order = [*data.views, *(s.name for s in like if s.name not in data.views)]
-    return {name: told[name] for name in order}
+    entry = Entry.of(data.views, mask, like=like, dtype=torch.float64, aligned=True)
+    if data.y is not None and len(data.y) != len(entry.views):
+        raise ValueError(f"{len(data.y)} labels for {len(entry.views)} samples; give one each")
+    return replace(entry, views=replace(entry.views, ids=data.ids, y=data.y))
 
 
 def write_views(

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute import io
-from vedute.data import scaling
 from vedute.data.views import Views
 from vedute.io import arrays, folder, images, onefile
 from vedute.io.data import id_column, labels_there, with_gaps
@@ -25,10 +24,7 @@ Change = Callable[[str, list[str]], list[str] | None]  # of a line, by its id; N
 
 def numbers(views: Views) -> dict[str, Any]:
     """An npz file of views as the methods see them, NaN where nothing is known."""
-    found: dict[str, Any] = {}
-    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
-        seen = scaling.entries_seen(views, v).numpy()
-        found[name] = np.where(seen, x.numpy(), np.nan) if x.is_floating_point() else x.numpy()
+    found: dict[str, Any] = dict(zip(views.names, views.arrays(), strict=True))
     return found | _extras(views.mask.numpy(), views.ids, views.y)
 
 

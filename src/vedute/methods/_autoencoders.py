@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
@@ -40,7 +41,7 @@ class Autoencoders(nn.Module):
     def __init__(
         self,
         shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[str],
+        kinds: Sequence[Likelihood],
         hidden: Sequence[int],
         latent_dim: int,
     ) -> None:

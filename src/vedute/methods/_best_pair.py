@@ -34,7 +34,6 @@ from vedute.metrics import scores
 
 SELECT = ("stability", "hidden", "labels")
 SHARED = ("n_clusters", "likelihood", "columns", "random_state", "verbose")
-PER_VIEW = ("views_", "kinds_", "scalers_", "words_")
 TOGETHER = 2  # samples with both views that a pair must have
 STABLE = 10  # clusters that should be found again in halves of the data
 
@@ -125,9 +124,8 @@ class BestPair(Estimator):
         if self._y is not None and self._y.shape != (len(raw),):
             raise ValueError(f"y has shape {self._y.shape}; expected one label per sample")
 
-    def _scaling(self, v: int) -> str:
-        found = super()._scaling(v)
-        return self.method.scaling if found == "auto" else found
+    def _scaling(self) -> str:
+        return self.method.scaling if self.scaling == "auto" else self.scaling
 
     def _hides(self) -> bool:
         choosing = self.select == "hidden" and self.pair is None
@@ -176,9 +174,8 @@ class BestPair(Estimator):
         where = self.method.get_params(deep=False).get("checkpoint")
         own |= {} if where is None else {"checkpoint": f"{where}-{pair[0]}-{pair[1]}"}
         model = _with(self.method, own)
-        for name in PER_VIEW:
-            setattr(model, name, [getattr(self, name)[v] for v in pair])
-        model.n_features_in_ = sum(s.mean.size for s in model.scalers_)
+        model.views_ = [self.views_[v] for v in pair]
+        model.n_features_in_ = sum(s.mean.size for s in model._scalers())
         model.seed_ = self.seed_
         return model
 
@@ -217,7 +214,7 @@ class BestPair(Estimator):
         if not self.generative:
             return super()._decode(data, draws)
         size = max(draws, 1), len(data)
-        means = (s.mean.astype(np.float32) for s in self.scalers_)
+        means = (s.mean.astype(np.float32) for s in self._scalers())
         told = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
         rows, some = part(data, self.chosen())
         if rows.any():

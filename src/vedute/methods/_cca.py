@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import cca_corr, whitened
 from vedute.training.model import Model, Stage
 
@@ -44,7 +45,7 @@ def network(*sizes: int) -> nn.Sequential:
 
 
 def check(
-    hp: NeuralEstimator, fill: str, ridge: float, latent_dim: int, kinds: Sequence[str]
+    hp: NeuralEstimator, fill: str, ridge: float, latent_dim: int, kinds: Sequence[Likelihood]
 ) -> None:
     _paired.check(hp, kinds)
     if fill not in FILLS:

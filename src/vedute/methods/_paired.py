@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Stage, Terms
 
 FEWEST = 2  # a covariance, or a batch norm, of one sample is none
@@ -37,9 +38,9 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def check(hp: NeuralEstimator, kinds: Sequence[str]) -> None:
+def check(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
     """Settings that the networks here cannot work with."""
-    if "tokens" in kinds:
+    if any(kind.text for kind in kinds):
         raise ValueError(
             f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
         )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.data.scaling import Scaler, entries_seen
+from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
     out = []
     for v, (x, scaler) in enumerate(zip(data.floating().x, scalers, strict=True)):
         flat = len(x), scaler.mean.size
-        there = entries_seen(data, v).numpy().reshape(flat)
+        there = data.seen(v).numpy().reshape(flat)
         centered = (x.numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
         seen = data.mask[:, [v]].numpy() if data.holes[v] is None else there
         out.append(Part(np.where(there, centered, 0.0).astype(np.float32), seen))

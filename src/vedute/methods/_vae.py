@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +23,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative
 
@@ -71,7 +71,7 @@ class VAE(Generative):
     def __init__(
         self,
         shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[str],
+        kinds: Sequence[Likelihood],
         hp: VAEEstimator,
         told_by: int | None = None,
         width: int | None = None,
@@ -81,7 +81,7 @@ class VAE(Generative):
         self.latent_dim = told_by or D
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind in zip(shapes, kinds, strict=True):
-            output = hp.output if kind in ("normal", "laplace") else "linear"
+            output = "linear" if kind.logits else hp.output
             self.encoders.append(trunk(shape, kind, hp, width or D))
             self.decoders.append(
                 Decoder(
@@ -142,20 +142,22 @@ class GaussianVAE(VAE):
         return self.tell(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
 
 
-def trunk(shape: tuple[int, ...], kind: str, hp: VAEEstimator, width: int) -> Encoder:
+def trunk(shape: tuple[int, ...], kind: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
     """The encoder of a view, of so many latent numbers."""
     return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, kind, bounded=False)
 
 
 def likelihood_weights(
-    shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], scale: float, rescale: bool | float
+    shapes: Sequence[tuple[int, ...]],
+    kinds: Sequence[Likelihood],
+    scale: float,
+    rescale: bool | float,
 ) -> list[float]:
     """What turns the summed error of each view into -log p."""
-    dims = [s[0] if k == "tokens" else prod(s) for s, k in zip(shapes, kinds, strict=True)]
-    spread = {"normal": 2 * scale**2, "laplace": scale}
+    dims = [k.entries(s) for s, k in zip(shapes, kinds, strict=True)]
     width = max(dims) if rescale is True else rescale
     return [
-        (width / d if width else 1.0) / spread.get(k, 1.0) for d, k in zip(dims, kinds, strict=True)
+        (width / d if width else 1.0) / k.spread(scale) for d, k in zip(dims, kinds, strict=True)
     ]
 
 

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import mutual_information, view_errors
 from vedute.training.model import Generative, Stage, Terms
 
@@ -67,7 +68,9 @@ class Completer(NeuralEstimator):
     absent: ClassVar[str] = "its latent is predicted from the other view's"
     relearns: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> CompleterModel:
+    def build(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+    ) -> CompleterModel:
         _paired.check(self, kinds)
         if self.output not in OUTPUTS:
             raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
@@ -95,14 +98,14 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
 
 class CompleterModel(Generative):
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: Completer
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: Completer
     ) -> None:
         super().__init__()
         self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
         D = hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind in zip(shapes, kinds, strict=True):
-            positive = hp.output == "relu" and kind in ("normal", "laplace")
+            positive = hp.output == "relu" and not kind.logits
             self.encoders.append(network(prod(shape), *hp.hidden, D))
             self.decoders.append(network(D, *reversed(hp.hidden), prod(shape), last=positive))
         self.predictors = nn.ModuleList(network(D, *hp.map_hidden, D) for _ in shapes)

@@ -36,6 +36,7 @@ from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
@@ -70,7 +71,7 @@ class CPSPAN(NeuralEstimator):
     absent: ClassVar[str] = "latent copied from the nearest sample"
     relearns: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> CPSPANModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> CPSPANModel:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
         for name in ("latent_dim", "rounds", "n_prototypes"):
@@ -92,7 +93,9 @@ class CPSPANModel(Generative):
     known: Tensor
     usual: Tensor
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: CPSPAN) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: CPSPAN
+    ) -> None:
         super().__init__()
         self.hp = hp
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim

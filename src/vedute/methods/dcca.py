@@ -22,6 +22,7 @@ from typing import ClassVar
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _cca
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 
@@ -45,7 +46,7 @@ class DCCA(NeuralEstimator):
     absent: ClassVar[str] = "its canonical variates are expected from the other view's"
     generative: ClassVar[bool] = False
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DCCAModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAModel:
         _cca.check(self, self.fill, self.ridge, self.latent_dim, kinds)
         return DCCAModel(shapes, self, self.hidden, self.latent_dim, self.ridge, self.fill)
 

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _cca
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Terms
 
@@ -51,13 +52,15 @@ class DCCAE(NeuralEstimator):
     absent: ClassVar[str] = "its canonical variates are expected from the other view's"
     relearns: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DCCAEModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAEModel:
         _cca.check(self, self.fill, self.ridge, self.latent_dim, kinds)
         return DCCAEModel(shapes, kinds, self)
 
 
 class DCCAEModel(_cca.DeepCCA, Generative):
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DCCAE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DCCAE
+    ) -> None:
         super().__init__(shapes, hp, hp.hidden, hp.latent_dim, hp.ridge, hp.fill)
         self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
         with torch.random.fork_rng(devices=[]):  # without decoders' weight: DCCA to the last bit

@@ -32,6 +32,7 @@ from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import Autoencoders
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -60,7 +61,7 @@ class DIMVC(NeuralEstimator):
     generative: ClassVar[bool] = False
     soft: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DIMVCModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DIMVCModel:
         clustering.require(self.n_clusters, "DIMVC")
         for name in ("latent_dim", "rounds", "starts"):
             if getattr(self, name) < 1:
@@ -72,7 +73,7 @@ class DIMVCModel(Clusterer):
     targets: Tensor
 
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DIMVC, K: int
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DIMVC, K: int
     ) -> None:
         super().__init__()
         self.hp, self.K = hp, K

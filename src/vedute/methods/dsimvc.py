@@ -46,6 +46,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -79,7 +80,7 @@ class DSIMVC(NeuralEstimator):
     generative: ClassVar[bool] = False
     soft: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DSIMVCModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DSIMVCModel:
         clustering.require(self.n_clusters, "DSIMVC")
         for name in ("latent_dim", "feature_dim", "n_neighbors"):
             if getattr(self, name) < 1:
@@ -93,7 +94,7 @@ class Network(nn.Module):
     """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
 
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DSIMVC, K: int
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DSIMVC, K: int
     ) -> None:
         super().__init__()
         D = hp.latent_dim
@@ -121,7 +122,7 @@ class DSIMVCModel(Clusterer):
     memory: Tensor
 
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DSIMVC, K: int
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DSIMVC, K: int
     ) -> None:
         super().__init__()
         self.hp, self.kinds = hp, kinds
@@ -209,7 +210,7 @@ class DSIMVCModel(Clusterer):
             rows = (~data.mask[:, v]).nonzero()[:, 0]
             givers = donors(h, data.mask, v, rows, self.hp.n_neighbors)
             filled = x.float().clone()
-            filled[rows] = borrowed(filled, data.mask[:, v], givers, self.kinds[v] == "tokens")
+            filled[rows] = borrowed(filled, data.mask[:, v], givers, self.kinds[v].text)
             setattr(self, f"completed{v}", filled[lacking])
 
     def some_completed(self, batch: Views) -> Views:

@@ -46,6 +46,7 @@ from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, kl, product
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import mixture_log_joint, view_errors
 from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
@@ -79,7 +80,7 @@ class DVIMC(NeuralEstimator):
     absent: ClassVar[str] = "left out of the product"
     soft: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> DVIMCModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DVIMCModel:
         clustering.require(self.n_clusters, "DVIMC")
         if self.latent_dim < 1:
             raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
@@ -115,7 +116,7 @@ class Mixture(nn.Module):
 
 class DVIMCModel(Generative, Clusterer):
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: DVIMC, K: int
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DVIMC, K: int
     ) -> None:
         super().__init__()
         self.hp, self.kinds, self.K = hp, kinds, K

@@ -45,6 +45,7 @@ from vedute.methods._graphs import (
     relations,
     released_relations,
 )
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -80,9 +81,9 @@ class ICMVC(NeuralEstimator):
     generative: ClassVar[bool] = False
     soft: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> ICMVCModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> ICMVCModel:
         clustering.require(self.n_clusters, "ICMVC")
-        if "tokens" in kinds:
+        if any(kind.text for kind in kinds):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
         for name, words in CHOICES.items():
             if getattr(self, name) not in words:

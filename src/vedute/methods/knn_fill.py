@@ -43,19 +43,19 @@ class KNNFill(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         if self.n_neighbors < 1:
             raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors}")
-        parts = _table.parts(data, self.scalers_)
+        parts = _table.parts(data, self._scalers())
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
 
     def _embed(self, data: Views) -> Array:
         return np.hstack(self._fill(data))
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        return _table.values(self._fill(data), self.scalers_, draws)
+        return _table.values(self._fill(data), self._scalers(), draws)
 
     def _fill(self, data: Views) -> list[Array]:
         """The table with nothing missing, L arrays (n, width)."""
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
-        parts = _table.parts(data, self.scalers_)
+        parts = _table.parts(data, self._scalers())
         filled = [p.x.copy() for p in parts]
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]

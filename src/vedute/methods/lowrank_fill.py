@@ -63,8 +63,8 @@ class LowRankFill(Estimator):
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
         told = self._scores(data) @ self.components_.T
-        edges = np.cumsum([s.mean.size for s in self.scalers_])[:-1]
-        return _table.values(np.split(told, edges, axis=1), self.scalers_, draws)
+        edges = np.cumsum([s.mean.size for s in self._scalers()])[:-1]
+        return _table.values(np.split(told, edges, axis=1), self._scalers(), draws)
 
     def _choose(self, table: Table, hidden: Hidden, rng: Generator) -> None:
         best = _softimpute.search(table, hidden, self.max_rank, rng)
@@ -84,7 +84,7 @@ class LowRankFill(Estimator):
             return _softimpute.project(self._table(data), self.components_, self.threshold_)
 
     def _table(self, data: Views) -> Table:
-        return Table.of(_table.parts(data, self.scalers_))
+        return Table.of(_table.parts(data, self._scalers()))
 
     def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
         """What to learn from and what to tell: hidden views, or entries where no view can go."""
@@ -92,7 +92,7 @@ class LowRankFill(Estimator):
             hidden = choose(data.mask, fewest=1)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
-            held, data = HoldOut.of(data, hidden, self.scalers_), data.hide(hidden)
+            held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
         truth = self._table(held.truth)
         where = truth.spread(held.hidden.numpy()) & truth.seen()
         return self._table(data), Hidden(held.truth.index.numpy(), truth.x, where)

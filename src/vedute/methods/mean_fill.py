@@ -31,8 +31,8 @@ class MeanFill(Estimator):
         """The means are the scalers'."""
 
     def _embed(self, data: Views) -> Array:
-        return np.hstack([part.x for part in _table.parts(data, self.scalers_)])
+        return np.hstack([part.x for part in _table.parts(data, self._scalers())])
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        means = [np.zeros((len(data), s.mean.size)) for s in self.scalers_]
-        return _table.values(means, self.scalers_, draws)
+        means = [np.zeros((len(data), s.mean.size)) for s in self._scalers()]
+        return _table.values(means, self._scalers(), draws)

@@ -29,6 +29,7 @@ from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 CHOICES = {"subset_rule": ("dynamic_prior", "random_expert", "mean_of_means")}
@@ -45,13 +46,15 @@ class MMJSD(VAEEstimator):
     year: ClassVar[int | None] = 2020
     absent: ClassVar[str] = "left out of mixture and mean"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MMJSDModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MMJSDModel:
         self.check(CHOICES)
         return MMJSDModel(shapes, kinds, self)
 
 
 class MMJSDModel(GaussianVAE):
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMJSD) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMJSD
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
 

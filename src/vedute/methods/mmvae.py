@@ -46,6 +46,7 @@ from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
 from vedute.nn.laplace import Laplace
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Generative, Terms
 
 CHOICES = {
@@ -67,7 +68,7 @@ class MMVAE(VAEEstimator):
     year: ClassVar[int | None] = 2019
     absent: ClassVar[str] = "left out of the mixture"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> Generative:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> Generative:
         self.check(CHOICES)
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
@@ -76,7 +77,9 @@ class MMVAE(VAEEstimator):
 
 
 class MMVAEModel(VAE):
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMVAE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAE
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
@@ -116,7 +119,9 @@ class MMVAEModel(VAE):
 class SimpleModel(GaussianVAE):
     """moe_elbo: one draw of one expert per sample, and the divergence of each from the prior."""
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMVAE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAE
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
 

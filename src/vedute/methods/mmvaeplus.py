@@ -46,6 +46,7 @@ from vedute.methods._vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
@@ -66,7 +67,9 @@ class MMVAEPlus(VAEEstimator):
     year: ClassVar[int | None] = 2023
     absent: ClassVar[str] = "left out of the mixture"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MMVAEPlusModel:
+    def build(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+    ) -> MMVAEPlusModel:
         self.check(CHOICES)
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
@@ -79,7 +82,7 @@ class MMVAEPlus(VAEEstimator):
 
 class MMVAEPlusModel(VAE):
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MMVAEPlus
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAEPlus
     ) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared

@@ -26,6 +26,7 @@ from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 CHOICES = {"prior_expert": ("full_only", "never", "always")}
@@ -42,7 +43,7 @@ class MoPoE(VAEEstimator):
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "subsets with them left out"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MoPoEModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MoPoEModel:
         self.check(CHOICES)
         if len(shapes) > MOST:
             raise ValueError(
@@ -54,7 +55,9 @@ class MoPoE(VAEEstimator):
 class MoPoEModel(GaussianVAE):
     members: Tensor
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MoPoE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MoPoE
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
         self.register_buffer("members", subsets(len(shapes)))

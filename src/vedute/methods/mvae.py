@@ -33,6 +33,7 @@ from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Stage, Terms
 
 RAMP = 20  # values of beta on its way
@@ -56,7 +57,7 @@ class MVAE(VAEEstimator):
     year: ClassVar[int | None] = 2018
     absent: ClassVar[str] = "left out of the product"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVAEModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVAEModel:
         self.check(CHOICES)
         if self.subsets < 0:
             raise ValueError(f"subsets must not be negative, got {self.subsets}")
@@ -68,7 +69,9 @@ class MVAE(VAEEstimator):
 class MVAEModel(GaussianVAE):
     grown: Tensor
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVAE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVAE
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far

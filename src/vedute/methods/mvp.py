@@ -33,6 +33,7 @@ from vedute.methods._mvp_priors import diagonal, fixed_prior
 from vedute.nn import gaussian
 from vedute.nn.coders import Correspondences, Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
+from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 from vedute.training.model import Generative, Stage, Terms
@@ -85,7 +86,7 @@ class MVP(NeuralEstimator):
     year: ClassVar[int | None] = 2025
     absent: ClassVar[str] = "told by the views that are there"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVPModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVPModel:
         for name, words in CHOICES.items():
             if getattr(self, name) not in words:
                 told = f"{name} must be one of {', '.join(words)}"
@@ -114,14 +115,16 @@ class MVPModel(Generative):
     posteriors: Tensor
     share: Tensor
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVP) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVP
+    ) -> None:
         super().__init__()
         self.hp, self.kinds = hp, kinds
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.shared = k
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind, hidden in zip(shapes, kinds, hp.hidden_of(), strict=True):
-            output = hp.output if kind in ("normal", "laplace") else "linear"
+            output = "linear" if kind.logits else hp.output
             paths = (output, hp.linear_paths, hp.network, kind)
             dropout = DROPOUT[False] if hp.dropout is None else hp.dropout
             self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, kind))

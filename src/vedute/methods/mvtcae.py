@@ -25,6 +25,7 @@ from vedute.data.views import Views
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
+from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 CHOICES = {"normaliser": ("views", "observed")}
@@ -41,7 +42,7 @@ class MVTCAE(VAEEstimator):
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "left out of the product"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVTCAEModel:
+    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVTCAEModel:
         self.check(CHOICES)
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must lie in [0, 1], got {self.alpha}")
@@ -49,7 +50,9 @@ class MVTCAE(VAEEstimator):
 
 
 class MVTCAEModel(GaussianVAE):
-    def __init__(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: MVTCAE) -> None:
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVTCAE
+    ) -> None:
         super().__init__(shapes, kinds, hp)
         self.hp = hp
 

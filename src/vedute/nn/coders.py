@@ -24,7 +24,9 @@ from vedute.nn.convolutions import (
 )
 from vedute.nn.cuda_streams import side_by_side
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
+NORMAL = LIKELIHOODS["normal"]
 WIDEST = 15.0  # of means and log-variances that nothing else bounds
 STEEP = 0.9  # beyond, tanh is too flat to start at
 
@@ -74,14 +76,14 @@ class Encoder(nn.Module):
         latent_dim: int,
         dropout: float = 0.0,
         network: str = "auto",
-        kind: str = "normal",
+        kind: Likelihood = NORMAL,
         bounded: bool = True,
     ) -> None:
         super().__init__()
         self.bounded = bounded
         _leave_room(self, shape, network, kind)
         self.net: nn.Module
-        if kind == "tokens":
+        if kind.text:
             self.net = TextEncoder(shape, latent_dim, dropout)
         elif by_convolution(shape, network):
             self.net = image_encoder(shape, latent_dim, network, dropout)
@@ -111,20 +113,20 @@ class Decoder(nn.Module):
         output: str,
         skip: bool,
         network: str = "auto",
-        kind: str = "normal",
+        kind: Likelihood = NORMAL,
     ) -> None:
         super().__init__()
         self.shape, self.tanh = tuple(shape), output == "tanh"
         _leave_room(self, shape, network, kind)
         self.net: nn.Module
         self.linear: nn.Module | None = None
-        if kind == "tokens":
+        if kind.text:
             self.net = TextDecoder(latent_dim, shape)
         elif by_convolution(shape, network):
             self.net = image_decoder(latent_dim, shape, network)
         else:
             self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
-        if skip and kind != "tokens":  # start at the linear map: the curve is learned on top
+        if skip and not kind.text:  # start at the linear map: the curve is learned on top
             self.linear = nn.Linear(latent_dim, prod(shape), bias=False)
             _silence(list(self.net.children())[-1])
 
@@ -150,9 +152,9 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
                 network.center.copy_(image.clamp(-STEEP, STEEP).atanh() if told else image)
 
 
-def _leave_room(owner: nn.Module, shape: Sequence[int], network: str, kind: str) -> None:
+def _leave_room(owner: nn.Module, shape: Sequence[int], network: str, kind: Likelihood) -> None:
     """For the mean image, if the view is one of images."""
-    images = kind != "tokens" and by_convolution(shape, network)
+    images = not kind.text and by_convolution(shape, network)
     owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 

@@ -1,138 +1,248 @@
-"""log p(x | decoder output): normal, laplace, bernoulli, categorical, tokens.
+"""p(x | decoder output) of a view: Normal, Laplace, Bernoulli, Categorical, Tokens.
 
-Densities have a fixed scale and carry their constants. `error` is -log p without the constant, at
-the scale where it is the bare squared error (normal, variance 1/2) or absolute error (laplace, 1).
-A categorical view is one-hot over its last axis; its output and the bernoulli one are logits.
-A view of tokens holds integers (T,); its output (T, V) has the logits of every word.
+A likelihood says everything that depends on the kind of a view: its density, the mean and a draw,
+which values are possible, and whether it is scaled. Densities have a fixed scale and carry their
+constants. `error` is -log p without the constant, at the scale where it is the bare squared error
+(normal, variance 1/2) or absolute error (laplace, 1). A categorical view is one-hot over its last
+axis; its output and the bernoulli one are logits. A view of tokens holds integers (T,); its output
+(T, V) has the logits of every word.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+Array = NDArray[Any]
 ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
-KINDS = ("normal", "laplace", "bernoulli", "categorical", "tokens")
+AUTO = "auto"
 
 
-def log_prob(kind: str, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
-    """Element-wise log-density; `scale` is the standard deviation (normal) or b (laplace).
+class Likelihood(ABC):
+    """The kind of a view; there is one object of each.
 
-    out (..., *shape), x broadcastable -> (..., *shape); categorical: the terms sum to log p.
+    logits       decoder outputs are logits, not values
+    text         samples are sequences of words, given by their numbers
+    continuous   values are real numbers, with noise of their own
+    scaled       the estimator's scaling applies
+    bounds       the lowest and highest possible value, in the user's units
+    shares       values of a row are shares of one: one-hot, or probabilities
     """
-    match kind:
-        case "normal":
-            z = (x - out) / scale
-            return -0.5 * z.square() - math.log(scale) - 0.5 * math.log(2 * math.pi)
-        case "laplace":
-            return -(x - out).abs() / scale - math.log(2 * scale)
-        case _:
-            return -error(kind, out, x)
 
+    name: ClassVar[str]
+    logits: ClassVar[bool] = False
+    text: ClassVar[bool] = False
+    continuous: ClassVar[bool] = True
+    scaled: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    shares: ClassVar[bool] = False
 
-def error(kind: str, out: Tensor, x: Tensor) -> Tensor:
-    """Element-wise -log p(x | out) up to its constant: (x - out)^2, |x - out|, or cross-entropy."""
-    match kind:
-        case "normal":
-            return (x - out).square()
-        case "laplace":
-            return (x - out).abs()
-        case "bernoulli":
-            return F.binary_cross_entropy_with_logits(out, x.expand_as(out), reduction="none")
-        case "categorical":
-            return -x * out.log_softmax(-1)
-        case "tokens":
-            words = x.long().expand(out.shape[:-1]).unsqueeze(-1)
-            return -out.log_softmax(-1).gather(-1, words).squeeze(-1)
-        case _:
-            raise ValueError(f"no likelihood {kind!r}; choose from {', '.join(KINDS)}")
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
+    @abstractmethod
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        """Element-wise -log p(x | out) up to its constant; out (..., *shape), x broadcastable."""
 
-def complaint(kind: str, x: Tensor, seen: Tensor) -> str | None:
-    """What this likelihood cannot tell of a view, and the mend; x and seen (n, *shape)."""
-    if kind in ("normal", "laplace"):
+    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
+        """Element-wise log-density; `scale` is the standard deviation (normal) or b (laplace).
+
+        out (..., *shape), x broadcastable -> (..., *shape); categorical: the terms sum to log p.
+        """
+        return -self.error(out, x)
+
+    def mean(self, out: Tensor) -> Tensor:
+        """E[x | out]; of tokens the likeliest ones."""
+        return out
+
+    @abstractmethod
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        """A value given the mean; `noise` is the standard deviation of real values."""
+
+    def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
+        """Of a value: that of its mean, `uncertain`, and that of the noise around it."""
+        return np.asarray(uncertain + noise)
+
+    def problem(self, x: Tensor, seen: Tensor) -> str | None:
+        """Why a view cannot have this likelihood, and the mend; x and seen (n, *shape)."""
         return None
-    told = x[seen]
-    if kind == "tokens":
-        wrong = (told < 0) | (told != told.round())
-        mend = "tokens are whole numbers from 0: number the words"
-    elif x.dtype == torch.uint8:
-        return f"holds bytes; pass {kind} values as floats between 0 and 1"
-    else:
-        wrong = (told < -ROUNDING) | (told > 1 + ROUNDING)
-        mend = f"{kind} values lie between 0 and 1: rescale them"
-    if bool(wrong.any()):
-        return f"holds {float(told[wrong][0]):g}; {mend}"
-    sums = x[seen.all(-1)].sum(-1) if kind == "categorical" else x.new_ones(1)
-    off = (sums - 1).abs() > 1e-3
-    if bool(off.any()):
+
+    def spread(self, scale: float) -> float:
+        """-log p = error / spread(scale) + constant."""
+        return 1.0
+
+    def entries(self, shape: Sequence[int]) -> int:
+        """How many entries a sample has, for decoder outputs of this shape."""
+        return math.prod(shape)
+
+
+class Normal(Likelihood):
+    name = "normal"
+
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        return (x - out).square()
+
+    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
+        z = (x - out) / scale
+        return -0.5 * z.square() - math.log(scale) - 0.5 * math.log(2 * math.pi)
+
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        return mean + noise * torch.randn_like(mean)
+
+    def spread(self, scale: float) -> float:
+        return 2 * scale**2
+
+
+class Laplace(Likelihood):
+    name = "laplace"
+
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        return (x - out).abs()
+
+    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
+        return -(x - out).abs() / scale - math.log(2 * scale)
+
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
+        return mean + noise / math.sqrt(2) * (up - down)
+
+    def spread(self, scale: float) -> float:
+        return scale
+
+
+class _Probability(Likelihood):
+    """Logits of zeros and ones."""
+
+    logits, continuous, scaled, bounds = True, False, False, (0.0, 1.0)
+
+    def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
+        return np.asarray(np.clip(mean * (1 - mean), 0, None))
+
+    def problem(self, x: Tensor, seen: Tensor) -> str | None:
+        if x.dtype == torch.uint8:
+            return f"holds bytes; pass {self.name} values as floats between 0 and 1"
+        values = x[seen]
+        wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
+        if bool(wrong.any()):
+            mend = f"{self.name} values lie between 0 and 1: rescale them"
+            return f"holds {float(values[wrong][0]):g}; {mend}"
+        return None
+
+
+class Bernoulli(_Probability):
+    name = "bernoulli"
+
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(out, x.expand_as(out), reduction="none")
+
+    def mean(self, out: Tensor) -> Tensor:
+        return out.sigmoid()
+
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        return torch.bernoulli(mean.clamp(0, 1))
+
+
+class Categorical(_Probability):
+    name = "categorical"
+    shares = True
+
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        return -x * out.log_softmax(-1)
+
+    def mean(self, out: Tensor) -> Tensor:
+        return out.softmax(-1)
+
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        gumbel = -torch.empty_like(mean).exponential_().log()
+        choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
+        return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
+
+    def problem(self, x: Tensor, seen: Tensor) -> str | None:
+        wrong = super().problem(x, seen)
+        if wrong is not None:
+            return wrong
+        sums = x[seen.all(-1)].sum(-1)
+        off = (sums - 1).abs() > 1e-3
+        if not bool(off.any()):
+            return None
         return f"has a row that sums to {float(sums[off][0]):g}; categorical rows sum to 1: one-hot"
-    return None
 
 
-def mean(kind: str, out: Tensor) -> Tensor:
-    """E[x | out]; of tokens the likeliest ones."""
-    match kind:
-        case "bernoulli":
-            return out.sigmoid()
-        case "categorical":
-            return out.softmax(-1)
-        case "tokens":
-            return out.argmax(-1).float()
-        case _:
-            return out
+class Tokens(Likelihood):
+    name = "tokens"
+    logits, text, continuous, scaled = True, True, False, False
+
+    def error(self, out: Tensor, x: Tensor) -> Tensor:
+        words = x.long().expand(out.shape[:-1]).unsqueeze(-1)
+        return -out.log_softmax(-1).gather(-1, words).squeeze(-1)
+
+    def mean(self, out: Tensor) -> Tensor:
+        return out.argmax(-1).float()
+
+    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+        return mean
+
+    def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
+        return np.zeros_like(mean)
+
+    def problem(self, x: Tensor, seen: Tensor) -> str | None:
+        words = x[seen]
+        wrong = (words < 0) | (words != words.round())
+        if not bool(wrong.any()):
+            return None
+        mend = "tokens are whole numbers from 0: number the words"
+        return f"holds {float(words[wrong][0]):g}; {mend}"
+
+    def entries(self, shape: Sequence[int]) -> int:
+        return shape[0]
 
 
-def guess(x: Tensor, seen: Tensor) -> str:
+LIKELIHOODS: Mapping[str, Likelihood] = {
+    likelihood.name: likelihood
+    for likelihood in (Normal(), Laplace(), Bernoulli(), Categorical(), Tokens())
+}
+
+
+def guess(x: Tensor, seen: Tensor) -> Likelihood:
     """The likelihood of a view from its observed entries: x and seen (n, *shape).
 
     Zeros and ones are bernoulli; categorical where every row has exactly one of three or more.
-    Integers get here only as tokens: the door makes floats of all other numbers.
+    Integers get here only as tokens: all other numbers are floats by then.
     """
     if x.dtype == torch.int64:
-        return "tokens"
+        return LIKELIHOODS["tokens"]
     values = x[seen]
     flags = bool(((values == 0) | (values == 1)).all()) and len(values) > 0
     if not x.is_floating_point() or not flags:
-        return "normal"
+        return LIKELIHOODS["normal"]
     whole = x[seen.flatten(1).all(1)]
     one_hot = x.ndim == 2 and x.shape[1] > 2 and len(whole) and bool((whole.sum(1) == 1).all())
-    return "categorical" if one_hot else "bernoulli"
+    return LIKELIHOODS["categorical" if one_hot else "bernoulli"]
 
 
-def words(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """One word per view, "auto" included, from one for all, a list, or a dict by name."""
+def named(
+    given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]
+) -> list[Likelihood | None]:
+    """The likelihood of each view, as a user gave it: one name for all, one each, or by view;
+    None where it is to be guessed."""
     if isinstance(given, Mapping):
         strange = [k for k in given if k not in names]
         if strange:
             raise ValueError(f"likelihood names view {strange[0]!r}; X has {', '.join(names)}")
-        given = [given.get(k, "auto") for k in names]
+        given = [given.get(k, AUTO) for k in names]
     each = [given] * len(names) if isinstance(given, str) else list(given)
     if len(each) != len(names):
         raise ValueError(f"likelihood names {len(each)} views, X has {len(names)}")
     for word in each:
-        if word not in (*KINDS, "auto"):
-            raise ValueError(f"no likelihood {word!r}; choose from auto, {', '.join(KINDS)}")
-    return each
-
-
-def draw(kind: str, mean: Tensor, noise: Tensor) -> Tensor:
-    """A value given the mean; `noise` is the standard deviation for real-valued views."""
-    match kind:
-        case "bernoulli":
-            return torch.bernoulli(mean.clamp(0, 1))
-        case "categorical":
-            gumbel = -torch.empty_like(mean).exponential_().log()
-            choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
-            return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
-        case "tokens":
-            return mean
-        case "laplace":
-            up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
-            return mean + noise / math.sqrt(2) * (up - down)
-        case _:
-            return mean + noise * torch.randn_like(mean)
+        if word not in (*LIKELIHOODS, AUTO):
+            known = ", ".join((AUTO, *LIKELIHOODS))
+            raise ValueError(f"no likelihood {word!r}; choose from {known}")
+    return [LIKELIHOODS.get(word) for word in each]

@@ -12,20 +12,22 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.nn import likelihoods
 from vedute.nn.cuda_streams import side_by_side
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.likelihoods import Likelihood
 
 Rows = slice | Tensor
 
 
-def view_error(kind: str, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool) -> Tensor:
+def view_error(
+    kind: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
+) -> Tensor:
     """-log p(x | out) up to a constant, over the entries of a view that are there.
 
     out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
     entries (free of the width of the view), else they are summed.
     """
-    e = likelihoods.error(kind, out.float(), x)
+    e = kind.error(out.float(), x)
     axes = tuple(range(-x.ndim + 1, 0))
     if holes is None:
         return e.mean(axes) if mean else e.sum(axes)
@@ -35,7 +37,7 @@ def view_error(kind: str, out: Tensor, x: Tensor, holes: Tensor | None, mean: bo
 
 
 def view_errors(
-    kinds: Sequence[str],
+    kinds: Sequence[Likelihood],
     tell: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,

@@ -27,11 +27,10 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from vedute import methods
-from vedute.data import scaling
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import UNSCALED, Estimator
-from vedute.estimators.imputation import Teller, calibrate_views
+from vedute.estimators.base import Estimator
+from vedute.estimators.imputation import Imputer
 from vedute.figures import plots
 from vedute.metrics import scores
 
@@ -47,7 +46,10 @@ LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
 
 def evidence(model: Estimator, views: Views) -> Found:
     """Measure a fitted model on the views it was fitted on; nothing here changes it."""
-    found = {"method": np.array(type(model).__name__), "kinds": np.array(model.kinds_)}
+    found = {
+        "method": np.array(type(model).__name__),
+        "kinds": np.array([v.likelihood.name for v in model.views_]),
+    }
     found |= _in_the_plane(model) | ({} if views.y is None else {"y": _plain(views.y)})
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
     with torch.random.fork_rng():
@@ -99,7 +101,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Found:
     truth = [_with_holes(views, v)[rows] for v in range(len(views.x))]
     means, stds = _told(model, views, hidden, rows, which)
     found |= _coverage(model, truth, means, stds, which)
-    for v, scaler in enumerate(model.scalers_):
+    for v, scaler in enumerate(model._scalers()):
         at = np.flatnonzero(which == v)
         if len(at) and scaler.mean.size <= WIDEST:
             ranked = at[model.hidden_["error"][picked][at].argsort()]
@@ -108,7 +110,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Found:
             kept |= {"center": scaler.restore(scaler.mean), "scale": scaler.std * scaler.scale}
             found |= {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()}
             found[f"at{v}"] = rows[shown]
-            names = [str(c) for c in model.views_[v].columns or ()]
+            names = [str(c) for c in model.views_[v].spec.columns or ()]
             found |= {f"columns{v}": np.array(names)} if len(names) == scaler.mean.size else {}
     return found
 
@@ -125,7 +127,7 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
         return {}
     asked, out = views[rows].hide(hidden[rows]).bare(), hidden[rows].numpy()
     truth = [_with_holes(views, v)[rows] for v in range(len(views.x))]
-    units = [s.std * s.scale for s in model.scalers_]
+    units = [s.std * s.scale for s in model._scalers()]
     found = {}
     for name in FILLS:
         if type(model) is not methods.find(name):
@@ -145,19 +147,18 @@ def _told(
     if model.relearns:  # it knows the hidden views by now
         model = clone(model).fit(views.hide(hidden))
         data = model._enter(views[rows].hide(hidden[rows]).bare())
-        return model._teller().values(data, spread=True)
-    held = HoldOut.of(model._enter(views[rows].bare()), hidden[rows], model.scalers_)
+        return model._imputer().values(data, spread=True)
+    held = HoldOut.of(model._enter(views[rows].bare()), hidden[rows], model._scalers())
     fold = np.empty(len(rows), np.int64)
     fold[np.argsort(which, kind="stable")] = np.arange(len(rows)) % FOLDS
-    means = [np.zeros((len(rows), *s.mean.shape)) for s in model.scalers_]
+    means = [np.zeros((len(rows), *s.mean.shape)) for s in model._scalers()]
     stds = [np.ones_like(m) for m in means]
     for k in range(FOLDS):
         here, rest = fold == k, _part(held, fold != k)
         if not here.any() or not len(rest.inputs):
             continue
-        calibration = calibrate_views(model._decode, rest, model.scalers_, model.shrinks)
-        teller = Teller(model._decode, model.kinds_, model.scalers_, calibration)
-        told = teller.values(held.inputs[here], spread=True)
+        calibrated = model._imputer().calibrated(rest, model.shrinks)
+        told = Imputer(model._decode, calibrated).values(held.inputs[here], spread=True)
         for v in range(len(means)):
             means[v][here], stds[v][here] = told[0][v], told[1][v]
     return means, stds
@@ -173,11 +174,11 @@ def _coverage(
     """Share of entries inside the interval of each level, averaged over instances, by view."""
     covered = np.full((len(truth), len(LEVELS)), np.nan)
     reach = norm.ppf(0.5 + LEVELS / 2)
-    for v, kind in enumerate(model.kinds_):
+    for v, view in enumerate(model.views_):
         at = which == v
-        if at.any() and kind not in UNSCALED:
+        if at.any() and view.likelihood.scaled:
             far = np.abs(truth[v][at] - means[v][at]) / np.maximum(stds[v][at], 1e-12)
-            far = far.reshape(len(far), -1)[:, model.scalers_[v].std.ravel() > 0]
+            far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
             for q, r in enumerate(reach):
                 inside = np.where(np.isnan(far), np.nan, far <= r)
                 known = ~np.isnan(inside).all(1)
@@ -187,7 +188,7 @@ def _coverage(
 
 def _with_holes(views: Views, v: int) -> Array:
     """View v with NaN where nothing is known, (n, *shape_v)."""
-    return np.where(scaling.entries_seen(views, v).numpy(), views.x[v].numpy(), np.nan)
+    return np.where(views.seen(v).numpy(), views.x[v].numpy(), np.nan)
 
 
 def _plain(y: Array) -> Array:

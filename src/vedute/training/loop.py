@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.nn import likelihoods
+from vedute.nn.likelihoods import Likelihood
 from vedute.training import checkpoints
 from vedute.training.model import Generative, Model, Stage
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
@@ -63,7 +63,7 @@ def train(
     data: Views,
     settings: Settings,
     held: HoldOut | None = None,
-    kinds: Sequence[str] = (),
+    kinds: Sequence[Likelihood] = (),
     on_epoch: Callable[[Record], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[Record]:
@@ -106,7 +106,7 @@ class _Loop:
         data: Views,
         settings: Settings,
         held: HoldOut | None,
-        kinds: Sequence[str],
+        kinds: Sequence[Likelihood],
         on_epoch: Callable[[Record], None] | None,
         on_interrupt: Callable[[], None] | None,
     ) -> None:
@@ -223,7 +223,7 @@ class _Loop:
     def _hidden_error(self, model: Generative, held: HoldOut) -> float:
         model.eval()
         outs = zip(self.kinds, model.decode(held.inputs), strict=True)
-        return held.mean_error([likelihoods.mean(k, out[0].float()) for k, out in outs])
+        return held.mean_error([kind.mean(out[0].float()) for kind, out in outs])
 
     def _restore_best(self) -> None:
         if self.best is not None:
