@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
-from vedute.nn.losses import mutual_information, view_errors
-from vedute.training.model import Generative, Stage, Terms
+from vedute.nn.losses import mutual_information
+from vedute.training.model import Stage, Terms
 
 PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 OUTPUTS = ("relu", "linear")
@@ -93,7 +93,7 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
     return nn.Sequential(*layers if last else layers[:-2])
 
 
-class CompleterModel(Generative):
+class CompleterModel(_paired.PairDecoder):
     def __init__(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str], hp: Completer
     ) -> None:
@@ -124,10 +124,10 @@ class CompleterModel(Generative):
         return self._terms(batch, z) | {"prediction": self.hp.predict_weight * off.sum()}
 
     def _terms(self, batch: Views, z: Tensor) -> Terms:
-        errors = view_errors(self.kinds, lambda v, rows: self._tell(v, z[rows]), batch, mean=True)
+        errors = self.errors(z, batch, mean=True)
         return {
             "information": -mutual_information(z[:, 0], z[:, 1], self.hp.alpha),
-            "reconstruction": self.hp.rec_weight * errors[0].sum(1).mean(),
+            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
         }
 
     def latents(self, batch: Views) -> Tensor:
@@ -149,14 +149,8 @@ class CompleterModel(Generative):
         return self.completed(batch).flatten(1)
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """There is nothing to draw: latents are points."""
-        z = self.completed(batch)
-        return [x.expand(max(draws, 1), *x.shape[1:]) for x in (self._tell(v, z) for v in (0, 1))]
+        """Latents are points: all draws are equal."""
+        return self.decode_both(self.completed(batch), draws)
 
     def prior(self, n: int) -> list[Tensor]:
         raise TypeError("Completer cannot generate: nothing says how likely a latent is")
-
-    def _tell(self, v: int, z: Tensor) -> Tensor:
-        """View v decoded: (B, 2, D) -> (1, B, *shape_v)."""
-        out: Tensor = self.decoders[v](z[:, v])
-        return out.reshape(1, len(z), *self.shapes[v])

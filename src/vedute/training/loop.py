@@ -1,7 +1,8 @@
-"""The training loop. There is one."""
+"""The training loop of every method."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,9 +20,10 @@ from vedute.training import checkpoints
 from vedute.training.model import Generative, Model, Stage
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
+LOG = logging.getLogger(__name__)
 Record = dict[str, Any]
-CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
-MOST_WATCHED = 1000  # hidden instances that it looks at
+CHECK_STEPS = 25  # early stopping checks every max(1 epoch, this many steps)
+MOST_WATCHED = 1000  # hidden instances that early stopping evaluates
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,12 @@ class Settings:
     compiled: bool = False
     checkpoint: Path | None = None
     checkpoint_minutes: float = 5.0
-    signature: str = ""  # of data and settings: a checkpoint of another run is refused
+    signature: str = ""  # hash of data and settings: a checkpoint of another run is refused
 
 
 @dataclass
 class Progress:
-    """Where training is: all that a checkpoint must say beside tensors."""
+    """Where training is: everything a checkpoint holds beside tensors."""
 
     stage: int = -1
     stage_step: int = 0
@@ -126,7 +128,7 @@ class _Loop:
             if self.settings.checkpoint is not None:
                 checkpoints.clear(self.settings.checkpoint)
         except KeyboardInterrupt:
-            print(f"interrupted at step {self.at.step}; keeping the best weights so far")
+            LOG.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             if self.on_interrupt is not None:
                 self.on_interrupt()
             self._restore_best()
