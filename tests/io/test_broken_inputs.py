@@ -68,7 +68,7 @@ BROKEN = {
         fit(),
         r"d/a\.csv\.gz is damaged",
     ),
-    "one huge cell": (views("{" + "x" * 200_000 + "}\n1\n"), fit(), r"d/a\.csv is not a text table"),
+    "one huge cell": (views("{" + "x" * 200_000 + "}\n1\n"), fit(), r"d/a\.csv is not a text"),
     "ids called twice": (views(A.replace("a2", "id")), fit(), r"d/a\.csv has duplicated .* 'id'"),
     "a view twice": ({"d/a.csv": A, "d/a.tsv": A}, fit(), r"d/a\.tsv and a\.csv are both view 'a'"),
     "a long line": (
