@@ -86,7 +86,7 @@ class MVP(NeuralEstimator):
 
     paper: ClassVar[str] = "Gao & Pu, ICLR"
     year: ClassVar[int | None] = 2025
-    absent: ClassVar[str] = "told by the views that are there"
+    absent: ClassVar[str] = "predicted from the observed views"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVPModel:
         for name, words in CHOICES.items():
