@@ -58,7 +58,7 @@ CHOICES = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MMVAE(VAEEstimator):
-    """Mixture-of-experts VAE: all views are decoded from each single view. `samples` is K."""
+    """Mixture-of-experts VAE: every view alone tells all the others. `samples` is K."""
 
     objective: str = "iwae_loose"
     samples: int = 1

@@ -1,5 +1,5 @@
-"""Objects of five classes by number: the same object for the same seed, number and class, independent
-of what else is drawn."""
+"""Objects of five classes by number: the same object for the same seed, number and class,
+independent of what else is drawn."""
 
 from __future__ import annotations
 
