@@ -82,7 +82,7 @@ class Completer(NeuralEstimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
-            raise ValueError("output='relu' gives no dark pixels; choose output='linear' for images")
+            raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")
 
 
 def network(*sizes: int, last: bool = False) -> nn.Sequential:

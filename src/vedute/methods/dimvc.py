@@ -56,7 +56,7 @@ class DIMVC(NeuralEstimator):
 
     paper: ClassVar[str] = "Xu et al., AAAI"
     year: ClassVar[int | None] = 2022
-    absent: ClassVar[str] = "left out of the mean of labels"
+    absent: ClassVar[str] = "have no say"
     generative: ClassVar[bool] = False
     soft: ClassVar[bool] = True
 
