@@ -31,7 +31,7 @@ from vedute.training.model import Terms
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DCCAE(NeuralEstimator):
-    """Deep CCA with autoencoders: two views correlated, each decoded from its representation."""
+    """Deep CCA with autoencoders: two views correlated, and each told from its representation."""
 
     latent_dim: int = 10
     hidden: tuple[int, ...] = (256, 256)
