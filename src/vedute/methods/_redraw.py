@@ -21,7 +21,7 @@ from vedute.metrics import scores
 def fit_redrawn(
     method: Estimator, truth: Views, rate: float, seed: int, pair: tuple[str, str] | None = None
 ) -> tuple[Estimator, Views]:
-    """The method fitted on the best pair by accuracy, or on `pair`, and the views it was fitted on.
+    """The method fitted on the best pair by accuracy, or on `pair`, and the views that it saw.
 
     The same samples lose a view in all pairs; none loses both.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +19,6 @@ from vedute.training import checkpoints
 from vedute.training.model import Generative, Model, Stage
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
-LOG = logging.getLogger(__name__)
 Record = dict[str, Any]
 CHECK_STEPS = 25  # early stopping checks every max(1 epoch, this many steps)
 MOST_WATCHED = 1000  # hidden instances that early stopping evaluates
@@ -128,7 +126,7 @@ class _Loop:
             if self.settings.checkpoint is not None:
                 checkpoints.clear(self.settings.checkpoint)
         except KeyboardInterrupt:
-            LOG.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
+            print(f"interrupted at step {self.at.step}; keeping the best weights so far")
             if self.on_interrupt is not None:
                 self.on_interrupt()
             self._restore_best()
