@@ -20,8 +20,8 @@ from vedute.training.model import Generative, Model, Stage
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
 Record = dict[str, Any]
-CHECK_STEPS = 25  # early stopping checks every max(1 epoch, this many steps)
-MOST_WATCHED = 1000  # hidden instances that early stopping evaluates
+CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
+MOST_WATCHED = 1000  # hidden instances that it looks at
 
 
 @dataclass(frozen=True)
