@@ -167,7 +167,7 @@ def test_what_is_missing_of_cub_is_told(home, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="cannot be read as an image"):
         cub_captions.load("test")
     photograph.unlink()
-    with pytest.raises(FileNotFoundError, match=r"bird_1.jpg is not there, but its captions are"):
+    with pytest.raises(FileNotFoundError, match=r"bird_1.jpg is missing, but its captions exist"):
         cub_captions.load("test")
     (home / "testclasses.txt").write_text("009.Nothing")
     with pytest.raises(FileNotFoundError, match=r"no captions of the species in testclasses.txt"):

@@ -57,7 +57,7 @@ def test_nothing_behind_an_object_is_white(home):
 
 def test_what_is_missing_is_told(home, tmp_path, monkeypatch):
     (home / "car" / "1abc" / "0.png").unlink()
-    with pytest.raises(FileNotFoundError, match=r"0.png is not there; render the object again"):
+    with pytest.raises(FileNotFoundError, match=r"0.png is missing; render the object again"):
         mvshapenet.load()
     with pytest.raises(ValueError, match="no split 'half'"):
         mvshapenet.load("half")

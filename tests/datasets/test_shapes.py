@@ -133,5 +133,5 @@ def test_where_nothing_can_be_kept_they_are_made_all_the_same(monkeypatch, tmp_p
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("VEDUTE_DATA", str(tmp_path / "file" / "data"))
     monkeypatch.setattr(shapes, "FULL", 5)
-    with pytest.warns(UserWarning, match="could not be kept in"):
+    with pytest.warns(UserWarning, match="could not be written to"):
         assert len(shapes.load(n=5)) == 5

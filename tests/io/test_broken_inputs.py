@@ -47,24 +47,28 @@ BROKEN = {
     "a folder of text": ({"d/README.txt": "hi"}, fit(), r"^d is a folder without views"),
     "a spreadsheet": ({"d/a.xlsx": b"PK\3\4"}, fit(), r"d/a\.xlsx is a spreadsheet; export"),
     "a spreadsheet called csv": (views(b"PK\3\4 sheet"), fit(), r"d/a\.csv .* Excel"),
-    "bytes called csv": (views(b"id,a\n\0\1\2"), fit(), r"d/a\.csv is no text"),
+    "bytes called csv": (
+        views(b"id,a\n\0\1\2"),
+        fit(),
+        r"d/a\.csv holds zero bytes",
+    ),
     "an empty file": (views(""), fit(), r"d/a\.csv is empty"),
     "only a header": (views("id,a1,a2\n"), fit(), r"d/a\.csv has no rows"),
     "one column": (views("id\np1\np2\n"), fit(), r"d/a\.csv has one column, 'id'"),
     "no header": (views("p1,0.5,1.5\np2,2.5,3.5\n"), fit(), r"d/a\.csv has no header.*'0.5'"),
     "latin-1": (views(A.replace("p1", "pé").encode("latin-1")), fit(), r"d/a\.csv is not UTF-8"),
-    "not gzip": ({"d/a.csv.gz": "id,a\n", "d/b.csv": B}, fit(), r"d/a\.csv\.gz is no gzip file"),
+    "not gzip": ({"d/a.csv.gz": "id,a\n", "d/b.csv": B}, fit(), r"d/a\.csv\.gz is not a gzip file"),
     "cut gzip": (
         {"d/a.csv.gz": gzip.compress(A.encode())[:60], "d/b.csv": B},
         fit(),
-        r"d/a\.csv\.gz is no gzip file",
+        r"d/a\.csv\.gz is not a gzip file",
     ),
     "gzip cut late": (
         {"d/a.csv.gz": gzip.compress(LONG.encode())[:-400], "d/b.csv": B},
         fit(),
         r"d/a\.csv\.gz is damaged",
     ),
-    "one huge cell": (views("{" + "x" * 200_000 + "}\n1\n"), fit(), r"d/a\.csv is no table"),
+    "one huge cell": (views("{" + "x" * 200_000 + "}\n1\n"), fit(), r"d/a\.csv is not a text"),
     "ids called twice": (views(A.replace("a2", "id")), fit(), r"d/a\.csv has duplicated .* 'id'"),
     "a view twice": ({"d/a.csv": A, "d/a.tsv": A}, fit(), r"d/a\.tsv and a\.csv are both view 'a'"),
     "a long line": (
@@ -80,7 +84,7 @@ BROKEN = {
         r"d/a\.csv has duplicated columns 'a1'",
     ),
     "a nameless column": (views(A.replace("a1", "")), fit(), r"d/a\.csv: column 2 has no name"),
-    "an id twice": (views(A + "p3,1,2\n"), fit(), r"d/a\.csv: id 'p3' is there twice"),
+    "an id twice": (views(A + "p3,1,2\n"), fit(), r"d/a\.csv: id 'p3' occurs twice"),
     "a row without id": (
         views(A + ",1,2\n"),
         fit(),
@@ -89,7 +93,7 @@ BROKEN = {
     "no ids": (
         views("x,y\n0.1,0.2\n0.3,0.4\n"),
         fit(),
-        r"d/a\.csv: the first column, 'x', .* no samp",
+        r"d/a\.csv: the first column, 'x', .* not sample ids",
     ),
     "text": (
         views(A.replace("5.5", "red").replace(".5", " blue")),
@@ -151,7 +155,7 @@ BROKEN = {
     "a link to nowhere": (
         {"d/b.csv": B, "d/a.csv": Path("gone.csv")},
         fit(),
-        r"d/a\.csv is a link that leads nowhere",
+        r"d/a\.csv is a broken link",
     ),
     "an array without ids": ({"d/a.npy": array(8, 2), "d/b.csv": B}, fit(), r"d/a\.npy has no ids"),
     "too few ids": (
@@ -170,7 +174,7 @@ BROKEN = {
         r"d/a/p1\.png cannot be read",
     ),
     # one table
-    "a table without --views": ({"d.csv": WIDE}, table(), r"d\.csv is one table; say with --views"),
+    "a table without --views": ({"d.csv": WIDE}, table(), r"d\.csv is one table; pass --views"),
     "views that are no TOML": (
         {"d.csv": WIDE, "s.toml": "r = ["},
         table("--views", "s.toml"),

@@ -128,7 +128,7 @@ def test_a_missing_view_is_told_by_its_expected_canonical_variates():
 def test_new_samples_are_as_correlated_as_the_training_samples(monkeypatch):
     model = build(batch_of())
     seen = []
-    monkeypatch.setattr(model, "_tell", lambda v, h: seen.append(h))
+    monkeypatch.setattr(model, "decode_both", lambda h: seen.append(h))
     torch.manual_seed(0)
     model.prior(20_000)
     u = model.linear.project(seen[0])

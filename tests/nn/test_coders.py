@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from vedute.nn.coders import Correspondences, Decoder, Encoder, StackedLinear, mlp
+from vedute.nn.coders import Decoder, Encoder, mlp
+from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
 
@@ -58,15 +59,15 @@ def test_batched_maps_equal_a_loop_of_maps(kind, skip, L):
             torch.testing.assert_close(table[part][:, i, i], q[part][:, i], rtol=0, atol=0)
         for g, (i, j) in enumerate(pairs, start=part * len(pairs)):
             z = q[part][:, i]
-            told = sum(map_of(path, g)(z) for path in paths) if paths else z
-            torch.testing.assert_close(table[part][:, i, j], told)
+            predicted = sum(map_of(path, g)(z) for path in paths) if paths else z
+            torch.testing.assert_close(table[part][:, i, j], predicted)
 
 
 @pytest.mark.parametrize(("kind", "skip"), [("mlp", True), ("linear", False), ("identity", False)])
 def test_linear_paths_start_as_the_identity(kind, skip):
     q = latents()
-    for told, own in zip(Correspondences(3, 2, (5,), kind, skip)(q), q, strict=True):
-        torch.testing.assert_close(told, own.unsqueeze(2).expand_as(told))
+    for predicted, own in zip(Correspondences(3, 2, (5,), kind, skip)(q), q, strict=True):
+        torch.testing.assert_close(predicted, own.unsqueeze(2).expand_as(predicted))
 
 
 @pytest.mark.parametrize("output", ["linear", "tanh"])

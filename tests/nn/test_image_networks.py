@@ -17,7 +17,7 @@ from vedute.estimators import neural, sentence_decoding
 from vedute.methods import find
 from vedute.nn.coders import Decoder, Encoder, start_at
 from vedute.nn.convolutions import is_image
-from vedute.nn.cuda_streams import side_by_side
+from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Settings
 
@@ -100,9 +100,9 @@ def test_what_is_no_picture_is_seen_by_an_mlp():
         Encoder((3, 28, 28), (), 4, network="resnet")
 
 
-def test_side_by_side_is_one_by_one_without_a_gpu():
+def test_without_a_gpu_tasks_run_one_by_one():
     x = torch.arange(3.0)
-    assert side_by_side([lambda i=i: x * i for i in range(3)], [x])[2].tolist() == [0, 2, 4]
+    assert parallel_streams([lambda i=i: x * i for i in range(3)], [x])[2].tolist() == [0, 2, 4]
 
 
 def test_bytes_have_exact_moments():

@@ -87,7 +87,9 @@ def traverse(
     codes = walk(model.posteriors, axes, steps, reach)  # (axes, steps, k + L D)
     flat = codes.flatten(0, 1)
     shared, told = flat[:, : model.shared], flat[:, model.shared :]
-    outs = model._tell(shared[None], told.reshape(1, len(flat), len(estimator.views_), -1))
+    outs = model._decode_latents(
+        shared[None], told.reshape(1, len(flat), len(estimator.views_), -1)
+    )
     images = _bytes(cross_view.unit(estimator.kinds_[view], outs[view][0]))
     return images.reshape(*codes.shape[:2], *images.shape[1:]).cpu().numpy()
 

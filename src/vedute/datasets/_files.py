@@ -1,4 +1,4 @@
-"""Where files of data lie, how they get there, and whether they are what they should be."""
+"""Dataset files: the folder they are in, download, and checks of content."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fetch(address: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with urlopen(address, timeout=60) as response:
             part.write_bytes(response.read())
-        part.replace(path)  # a file is whole or not there
+        part.replace(path)  # the file is complete or does not exist
     except (OSError, HTTPException) as e:
         part.unlink(missing_ok=True)
         raise FileNotFoundError(
@@ -69,9 +69,7 @@ def fetch(address: str) -> Path:
 def from_npz(path: Path, facts: Facts) -> Views:
     """A file with view0, view1, ... and y, compared with its checksum."""
     if facts.sha256 and hashlib.sha256(path.read_bytes()).hexdigest() != facts.sha256:
-        raise ValueError(
-            f"{path} is not the {facts.name} we know (checksum); delete it and load again"
-        )
+        raise ValueError(f"{path} has another checksum than {facts.name}; delete it and load again")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays: Arrays = [file[f"view{v}"] for v in range(len(facts.views))]
@@ -105,7 +103,7 @@ def read_mat(path: Path, keys: Sequence[str]) -> Arrays:
 
 
 def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) -> Views:
-    """Views with labels 0, 1, ... if shapes and classes are as they should be."""
+    """Views with labels 0, 1, ..., if shapes and classes are those in `facts`."""
     shapes = [a.shape for a in arrays]
     expected = [(facts.n, width) for width in facts.views.values()]
     if shapes != expected or y.size != facts.n:

@@ -1,4 +1,4 @@
-"""One picture from a file, brought to the size that is wanted."""
+"""Read one picture from a file at a given size."""
 
 from __future__ import annotations
 

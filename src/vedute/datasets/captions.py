@@ -1,8 +1,8 @@
 """Captions: a picture of an object of `shapes`, and a sentence about it. Made here.
 
 The sentence names the object's class and main color and up to two of its parts, "an orange chair
-with four thin legs and a tall back", in one of several ways of saying it. Classes, colors and parts
-are those of the picture; the wording is chance. Needs no download.
+with four thin legs and a tall back", in one of several wordings. Classes, colors and parts are
+those of the picture; the wording is random. Needs no download.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AZIMUTH = 45  # degrees from the front: most of an object can be seen
 LENGTH = 16  # tokens of a caption, padding included
 NAMES = tuple(CLASSES)  # of the labels 0, 1, ...
 COLORS = tuple(PALETTE)
-NOUNS = {  # what a class is called
+NOUNS = {  # names of a class
     "table": ("table",),
     "chair": ("chair",),
     "car": ("car", "automobile"),
@@ -63,8 +63,8 @@ def load(n: int = 10_000, seed: int = 0, split: str = "all", size: int = 64) -> 
     for row, i in enumerate(numbers):
         made, rng = design(int(y[i]), i, seed)
         images[row] = picture(made, rng, [AZIMUTH], size)[0]
-        told = tokens(sentence(made, NAMES[y[i]], default_rng([seed, i, 1])))
-        captions[row, : len(told)] = told
+        caption = tokens(sentence(made, NAMES[y[i]], default_rng([seed, i, 1])))
+        captions[row, : len(caption)] = caption
     x = (torch.from_numpy(images), torch.from_numpy(captions))
     mask = torch.ones(len(numbers), 2, dtype=torch.bool)
     index = torch.arange(len(numbers))
@@ -103,12 +103,12 @@ def meaning(tokens: Ints | Tensor) -> tuple[Ints, Ints]:
 
 
 def sentence(made: Design, kind: str, rng: Generator) -> str:
-    """One of the many that are true."""
+    """A random one of the sentences that are true of the object."""
     form, noun = pick(rng, SENTENCES), pick(rng, NOUNS[kind])
     first = noun if "{a} {noun}" in form else made.color
-    said = form.format(a="an" if first[0] in "aeiou" else "a", color=made.color, noun=noun)
+    start = form.format(a="an" if first[0] in "aeiou" else "a", color=made.color, noun=noun)
     count = min(int(rng.integers(3)), len(made.traits))
     parts = " and ".join(made.traits[i] for i in rng.permutation(len(made.traits))[:count])
     if not parts:
-        return said
-    return f"{said} {'and it has' if ' is ' in said else 'with'} {parts}"
+        return start
+    return f"{start} {'and it has' if ' is ' in start else 'with'} {parts}"

@@ -6,8 +6,8 @@ and <eos>, then <pad>; words that training captions have at most three times are
 the released code in the tokens' numbers (here 0 is <pad>) and in how sentences are cut into words
 (runs of letters and digits, and single punctuation marks).
 
-Whether a generated bird has the colors of its caption, says `vedute.colors.agreement(images,
-sentences)`, with `words(tokens, vocabulary())` as sentences.
+`vedute.metrics.colors.agreement(images, sentences)` measures whether generated birds have the
+colors of their captions, with `words(tokens, vocabulary())` as sentences.
 
 Nothing is downloaded. Put into the data folder, or into a folder cub_captions there:
 
@@ -51,11 +51,14 @@ def load(split: str = "train", size: int = 64) -> Views:
     for text in _texts(home, split):
         photograph = home / "CUB_200_2011" / "images" / text.parent.name / f"{text.stem}.jpg"
         if not photograph.is_file():
-            raise FileNotFoundError(f"{photograph} is not there, but its captions are: {text}")
-        said = [_tokens(line, number) for line in _lines(text)]
-        images.append(np.repeat(read(photograph, size)[None], len(said), axis=0))
-        captions += said
-        y += [species.index(text.parent.name)] * len(said)
+            raise FileNotFoundError(
+                f"{photograph} is missing, but its captions exist ({text}); unpack the photographs"
+                " again"
+            )
+        rows = [_tokens(line, number) for line in _lines(text)]
+        images.append(np.repeat(read(photograph, size)[None], len(rows), axis=0))
+        captions += rows
+        y += [species.index(text.parent.name)] * len(rows)
     x = (torch.from_numpy(np.concatenate(images)), torch.tensor(captions))
     mask = torch.ones(len(y), 2, dtype=torch.bool)
     index = torch.arange(len(y))
@@ -82,10 +85,10 @@ def words(tokens: NDArray[np.int64] | Tensor, vocabulary: Sequence[str]) -> str:
 
 
 def _tokens(line: str, number: dict[str, int]) -> list[int]:
-    """32 of them."""
+    """A caption as 32 tokens."""
     pad, end, rare = (number[word] for word in SPECIAL)
-    told = [number.get(word, rare) for word in _words(line)[: LENGTH - 1]]
-    return [*told, end, *[pad] * (LENGTH - 1 - len(told))]
+    found = [number.get(word, rare) for word in _words(line)[: LENGTH - 1]]
+    return [*found, end, *[pad] * (LENGTH - 1 - len(found))]
 
 
 def _words(line: str) -> list[str]:

@@ -37,7 +37,7 @@ def load(split: str = "all", seed: int = 0, size: int = 64) -> Views:
         for v, azimuth in enumerate(AZIMUTHS):
             file = found[i] / f"{azimuth}.png"
             if not file.is_file():
-                raise FileNotFoundError(f"{file} is not there; render the object again ({SCRIPT})")
+                raise FileNotFoundError(f"{file} is missing; render the object again ({SCRIPT})")
             x[v][row] = read(file, size)
     y = np.array([NAMES.index(found[i].parent.name) for i in order])
     ids = np.array([f"{found[i].parent.name}/{found[i].name}" for i in order])

@@ -1,4 +1,4 @@
-"""PolyMNIST: five pictures of the same digit by five hands, each on another background.
+"""PolyMNIST: five images of the same digit in five handwritings, each on another background.
 
 Views share the digit only (Sutter, Daunhawer & Vogt, ICLR 2021). Made here by the published recipe
 from MNIST and five free photographs that come with scikit-image; the original backgrounds are not
@@ -7,7 +7,7 @@ free, so numbers on it are of "the PolyMNIST recipe on other backgrounds".
     view m of the j-th sample of a digit shows the j-th of its MNIST images in an order that is
     view m's own; x = a random 28 x 28 piece of picture m, and 255 - x where the stroke is > 128
 
-Digits come in the order of MNIST. Making all takes two seconds, no longer than reading them would.
+Digits are in the order of MNIST. Making all takes two seconds, no longer than reading a file would.
 
 The published images (Zenodo record 4899160) are read with source="published" from the folder
 polymnist in the data folder: {train,test}/m0..m4/<i>.<digit>.png, paired by file name, or
@@ -159,7 +159,7 @@ def _published(folder: Path) -> Part:
 
 
 def _from_files(folder: Path) -> Part:
-    """<i>.<digit>.png: what has the same name belongs together, in whatever order a disk has it."""
+    """<i>.<digit>.png: files of the same name are one sample."""
     keyed = [images.read(folder / name) for name in NAMES]
     ids = keyed[0].known()
     x = []
@@ -180,7 +180,7 @@ def _from_files(folder: Path) -> Part:
 
 
 def _tensor(path: Path) -> torch.Tensor:
-    """A tensor from a file, which can hold nothing else: no code is executed."""
+    """A tensor from a file, read without executing code."""
     try:
         found = torch.load(path, weights_only=True)
     except Exception:  # damaged files raise anything

@@ -1,7 +1,7 @@
 """Reuters-1200: 1200 news in five languages. A substitute, never to be reported as Reuters.
 
 The Reuters of the literature has 18758 samples (`reuters`); this is a smaller collection of the
-same kind, tf-idf of 2000 words per language, and ten numbers each by an SVD of ours. Research use.
+same kind, tf-idf of 2000 words per language, and ten dimensions each by our own SVD. Research use.
 """
 
 from __future__ import annotations

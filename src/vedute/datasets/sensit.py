@@ -1,4 +1,4 @@
-"""SensIT Vehicle (combined): three kinds of vehicles, heard by acoustic and seismic sensors.
+"""SensIT Vehicle (combined): three kinds of vehicles, measured by acoustic and seismic sensors.
 
 M. Duarte and Y. H. Hu, Vehicle classification in distributed sensor networks, JPDC 2004; scaled
 features from the LIBSVM data page. Downloaded at first use.

@@ -5,8 +5,8 @@ in the same five classes, seen from the same five azimuths by the same camera, 6
 white, four in five of them for training. The objects are parametric: legs, backs with slats,
 armrests, cabins, wheels, wings, engines, stocks, scopes and more vary in kind, number, proportions
 and color; colors are drawn alike for every class. An object is turned by up to 20 degrees, small or
-large, and more or less in the middle, alike in all its views: a linear classifier of pixels is
-right in less than 90 % of the cases. Never to be reported as ShapeNet.
+large, and shifted from the middle, in the same way in all its views: a linear classifier of
+pixels is right in less than 90 % of the cases. Never to be reported as ShapeNet.
 
 Needs no download. Making the full set takes a few minutes; it is then kept in the data folder.
 """
@@ -46,7 +46,7 @@ def load(n: int = FULL, seed: int = 0, split: str = "all", size: int = SIZE) -> 
 
 
 def _kept(y: Ints, seed: int) -> Sequence[Bytes]:
-    """All images from the file that a first call has left, or made and left for the next."""
+    """All images, read from the file of an earlier call, or made and written for the next one."""
     path = folder() / f"shapes-{seed}-v{VERSION}.npz"
     if path.is_file():
         return _read(path, (len(y), 3, SIZE, SIZE))
@@ -56,8 +56,8 @@ def _kept(y: Ints, seed: int) -> Sequence[Bytes]:
             np.savez_compressed(part, **{f"view{v}": x for v, x in enumerate(images)})
     except OSError as e:
         warn(
-            f"the shapes could not be kept in {path.parent} ({e}); point VEDUTE_DATA to a "
-            "folder that can be written, or they are made anew each time",
+            f"the shapes could not be written to {path.parent} ({e}) and will be made "
+            "again each time; point VEDUTE_DATA to a folder that can be written",
             stacklevel=3,
         )
     return list(images)

@@ -1,4 +1,4 @@
-"""Made-up views of which everything is known. Needs no download.
+"""Synthetic views with a known generating process. Needs no download.
 
 clusters  x_v = tanh(A_v z / 2) + 0.1 e, z Gaussian around the center of its class
 linear    x_v = W_v z + b_v + noise e, z standard normal: the best imputation has a closed form
@@ -30,16 +30,16 @@ def load(
     if kind == "clusters":
         return _clusters(n, dims, classes, seed)
     if kind == "linear":
-        world = linear_gaussian(n, dims, seed=seed)
-        rank = world.z[:, 0].argsort().argsort()
-        return Views.of(world.views, y=rank * classes // n)
+        model = linear_gaussian(n, dims, seed=seed)
+        rank = model.z[:, 0].argsort().argsort()
+        return Views.of(model.views, y=rank * classes // n)
     raise ValueError(f"no kind {kind!r}; choose from clusters, linear")
 
 
 def linear_gaussian(
     n: int, dims: tuple[int, ...], latent: int = 4, noise: float = 0.3, seed: int = 0
 ) -> LinearGaussian:
-    """A sample of n from a random linear Gaussian world."""
+    """n samples of a random linear Gaussian model."""
     rng = np.random.default_rng(seed)
     W = [rng.standard_normal((d, latent)) / np.sqrt(latent) for d in dims]
     b = [rng.standard_normal(d) for d in dims]

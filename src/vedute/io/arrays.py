@@ -13,7 +13,7 @@ from vedute.io.data import Array, checked_ids
 
 
 class Keyed(NamedTuple):
-    """values (n, ...), and the ids of its rows, as text, if anybody knows them."""
+    """values (n, ...), and the ids of its rows, as text; None if unknown."""
 
     values: Array
     ids: pd.Index | None
@@ -23,15 +23,15 @@ class Keyed(NamedTuple):
         return self.ids
 
     def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
-        """One row per id, (m, ...), zero where there is none; and where there is one, (m,)."""
+        """One row per id, (m, ...), zero for ids without a row; and which ids have one, (m,)."""
         at = self.known().get_indexer(ids.astype(str))
-        there = at >= 0
+        known = at >= 0
         out = np.zeros((len(ids), *self.values.shape[1:]), self.values.dtype)
-        out[there] = self.values[at[there]]
+        out[known] = self.values[at[known]]
         flat = out.reshape(len(out), -1)
         if out.dtype.kind == "f":
-            there &= ~np.isnan(flat).all(1)
-        return out, there
+            known &= ~np.isnan(flat).all(1)
+        return out, known
 
 
 def read(path: Path) -> Keyed:
@@ -40,8 +40,8 @@ def read(path: Path) -> Keyed:
         values = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as e:
         pickled = "allow_pickle" in str(e)
-        told = "holds Python objects, which are never unpickled" if pickled else f"is damaged ({e})"
-        raise ValueError(f"{path} {told}; write numbers with numpy.save") from None
+        problem = "holds Python objects, which are never read" if pickled else f"is damaged ({e})"
+        raise ValueError(f"{path} {problem}; write numbers with numpy.save") from None
     if not isinstance(values, np.ndarray) or values.ndim < 2 or values.dtype.kind not in "biuf":
         what = (
             f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "npz"

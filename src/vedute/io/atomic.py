@@ -14,7 +14,7 @@ from vedute.io.paths import through_link
 
 @contextmanager
 def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
-    """Where to write a file that becomes `out` when all went well, and is gone otherwise."""
+    """A path to write to; the file becomes `out` if no exception is raised, else it is removed."""
     with _scratch(Path(out), force, folder=False) as (part, target):
         yield part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -26,8 +26,8 @@ def atomic_folder(
     out: str | Path, force: bool = False, parts: Sequence[str] = ()
 ) -> Iterator[Path]:
     """The same for a folder. In one that exists, `force` replaces files of the same names, and
-    those of these names in the folders `parts`, which are gone where nothing new comes. A folder
-    in it that is a link is refused: nothing is written or removed elsewhere."""
+    removes files of these names in the folders `parts`. A folder in it that is a link is refused:
+    nothing is written or removed elsewhere."""
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part
@@ -50,14 +50,14 @@ def atomic_folder(
 
 
 def replace(part: Path, target: Path) -> None:
-    """Put a written file in its place; both it and its name are on the disk when this returns."""
+    """Rename a written file to `target`; content and name are on the disk when this returns."""
     sync(part)
     part.replace(target)
     sync(target.parent)
 
 
 def sync(path: Path) -> None:
-    """On the disk, where the system can say so (Windows has no handles for folders)."""
+    """Flush to the disk, where the system can (Windows has no handles for folders)."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:
@@ -73,7 +73,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]]:
-    """A path beside `out`, whose name it has, in a folder that goes away; and `out` in full."""
+    """A path with the name of `out` in a temporary folder beside it; and the full path of `out`."""
     target = out.resolve()
     if target.exists() and target.is_dir() != folder:
         raise FileExistsError(f"{out} is a {'file' if folder else 'folder'}; choose another name")

@@ -1,4 +1,4 @@
-"""Columns of a table: numbers, truth values, categories; and what to say of the others."""
+"""Columns of a table: numbers, truth values, categories; messages for all others."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?"
            "#N/A", "<NA>")  # fmt: skip
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 WHOLE = r"[+-]?\d+"
-THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # or one with commas for the eye
+THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # or one with thousands separators
 MOST_LEVELS = 50
 
 
 def typed(
     raw: pd.DataFrame, path: Path, how: Reading, whole: frozenset[Any] = frozenset()
 ) -> pd.DataFrame:
-    """Every column as numbers, truth values or categories; that of the labels as it is.
+    """Every column as numbers, truth values or categories; the label column as it is.
 
-    whole: columns of whole numbers that pandas holds as floats, for the gaps in them.
+    whole: columns of whole numbers that pandas holds as floats because some are missing.
     """
     if not whole and all(d.kind in "biuf" for d in raw.dtypes):
         return raw
@@ -35,11 +35,11 @@ def typed(
         if name == how.label or isinstance(column.dtype, pd.CategoricalDtype):
             done[name] = column
         elif column.dtype.kind in "biuf":
-            done[name] = _with_gaps(column) if name in whole else column
+            done[name] = _nullable(column) if name in whole else column
         elif column.dtype.kind in "mMc":
             raise ValueError(
                 f"{path}, column {name!r} holds {column.dtype}, not numbers; drop the column, or "
-                "make numbers of it"
+                "convert it to numbers"
             )
         else:
             cells = _cells(column)
@@ -66,11 +66,11 @@ def as_text(cells: Iterable[Any], decimal: str, others: Iterable[str]) -> list[s
     return text
 
 
-def _with_gaps(column: pd.Series) -> Any:
+def _nullable(column: pd.Series) -> Any:
     """Whole numbers out of floats with NaN; for thousands of columns, so not by astype."""
     values = column.to_numpy(np.float64)
-    gaps = np.isnan(values)
-    return pd.arrays.IntegerArray(np.where(gaps, 0, values).astype(np.int64), gaps)
+    missing = np.isnan(values)
+    return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
 def _all_match(cells: pd.Series, pattern: str) -> bool:
@@ -78,7 +78,7 @@ def _all_match(cells: pd.Series, pattern: str) -> bool:
 
 
 def _cells(column: pd.Series) -> pd.Series:
-    """Text without blanks around it; None where it says that there is none."""
+    """Stripped text; None where the cell is a mark for a missing value."""
     text = column.where(column.notna(), None).astype(object)
     text = text.map(lambda x: x.strip() if isinstance(x, str) else x)
     return text.mask(text.isin(MISSING), None)
@@ -103,7 +103,7 @@ def _numbers(cells: pd.Series) -> pd.Series | None:
 
 
 def _categories(name: Any, cells: pd.Series, path: Path, how: Reading) -> pd.Series:
-    """Text as categories, if that is asked for and makes sense."""
+    """Text as categories, with --one-hot and up to MOST_LEVELS of them; else a message."""
     there = cells.dropna().astype(str)
     numeric = pd.to_numeric(there, errors="coerce").notna()
     odd = there[~numeric]
@@ -140,6 +140,6 @@ def _check_commas(
     thousands = all(_all_match(c, f"{THOUSANDS}|{WHOLE}") for c in commas.values())
     if thousands and how.decimal != ",":
         raise ValueError(
-            f"{path}, column {first!r} holds {example!r}, with a decimal comma or with thousands; "
-            "say --decimal , for the one, and take the commas out for the other"
+            f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "
+            "pass --decimal , for decimal commas, or remove the thousands separators"
         )

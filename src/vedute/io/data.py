@@ -20,7 +20,7 @@ Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
 class Reading(NamedTuple):
-    """What a user may have to say about a file.
+    """How to read a file, as the user says on the command line.
 
     views     names, prefixes or patterns of the columns of each view, for one wide table
     id        the column of sample ids in that table; the first one if None
@@ -28,7 +28,7 @@ class Reading(NamedTuple):
     one_hot   text columns are categories
     samples   "rows" or "columns": where they are in a .mat file; None: find out
     decimal   "," for numbers like 1,234 that could have been thousands
-    lenient   a label that is not there is no mistake (files of new samples)
+    lenient   a missing label column is accepted (files of new samples)
     """
 
     views: dict[str, list[str]] | None = None
@@ -57,7 +57,7 @@ class Data(NamedTuple):
 
 
 class Format(Protocol):
-    """A module that knows one kind of file. OPTIONS: the fields of Reading that it heeds."""
+    """A module that knows one kind of file. OPTIONS: the fields of Reading that it uses."""
 
     OPTIONS: tuple[str, ...]
 
@@ -89,12 +89,12 @@ def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     own = pd.Index(ids.astype(str))
     if frame.index.equals(own):
         return frame.set_axis(ids)
-    gaps = {c: with_gaps(d) for c, d in frame.dtypes.items() if d.kind in "biu"}
-    return frame.astype(gaps).reindex(own).set_axis(ids)
+    dtypes = {c: nullable(d) for c, d in frame.dtypes.items() if d.kind in "biu"}
+    return frame.astype(dtypes).reindex(own).set_axis(ids)
 
 
-def with_gaps(dtype: Any) -> Any:
-    """int64 -> Int64, bool -> boolean: what may have gaps."""
+def nullable(dtype: Any) -> Any:
+    """int64 -> Int64, bool -> boolean: the pandas dtypes with missing values."""
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
         return dtype
     name = "boolean" if dtype.kind == "b" else dtype.name.replace("i", "I", 1).replace("u", "U")
@@ -107,7 +107,7 @@ def every(columns: list[Any]) -> list[Any]:
 
 
 def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
-    """Where the ids are; first if nobody says."""
+    """The position of the id column; the first if `name` is None."""
     if name is None:
         return 0
     if name not in columns:
@@ -116,7 +116,7 @@ def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
 
 
 def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
-    """Text ids without blanks around them; refused if one is missing or there twice."""
+    """Stripped text ids; a missing or repeated one is refused."""
     index = pd.Index(ids.str.strip())
     if (index == "").any():
         row = int((index == "").argmax())
@@ -124,7 +124,7 @@ def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
         raise ValueError(f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it")
     twice = index[index.duplicated()].unique()
     if len(twice):
-        raise ValueError(f"{path}: id {listed(twice)} is there twice; keep one row per sample")
+        raise ValueError(f"{path}: id {listed(twice)} occurs twice; keep one row per sample")
     return index
 
 
@@ -140,12 +140,12 @@ def labels(found: pd.Series) -> Array:
 
 
 def labels_there(y: Array) -> NDArray[np.bool_]:
-    """Which of the labels y (n,) are there: neither empty nor NaN."""
+    """Which of the labels y (n,) are known: neither empty nor NaN."""
     return np.array([x == x and x != "" for x in y.tolist()], bool)
 
 
 def no_label(label: str, path: Path, known: Iterable[Any]) -> ValueError:
     names = [str(k) for k in known]
     close = get_close_matches(label, names, cutoff=0.6)
-    mend = f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
-    return ValueError(f"{path} has no column {label!r} for --label; {mend}")
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
+    return ValueError(f"{path} has no column {label!r} for --label; {hint}")

@@ -1,4 +1,4 @@
-"""How a text file is written: found out from its first lines."""
+"""The dialect of a text file, detected from its first lines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sniff(path: Path) -> Dialect:
     except UnicodeError as e:
         raise ValueError(f"{path} is not UTF-8 text ({e}); save it as UTF-8") from None
     except csv.Error as e:
-        raise ValueError(f"{path} is no table of text ({e}); export it as CSV") from None
+        raise ValueError(f"{path} is not a text table ({e}); export it as CSV") from None
     header = [name.strip() for name in rows[0]]
     unnamed = 0
     if len(rows) > 1 and all(len(r) == len(header) + 1 for r in rows[1:]):
@@ -66,13 +66,13 @@ def _encoding(path: Path) -> str:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             start = file.read(4096)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise ValueError(f"{path} is no gzip file; write it again") from None
+        raise ValueError(f"{path} is not a gzip file; write it again") from None
     if start.startswith(b"PK\x03\x04"):
-        raise ValueError(f"{path} is no text but a zip or Excel file; export it as CSV")
+        raise ValueError(f"{path} is a zip or Excel file, not text; export it as CSV")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     if b"\0" in start:
-        raise ValueError(f"{path} is no text, it holds zero bytes; export it as CSV")
+        raise ValueError(f"{path} holds zero bytes, so it is not text; export it as CSV")
     return "utf-8-sig" if start.startswith(b"\xef\xbb\xbf") else "utf-8"
 
 
@@ -97,6 +97,6 @@ def _check(header: list[str], path: Path) -> None:
         raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
     if named and all(map(is_number, named)) and not all(name.isdigit() for name in named):
         raise ValueError(
-            f"{path} has no header: its first line holds {named[0]!r} and the like; begin with a "
-            "line of column names"
+            f"{path} has no header: its first line holds values like {named[0]!r}; begin with "
+            "a line of column names"
         )

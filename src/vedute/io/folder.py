@@ -1,8 +1,8 @@
-"""A folder with one view per file, joined by sample id; a view is called as its file is.
+"""A folder with one view per file, joined by sample id; a view has the name of its file.
 
 rna.csv, .tsv, .parquet        ids in the first column (or the stored index)
 images.npy, images.ids.txt     an array (n, ...), and one id per line
-front/p1.png, front/p2.png     images of one size, called by their ids
+front/p1.png, front/p2.png     images of one size, named by their ids
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def read(path: Path, how: Reading) -> Data:
         else:
             views[name] = aligned(view, ids)
             mask[:, v] = views[name].notna().any(axis=1)
-    told = None if y is None else labels(y.reindex(ids.astype(str)))
+    y_all = None if y is None else labels(y.reindex(ids.astype(str)))
     seen = None if all(isinstance(v, pd.DataFrame) for v in found.values()) else mask
-    return Data(views, seen, plain(ids), told, tuple(found), path, how)
+    return Data(views, seen, plain(ids), y_all, tuple(found), path, how)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
     """One file per view like those that were read; lower and upper ends in folders of their own."""
     assert data.path is not None
     known = files(data.path)
-    for part, told in {".": views, **ends}.items():
+    for part, group in {".": views, **ends}.items():
         (out / part).mkdir(exist_ok=True)
-        for name, view in told.items():
+        for name, view in group.items():
             _write_view(out / part, name, known.get(name), view, data)
 
 
@@ -68,7 +68,7 @@ def files(path: Path) -> dict[str, Path]:
         if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"{file} is a spreadsheet; export it as CSV")
         if not file.exists():
-            raise FileNotFoundError(f"{file} is a link that leads nowhere; mend or remove it")
+            raise FileNotFoundError(f"{file} is a broken link; repair or remove it")
         if file.name.startswith(".") or not (_is_table(file) or _is_keyed(file)):
             continue
         name = onefile.stem(file) if file.is_file() else file.name

@@ -1,4 +1,4 @@
-"""Files like those that were read, with fewer views in them; what is left stays as it is."""
+"""Write files like those that were read, with some views removed and the rest unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import sparse
 from vedute import io
 from vedute.data.views import Views
 from vedute.io import arrays, folder, images, onefile
-from vedute.io.data import id_column, labels_there, with_gaps
+from vedute.io.data import id_column, labels_there, nullable
 from vedute.io.dialect import opened, sniff
 
 Bools = NDArray[np.bool_]
@@ -46,8 +46,8 @@ def _npz(given: io.Data, mask: Bools) -> dict[str, Any]:
     keys, found = given.keys or tuple(given.views), dict[str, Any]()
     for key, (name, view), seen in zip(keys, given.views.items(), mask.T, strict=True):
         a = _array(name, view)
-        gap = a.dtype.type(np.nan if a.dtype.kind == "f" else 0)
-        found[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, gap)
+        blank = a.dtype.type(np.nan if a.dtype.kind == "f" else 0)
+        found[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
     if keys != tuple(given.views):
         found["view_names"] = np.array(list(given.views))
     return found | _extras(mask, given.ids, given.y)
@@ -95,7 +95,7 @@ def _folder(part: Path, given: io.Data, mask: Bools) -> None:
 
 
 def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
-    """Those that are there; whole numbers as such, though a gap made floats of them."""
+    """The known labels; whole numbers as such, though missing ones made floats of them."""
     known = labels_there(y)
     cells = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in y[known].tolist()]
     return pd.DataFrame({name: pd.Series(cells, dtype=object)}).set_axis(ids[known])
@@ -118,7 +118,7 @@ def _table(out: Path, given: io.Data, mask: Bools) -> None:
         whole = pd.read_parquet(source)
         for view, seen in zip(given.views.values(), mask.T, strict=True):
             for c in view.columns:
-                column = whole[c].astype(with_gaps(whole[c].dtype))
+                column = whole[c].astype(nullable(whole[c].dtype))
                 whole[c] = column.where(pd.Series(seen, index=whole.index))
         whole.to_parquet(out)
         return
@@ -136,7 +136,7 @@ def _table(out: Path, given: io.Data, mask: Bools) -> None:
 
 
 def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
-    """A text table line by line; cells that nobody changes stay as they are written."""
+    """A text table line by line; unchanged cells are written as they were read."""
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
     with opened(source, "r", d.encoding) as old, opened(out, "w", d.encoding) as new:

@@ -1,4 +1,4 @@
-"""One view as a folder of images of one size, each called by the id of its sample."""
+"""One view as a folder of images of one size, each named by the id of its sample."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A MATLAB file (up to v7): a cell array of views, or view1, view2, ...; labels Y, gt, ...
 
-Samples are in rows or in columns: found out from the number of labels, or from the size that all
-views share; or the user says so. Other variables stay as they are in what is written.
+Samples are in rows or in columns: detected from the number of labels or from the size that all
+views share, or given by the user. Other variables are written unchanged.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     assert data.path is not None
     variables = _variables(data.path)
     found = _found(data.path, data.how, variables)
-    for end, told in {"": views, **ends}.items():
-        for name, view in told.items():
+    for end, group in {"": views, **ends}.items():
+        for name, view in group.items():
             value = view.T if found.turned else view
             key, place = found.places.get(name, (name, None))
             target = f"{key}_{end}" if end else key
@@ -149,19 +149,19 @@ def _turned(path: Path, samples: str | None, views: Mapping[str, Any], n: int | 
         all(s[axis] == (n or next(iter(shapes.values()))[axis]) for s in shapes.values())
         for axis in (0, 1)
     ]
-    told = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
+    listed = ", ".join(f"{k} {s[0]} x {s[1]}" for k, s in shapes.items())
     if samples is not None:
         if not fits[samples == "columns"]:
-            raise ValueError(f"{path}: views do not share the number of {samples}: {told}")
+            raise ValueError(f"{path}: views do not share the number of {samples}: {listed}")
         return samples == "columns"
     if len(shapes) == 1 and n is None:
         return False
     if all(fits):
         raise ValueError(
-            f"{path}: samples may be rows or columns ({told}); say --samples rows or "
+            f"{path}: samples may be rows or columns ({listed}); pass --samples rows or "
             "--samples columns"
         )
     if not any(fits):
         who = f"the {n} labels" if n else "each other"
-        raise ValueError(f"{path}: views do not fit {who}: {told}; save one row per sample")
+        raise ValueError(f"{path}: views do not fit {who}: {listed}; save one row per sample")
     return fits[1]

@@ -34,7 +34,7 @@ def read(path: Path, how: Reading) -> Data:
         ids = pd.Index(whole.obs_names.astype(str))
         if not ids.is_unique:
             twice = ids[ids.duplicated()][0]
-            raise ValueError(f"{path}: id {twice!r} is there twice; make obs_names unique")
+            raise ValueError(f"{path}: id {twice!r} occurs twice; make obs_names unique")
         if _is_mu(path) and how.views is not None:
             raise ValueError(f"{path}: its modalities are the views; --views is for one table")
         parts = _modalities(path, whole) if _is_mu(path) else _parts(path, whole, how)
@@ -48,10 +48,10 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     assert data.path is not None
     with _quiet(data.path):
         whole = _opened(data.path)
-        layers = {"filled": views, **{f"filled_{end}": told for end, told in ends.items()}}
+        layers = {"filled": views, **{f"filled_{end}": group for end, group in ends.items()}}
         if not _is_mu(data.path):
-            for layer, told in layers.items():
-                _fill_ann(whole, layer, told)
+            for layer, filled in layers.items():
+                _fill_ann(whole, layer, filled)
             whole.write_h5ad(out)
             return
         from mudata import MuData
@@ -78,7 +78,7 @@ def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
 
 @contextmanager
 def _quiet(path: Path) -> Iterator[None]:
-    """Without the warnings of mudata on its own changes; damaged files get a sentence."""
+    """Without mudata's deprecation warnings; a missing package gets a message."""
     for module in ("anndata", "mudata")[: 1 + _is_mu(path)]:
         if find_spec(module) is None:
             raise ImportError(f"{path} needs {module}: pip install 'vedute[omics]'")
@@ -101,8 +101,8 @@ def _opened(path: Path) -> Any:
 
         return read_h5ad(path)
     except Exception as e:  # anndata raises what h5py does, and more
-        told = " ".join(str(e).split())
-        raise ValueError(f"{path} is not a {path.suffix} file ({told}); write it again") from None
+        reason = " ".join(str(e).split())
+        raise ValueError(f"{path} is not a {path.suffix} file ({reason}); write it again") from None
 
 
 def _modalities(path: Path, whole: Any) -> dict[str, pd.DataFrame]:
@@ -155,16 +155,16 @@ def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     return labels(y)
 
 
-def _fill_ann(whole: Any, layer: str, told: Filled) -> None:
+def _fill_ann(whole: Any, layer: str, views: Filled) -> None:
     """Views of an AnnData back where they came from."""
-    cut = {k: v for k, v in told.items() if k not in whole.obsm}
+    cut = {k: v for k, v in views.items() if k not in whole.obsm}
     if cut:
         table = pd.concat(list(cut.values()), axis=1)
         rest = _frame(whole.X, whole.obs_names, whole.var_names, "")
         rest[table.columns] = table
         whole.layers[layer] = rest.to_numpy()
-    for name in set(told) - set(cut):
-        whole.obsm[f"{name}_{layer}"] = told[name].to_numpy()
+    for name in set(views) - set(cut):
+        whole.obsm[f"{name}_{layer}"] = views[name].to_numpy()
 
 
 def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any:
@@ -173,6 +173,6 @@ def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any
 
     own = _frame(mod.X, mod.obs_names, mod.var_names, name)
     wide = AnnData(own.reindex(ids).to_numpy(), obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
-    for layer, told in layers.items():
-        wide.layers[layer] = told[name].to_numpy(own.to_numpy().dtype)
+    for layer, filled in layers.items():
+        wide.layers[layer] = filled[name].to_numpy(own.to_numpy().dtype)
     return wide

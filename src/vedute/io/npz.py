@@ -3,10 +3,10 @@
 any name     a view, (n, features...); NaN = missing, zeros are data
 view_names   optional: names for view0, view1, ...
 mask         optional (n, L): False = this view of this sample is missing
-ids          optional (n,): what the samples are called
+ids          optional (n,): names of the samples
 y            optional (n,): labels, for evaluation; no method sees them
 
-Beside a view a, a_lower and a_upper of its shape are ends of intervals, and no views.
+Beside a view a, a_lower and a_upper of its shape are ends of intervals, not views.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXTRAS = ("view_names", "mask", "ids", "y")
 
 
 def read(path: Path, how: Reading) -> Data:
-    """Views from an npz file, as the top of this module tells."""
+    """Views from an npz file with the keys listed at the top of this module."""
     arrays = _arrays(path)
     if how.label is not None and how.label in arrays:
         arrays["y"] = arrays.pop(how.label)
@@ -71,14 +71,14 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     write_npz(out, arrays | {k: a for k, a in extras.items() if a is not None})
 
 
-def numbers(name: str, view: Any, mend: str = "write OUT in the format of DATA") -> Array:
+def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA") -> Array:
     """A view as one array."""
     if not isinstance(view, pd.DataFrame):
         return np.asarray(view)
     text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
     if text:
         raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; {mend}"
+            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; {hint}"
         )
     kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
     return view.to_numpy(np.result_type(*kinds))
@@ -98,10 +98,10 @@ def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
     try:
         a = file[key]
     except Exception as e:  # damaged zips raise anything, from zlib.error to EOFError
-        told = "holds Python objects, which are never unpickled; save numbers or text"
+        problem = "holds Python objects, which are never read; save numbers or text"
         if "allow_pickle" not in str(e):
-            told = f"is damaged ({e}); write it again"
-        raise ValueError(f"{key!r} in {path} {told}") from None
+            problem = f"is damaged ({e}); write it again"
+        raise ValueError(f"{key!r} in {path} {problem}") from None
     if not isinstance(a, np.ndarray):
         raise ValueError(f"{key!r} in {path} is not an array; leave it out")
     return a

@@ -18,7 +18,7 @@ def needs_pyarrow(path: Path) -> None:
 
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Columns in their own dtypes, text as categories if asked for; the index is ids, as text."""
+    """Columns in their own dtypes, text as categories with --one-hot; the index is ids, as text."""
     frame = _own(path, how)
     wanted = set(only(list(frame.columns)))
     return columns.typed(frame[[c for c in frame.columns if c in wanted]], path, how)
@@ -33,19 +33,19 @@ def write(
 ) -> None:
     """The source with the rows of `filled`, and its values where the source has none."""
     raw = _stored(source)
-    told = aligned(_own(source, how), filled.index)
+    table = aligned(_own(source, how), filled.index)
     for name in filled.columns:
-        told[name] = filled[name].astype(raw.dtypes[name])
+        table[name] = filled[name].astype(raw.dtypes[name])
     for end, frame in (ends or {}).items():
-        told = pd.concat([told, frame.add_prefix(f"{end}_")], axis=1)
+        table = pd.concat([table, frame.add_prefix(f"{end}_")], axis=1)
     if _in_index(raw, how):
-        told.index = pd.Index(told.index.astype(raw.index.dtype), name=raw.index.name)
+        table.index = pd.Index(table.index.astype(raw.index.dtype), name=raw.index.name)
     else:
         at = id_column(list(raw.columns), how.id, source)
-        ids = pd.Series(told.index).astype(raw.dtypes.iloc[at]).to_numpy()
-        told.insert(at, raw.columns[at], ids)
-        told = told.reset_index(drop=True)
-    told.to_parquet(out)
+        ids = pd.Series(table.index).astype(raw.dtypes.iloc[at]).to_numpy()
+        table.insert(at, raw.columns[at], ids)
+        table = table.reset_index(drop=True)
+    table.to_parquet(out)
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
@@ -68,7 +68,7 @@ def _own(path: Path, how: Reading) -> pd.DataFrame:
     ids = pd.Series(raw.index) if inside else raw.iloc[:, at]
     if ids.dtype.kind == "f" and not (ids.dropna() % 1 == 0).all():
         raise ValueError(
-            f"{path}: the first column, {raw.columns[0]!r}, holds {ids.iloc[0]} and the like, no "
+            f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, not "
             "sample ids; put ids there, or in the index"
         )
     ids = ids.astype("Int64") if ids.dtype.kind == "f" else ids

@@ -1,7 +1,7 @@
-"""Where files may be written: every path below an output is made here, from one plain name.
+"""Paths below an output folder: each is made here, from one plain file name.
 
-Names of views, samples and datasets come out of files that anybody may have made. A name that
-would lead elsewhere, or that some system cannot write, is refused.
+Names of views, samples and datasets come from files of unknown origin. A name that would lead to
+another folder, or that some system cannot write, is refused.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 def below(folder: Path, name: object, ending: str = "") -> Path:
     """folder/name+ending, a path that does not exist yet; a name that is not plain is refused."""
     text = str(name)
-    wrong = complaint(text, ending)
-    if wrong:
+    problem = complaint(text, ending)
+    if problem:
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
-        raise ValueError(f"{shown} cannot name a file: {wrong}; rename it, or let OUT end in .npz")
+        raise ValueError(
+            f"{shown} cannot name a file: {problem}; rename it, or let OUT end in .npz"
+        )
     path = folder / (text + ending)
     if os.path.lexists(path):  # also where a file system takes two names for one
         raise ValueError(f"two files would be called {path.name!r}; rename one, or write an .npz")

@@ -1,4 +1,4 @@
-"""One wide table (.csv, .tsv, .parquet) and a TOML file that says which columns make which view:
+"""One wide table (.csv, .tsv, .parquet) and a TOML file that lists the columns of each view:
 
 id = "patient"                      # optional; else the first column
 [views]
@@ -29,7 +29,7 @@ def read(path: Path, how: Reading) -> Data:
     """The views of a table; a row of blanks is a missing view."""
     if how.views is None:
         raise ValueError(
-            f"{path} is one table; say with --views which columns make which view: {EXAMPLE}"
+            f"{path} is one table; pass --views to choose the columns of each view: {EXAMPLE}"
         )
     cut: dict[str, list[Any]] = {}
 
@@ -48,11 +48,11 @@ def read(path: Path, how: Reading) -> Data:
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """The table with its gaps filled; columns in no view stay as they are."""
+    """The table with missing values filled; columns in no view stay as they are."""
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
-    told = pd.concat([views[k] for k in data.views], axis=1)
-    onefile.write(out, data.path, told, data.how, parts)
+    filled = pd.concat([views[k] for k in data.views], axis=1)
+    onefile.write(out, data.path, filled, data.how, parts)
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
@@ -96,6 +96,6 @@ def _matching(pattern: str, columns: list[Any], name: str, path: Path) -> list[A
     found = found or [c for c in columns if str(c).startswith(pattern)]
     if not found:
         close = get_close_matches(pattern, [str(c) for c in columns], cutoff=0.6)
-        mend = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
-        raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {mend}")
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
+        raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
     return found

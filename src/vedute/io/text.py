@@ -1,7 +1,7 @@
-"""One table as text: .csv or .tsv, sample ids in the first column, and whatever mess there is.
+"""One table as text: .csv or .tsv, sample ids in the first column.
 
-Separators and byte-order marks are found out, blanks and empty lines are nothing, and MISSING is
-missing. What is written is the file that was read, with its gaps filled.
+Separators and byte-order marks are detected, blanks and empty lines ignored; the words in MISSING
+mark missing values. `write` writes the file that was read, with missing values filled.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write(
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
     ids = filled.index.astype(str)
-    gaps = read(source, how, lambda _: list(filled.columns)).reindex(ids).isna()
+    missing = read(source, how, lambda _: list(filled.columns)).reindex(ids).isna()
     own = {line[key].strip(): line for line in _lines(source, d)}
     blank = [""] * len(d.columns)
     rows = [own.get(i) or [*blank[:key], i, *blank[key + 1 :]] for i in ids]
@@ -63,15 +63,15 @@ def write(
     numeric = [j for c, j in at.items() if filled[c].dtype.kind in "iuf"]
     decimal = "," if any("," in row[j] for row in rows for j in numeric) else "."
     for name, j in at.items():
-        gap = gaps[name].to_numpy()
-        told = columns.as_text(filled[name][gap], decimal, (row[j] for row in rows))
-        for i, cell in zip(gap.nonzero()[0].tolist(), told, strict=True):
+        blank_rows = missing[name].to_numpy()
+        cells = columns.as_text(filled[name][blank_rows], decimal, (row[j] for row in rows))
+        for i, cell in zip(blank_rows.nonzero()[0].tolist(), cells, strict=True):
             rows[i][j] = cell
     heads = list(d.columns)
     for end, frame in (ends or {}).items():
         heads += [f"{end}_{c}" for c in frame.columns]
-        cells = [columns.as_text(frame[c], decimal, ()) for c in frame.columns]
-        rows = [[*row, *more] for row, more in zip(rows, zip(*cells, strict=True), strict=True)]
+        added = [columns.as_text(frame[c], decimal, ()) for c in frame.columns]
+        rows = [[*row, *more] for row, more in zip(rows, zip(*added, strict=True), strict=True)]
     with opened(out, "w", d.encoding) as file:
         writer = csv.writer(file, delimiter=d.separator, lineterminator=d.end)
         writer.writerow(heads[d.unnamed :])
@@ -114,7 +114,7 @@ def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
-    with _told(path, len(d.columns)), warnings.catch_warnings():
+    with _clear_errors(path, len(d.columns)), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
             path,
@@ -132,8 +132,8 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
 
 
 @contextmanager
-def _told(path: Path, width: int) -> Iterator[None]:
-    """What the parser has to say, in a sentence."""
+def _clear_errors(path: Path, width: int) -> Iterator[None]:
+    """Errors of the parser as messages that name the file and the line."""
     try:
         yield
     except pd.errors.ParserWarning:
@@ -147,12 +147,14 @@ def _told(path: Path, width: int) -> Iterator[None]:
     except pd.errors.ParserError as e:
         long = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e))
         quote = re.search(r"EOF inside string starting at row (\d+)", str(e))
-        told = f"{path} is no table of text ({' '.join(str(e).split())})"
+        problem = f"{path} is not a text table ({' '.join(str(e).split())})"
         if long:
-            told = f"{path}, line {long[2]} has {long[3]} fields, the header {width}; mend the line"
+            fields = f"{long[3]} fields, the header {width}"
+            problem = f"{path}, line {long[2]} has {fields}; correct the line"
         elif quote:
-            told = f"{path}: a quote that opens in line {int(quote[1]) + 1} never closes"
-        raise ValueError(told) from None
+            line = int(quote[1]) + 1
+            problem = f"{path}: a quote that opens in line {line} is never closed; close it"
+        raise ValueError(problem) from None
 
 
 def _check_short(path: Path, d: Dialect) -> None:
@@ -167,7 +169,7 @@ def _check_short(path: Path, d: Dialect) -> None:
             if k and len(line) < width:
                 raise ValueError(
                     f"{path}, line {lines.line_num} has {len(line)} fields, the header {width}; "
-                    "mend the line"
+                    "correct the line"
                 )
 
 
@@ -176,20 +178,20 @@ def _check_ids(index: pd.Index, name: str, path: Path) -> None:
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
         raise ValueError(
-            f"{path}: the first column, {name!r}, holds {index[0]!r} and the like, no sample ids; "
-            "put ids there, or call it 'id' if they are"
+            f"{path}: the first column, {name!r}, holds values like {index[0]!r}, not sample "
+            "ids; put ids there, or name the column 'id' if these are ids"
         )
 
 
 def _whole(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
-    """Columns of whole numbers with gaps, which pandas takes for floats."""
+    """Columns of whole numbers with missing values, which pandas reads as floats."""
     floats = raw.select_dtypes("float64")
     values = floats.to_numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        gaps = pd.isna(values)
+        missing = pd.isna(values)
         whole = (values % 1 == 0) & (abs(values) < 2**53)
-        maybe = gaps.any(0) & ~gaps.all(0) & (whole | gaps).all(0)
+        maybe = missing.any(0) & ~missing.all(0) & (whole | missing).all(0)
     at = [int(j) for j, yes in zip(floats.columns, maybe, strict=True) if yes]
     if not at:
         return []

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def dumps(table: Mapping[str, Any]) -> str:
-    """Scalars first, then one [table] per dict. TOML knows no None: such keys are left out."""
+    """Scalars first, then one [table] per dict. TOML has no None: such keys are left out."""
     scalars = {k: v for k, v in table.items() if v is not None and not isinstance(v, Mapping)}
     tables = {k: v for k, v in table.items() if isinstance(v, Mapping)}
     text = "".join(f"{_key(k)} = {_value(v)}\n" for k, v in scalars.items())

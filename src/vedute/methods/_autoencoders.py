@@ -1,11 +1,11 @@
-"""One autoencoder per view, each trained on the instances that are there.
+"""One autoencoder per view, each trained on the observed instances.
 
     z_v = encoder_v(x_v)        sum over views of the mean over O_v of error(decoder_v(z_v), x_v)
 
 with O_v the samples that have view v and the error averaged over the entries of a view. Layers
 are given by `hidden`, ReLU between them, both ends linear; images and tokens by convolutions.
-Weights start Xavier-normal, as everywhere here; the released codes of those who use this start them
-uniformly within 1/sqrt(inputs), which is narrower, and so are their first latents.
+Weights start Xavier-normal, as everywhere here; released code of methods with such autoencoders
+starts them uniformly within 1/sqrt(inputs), which is narrower, and so are their first latents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS = 8192  # encoded at a time
 
 
 class RawEncoder(Encoder):
-    """The two outputs of an encoder as the network gives them: nothing bounds a latent here."""
+    """An encoder whose two outputs are not bounded."""
 
     def forward(self, x: Tensor) -> Gaussian:
         return Gaussian(*self.net(x).float().chunk(2, dim=-1))
@@ -35,7 +35,7 @@ class RawEncoder(Encoder):
 class Autoencoders(nn.Module):
     """(B, *shape_v) -> (B, L, D) and back, view by view; zero latents where a view is missing.
 
-    An encoder's first output is the latent; the second is for those who want a variance.
+    An encoder's first output is the latent; the second is a variance, where a method uses one.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Autoencoders(nn.Module):
         )[0]
 
     def reconstruction(self, batch: Views) -> Terms:
-        """The loss above."""
+        """The loss at the top of this module."""
         errors = self.errors(self(batch), batch)
         return {"reconstruction": per_view_mean(errors, batch.mask)}
 
@@ -80,7 +80,7 @@ class Autoencoders(nn.Module):
         """Latents times `factor`; decoders undo it, so that nothing else changes."""
         for encoder, decoder in zip(self.encoders, self.decoders, strict=True):
             last, first = _linears(encoder)[-1], _linears(decoder)[0]
-            half = first.in_features  # the rest tells a variance
+            half = first.in_features  # the rest of the outputs is the variance
             last.weight[:half].mul_(factor)
             last.bias[:half].mul_(factor)
             first.weight.div_(factor)

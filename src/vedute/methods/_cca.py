@@ -6,12 +6,12 @@ covariances of the outputs and a ridge r on S_11 and S_22,
     corr = sum of the singular values of S_11^-1/2 S_12 S_22^-1/2
 
 After training, linear CCA of the outputs: u_j = (h_j - mean_j) W_j has unit covariance and
-cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. What stands for a missing u_2:
+cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. The value used for a missing u_2:
 
     canonical    rho u_1 = E[u_2 | u_1], were the two jointly Gaussian
     copy         u_1
-    mean_input   what f_2 makes of the mean of x_2: the same for all who lack it
-    zero_input   what f_2 makes of zeros, which are the mean under standard scaling
+    mean_input   f_2 of the mean of x_2: the same for all samples without view 2
+    zero_input   f_2 of zeros, which are the mean under standard scaling
 """
 
 from __future__ import annotations
@@ -117,14 +117,14 @@ class DeepCCA(Model):
             for v, x in enumerate(data.floating().x):
                 self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
         hp = self.trained
-        # a captured step may not wait for the GPU to say whether a decomposition went well
+        # not captured: decompositions wait for the GPU to report their success
         yield _paired.stage(hp, data, self.loss, hp.total(), capture=False)
         both = data[data.mask.all(1)]
         h = torch.cat([self.outputs(part.floating()) for part in both.batches(ROWS)])
         self.linear.fit(h, LAST_RIDGE)
 
     def outputs(self, batch: Views) -> Tensor:
-        """h, (B, 2, D); of a missing view that of its blank."""
+        """h, (B, 2, D); for a missing view, that of its blank input."""
         parts = []
         for v, (encoder, x) in enumerate(zip(self.encoders, batch.x, strict=True)):
             seen = batch.mask[:, v].view(-1, *[1] * (x.ndim - 1))
@@ -137,13 +137,13 @@ class DeepCCA(Model):
         return -cca_corr(h[:, 0], h[:, 1], self.ridge).sum()
 
     def canonical(self, batch: Views, fill: str) -> Tensor:
-        """u, (B, 2, D), with missing ones filled in."""
+        """u, (B, 2, D), missing ones filled by the rule `fill`."""
         u = self.linear.project(self.outputs(batch))
         if fill.endswith("_input"):
             return u
         other = u.flip(1)
-        told = self.linear.rho * other if fill == "canonical" else other
-        return torch.where(batch.mask.unsqueeze(-1), u, told)
+        expected = self.linear.rho * other if fill == "canonical" else other
+        return torch.where(batch.mask.unsqueeze(-1), u, expected)
 
     def embed(self, batch: Views) -> Tensor:
         return self.canonical(batch, self.fill).flatten(1)

@@ -1,11 +1,11 @@
-"""Who is near to whom in two views of which either may be missing, and networks on such graphs.
+"""Nearest-neighbour graphs of two views, either of which may be missing, and networks on them.
 
-A sample without a view takes over its relations from the other one. With S_v[i, j] the nearness
+A sample without a view takes its neighbours from the other one. With S_v[i, j] the nearness
 of i and j in view v, -|x_i - x_j|^2, known where both have it, the row of i in graph v is
 
     S_v[i, :]   where i has view v, else   S_w[i, :]   of the other view w
 
-and i is linked to the k largest of its row; links go both ways, and everybody has one to itself.
+and i is linked to the k largest of its row; links go both ways, and every sample has one to itself.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def relations(
     """
     own = []
     for v in (0, 1):
-        asks, known = mask[:, v].nonzero()[:, 0], there[:, v].nonzero()[:, 0]
-        blocked = torch.arange(len(asks), device=mask.device) if itself else None
-        _, near = nearest(x[v][asks], others[v][known], k, blocked, "euclidean")
+        has, known = mask[:, v].nonzero()[:, 0], there[:, v].nonzero()[:, 0]
+        blocked = torch.arange(len(has), device=mask.device) if itself else None
+        _, near = nearest(x[v][has], others[v][known], k, blocked, "euclidean")
         table = torch.full((len(mask), k), -1, device=mask.device)
         if len(known):
-            table[asks] = torch.where(near >= 0, known[near.clamp(min=0)], -1)
+            table[has] = torch.where(near >= 0, known[near.clamp(min=0)], -1)
         own.append(table)
     return [torch.where(mask[:, [v]], own[v], own[1 - v]) for v in (0, 1)]
 
@@ -55,8 +55,8 @@ def released_relations(
 ) -> list[Tensor]:
     """The same with exp(-|x_i - x_j|^2 / 2) in place of its exponent, as the released code has it:
 
-    zero far away and where j lacks the view, and then as good as any other; a row taken over from
-    the second view to the first one counts those who lack the second at the origin.
+    zero far away and where j lacks the view, so that ties are broken arbitrarily; in a row copied
+    from the second view to the first, samples without the second view count as at the origin.
     """
     k, parts = min(k, len(there) - itself), []
     for start in range(0, len(mask), max(1, PAIRS // max(len(there), 1))):
@@ -87,7 +87,7 @@ def links(table: Tensor) -> Tensor:
 
 
 class Sums(torch.autograd.Function):
-    """The sum of x_j over the links i -> j, P x; as P = P^T, the way back is P again."""
+    """The sum of x_j over the links i -> j, P x; as P = P^T, the gradient is P again."""
 
     @staticmethod
     def forward(ctx: Any, ends: Tensor, x: Tensor) -> Tensor:
@@ -123,15 +123,15 @@ class Layer(nn.Module):
         self.skip = place > 0 and d_in == d_out
         self.register_buffer("sent", torch.zeros(0, d_out))
 
-    def forward(self, x: Tensor, heard: Tensor) -> Tensor:
-        out = heard + self.bias
+    def forward(self, x: Tensor, messages: Tensor) -> Tensor:
+        out = messages + self.bias
         if self.norm is None:
             return out
         out = torch.relu(self.norm(out))
         return out + x if self.skip else out
 
 
-Hear = Callable[[Layer, Tensor], Tensor]
+Aggregate = Callable[[Layer, Tensor], Tensor]  # sums messages over the links
 
 
 class GraphNetwork(nn.Module):
@@ -161,7 +161,7 @@ class GraphNetwork(nn.Module):
         self.degree = torch.bincount(self.ends[0]).unsqueeze(1).to(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The training samples, listening to each other."""
+        """The training samples, each with messages from its neighbours."""
 
         def sums(layer: Layer, sent: Tensor) -> Tensor:
             total: Tensor = Sums.apply(self.ends, sent)  # type: ignore[no-untyped-call]
@@ -170,7 +170,7 @@ class GraphNetwork(nn.Module):
         return self._through(x, self.degree, sums)
 
     def freeze(self) -> Tensor:
-        """The same, keeping what every layer sends along the links, which are then forgotten."""
+        """The same, storing the messages of every layer; the links are then deleted."""
 
         def keep(layer: Layer, sent: Tensor) -> Tensor:
             layer.sent = sent
@@ -181,32 +181,32 @@ class GraphNetwork(nn.Module):
         return out
 
     def attach(self, x: Tensor, table: Tensor) -> Tensor:
-        """New rows (m, d), listening to training samples (m, k) and to themselves."""
+        """New rows (m, d), with messages from training samples (m, k) and from themselves."""
         there = table >= 0
         ends = torch.stack([there.nonzero()[:, 0], table[there]])
         degree = there.sum(1, keepdim=True).to(x) + 1
 
-        def listen(layer: Layer, sent: Tensor) -> Tensor:
+        def gather(layer: Layer, sent: Tensor) -> Tensor:
             return sent + link_sums(ends, layer.sent, len(sent))
 
-        return self._through(x, degree, listen)
+        return self._through(x, degree, gather)
 
-    def _through(self, x: Tensor, degree: Tensor, hear: Hear) -> Tensor:
+    def _through(self, x: Tensor, degree: Tensor, aggregate: Aggregate) -> Tensor:
         root = degree.rsqrt()
         for layer in self.layers:
             assert isinstance(layer, Layer)
             sent = x @ layer.weight
-            x = layer(x, root * hear(layer, root * sent if self.symmetric else sent))
+            x = layer(x, root * aggregate(layer, root * sent if self.symmetric else sent))
         return x
 
 
 def full_norm(width: int) -> nn.BatchNorm1d:
-    """Every batch is the whole: the last one's statistics are kept, not an average."""
+    """Every batch is the whole training set: keep the last statistics, not an average."""
     return nn.BatchNorm1d(width, momentum=1.0)
 
 
 def freeze_norms(model: nn.Module, n: int) -> None:
-    """Kept variances as they were used: over n, not n - 1."""
+    """Turn stored variances into those used in training: over n, not n - 1."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
             module.running_var.mul_((n - 1) / n)

@@ -1,14 +1,14 @@
-"""What the mixtures of Laplace experts share: q(z | x) = 1/n sum_u q_u(z | x_u) over the n views
-that are seen, K draws from each of them in turn, and the bounds made of their weights w_e^k.
+"""Mixtures of Laplace experts, shared by mmVAE and MMVAE+: q(z | x) = 1/n sum_u q_u(z | x_u) over
+the n observed views, K draws from each of them, and the bounds made of their weights w_e^k.
 
     iwae_loose    1/n sum_e log 1/K sum_k w_e^k        iwae_tight    log 1/(nK) sum_e sum_k w_e^k
     dreg          the value of the loose one, and the gradient of
                   1/n sum_e sum_k s_e^k log w_e^k,     s = softmax_k(log w) held fixed,
-                  times s once more where it passes through a draw; the caller measures the draws
-                  by a q whose parameters are held fixed as well
+                  times s once more where it passes through a draw; the draws are evaluated under
+                  a q whose parameters are held fixed as well (`fixed`)
 
-The second s is a hook on the very tensor that is decoded and measured. On a copy that nothing
-depends on, as in released code, it never fires, and the gradient is another one.
+The second s is a hook on the tensor that is decoded and evaluated. On a copy that the loss does not
+depend on, as in released code, the hook never fires, and the gradient is a different one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,22 @@ def many(q: Laplace, K: int) -> Laplace:
     return q.map(lambda t: t.expand(K, *t.shape))
 
 
+def centred(widths: Tensor) -> Laplace:
+    """Lap(0, b), (..., D), whose scales b are learned and sum to D."""
+    return Laplace(torch.zeros_like(widths), laplace.shared_width(widths))
+
+
+def fixed(objective: str, q: Laplace) -> Laplace:
+    """q as the bound evaluates draws under it: for dreg without a gradient to its parameters."""
+    return q.map(torch.Tensor.detach) if objective == "dreg" else q
+
+
 def mean_seen(t: Tensor, mask: Tensor, dim: int) -> Tensor:
-    """The average of what is seen along `dim` (from the end); `mask` broadcasts against t."""
+    """The mean of the observed entries along `dim` (from the end); `mask` broadcasts against t."""
     return torch.where(mask, t, 0.0).sum(dim) / mask.sum(dim)
 
 
-def each_by_each(q: Laplace, z: Tensor) -> Tensor:
+def log_probs(q: Laplace, z: Tensor) -> Tensor:
     """log q_u(z_e): (B, U, D) and (K, B, E, D) -> (K, B, E, U)."""
     return laplace.log_prob(q.map(lambda t: t.unsqueeze(1)), z.unsqueeze(-2))
 
@@ -49,8 +59,8 @@ def log_mixture(log_q: Tensor, mask: Tensor) -> Tensor:
 
 
 def bound(objective: str, log_w: Tensor, mask: Tensor, draws: Sequence[Tensor]) -> Tensor:
-    """Of every sample, from the log-weights of its seen sources: (K, B, E) -> (B,). `draws`
-    (K, B, E, D): those of the posteriors that the weights were made of."""
+    """The bound of every sample, from the log-weights of its observed sources: (K, B, E) -> (B,).
+    `draws` (K, B, E, D): the draws that the weights were computed from."""
     K = len(log_w)
     if objective == "iwae_tight":
         among = log_w.masked_fill(~mask, -torch.inf)
@@ -72,22 +82,22 @@ def doubly_reparameterised(log_w: Tensor, draws: Sequence[Tensor]) -> Tensor:
 
 
 def source_errors(
-    batch: Views, codes: Tensor, tell: Callable[[Views, Tensor, Tensor], Tensor]
+    batch: Views, codes: Tensor, errors: Callable[[Views, Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """-log p of all that is seen, told by each source in turn: codes (K, B, L, D) -> (K, B, L).
+    """-log p of all observed views, decoded from each source: codes (K, B, L, D) -> (K, B, L).
 
-    tell(samples, codes, sources): errors (K, M, L) of M samples told by the codes (K, M, D) of
-    these sources (M,). What missing sources say means nothing: a CPU spares them.
+    errors(samples, codes, sources): errors (K, M, L) of M samples, decoded from the codes
+    (K, M, D) of these sources (M,). On a CPU, missing sources are left out.
     """
     K, B, L, _ = codes.shape
     at = torch.arange(B * L, device=codes.device)
     if batch.present() is not None:
         at = at[batch.mask.flatten()]
-    errors = tell(batch[at // L], codes.flatten(1, 2).index_select(1, at), at % L).sum(-1)
-    return errors.new_zeros(K, B * L).index_copy(1, at, errors).view(K, B, L)
+    found = errors(batch[at // L], codes.flatten(1, 2).index_select(1, at), at % L).sum(-1)
+    return found.new_zeros(K, B * L).index_copy(1, at, found).view(K, B, L)
 
 
 def one_of(z: Tensor, mask: Tensor) -> Tensor:
-    """One seen view's, each as likely: (S, B, L, D) and (B, L) -> (S, B, D)."""
+    """The draw of one observed view, all as likely: (S, B, L, D) and (B, L) -> (S, B, D)."""
     chosen = any_of(mask.expand(z.shape[:-1]))
     return z.take_along_dim(chosen[..., None, None], 2).squeeze(2)

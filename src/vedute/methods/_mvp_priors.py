@@ -1,5 +1,5 @@
-"""The L x L table of opinions, z[:, i, j] being view j as told by view i, and priors for it that
-need no permutation (the variants that the MVP paper compares with)."""
+"""Priors for the L x L table of latents that need no permutation: the variants that the MVP paper
+compares with. z[:, i, j] is the latent of view j predicted from view i."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from vedute.nn.gaussian import Gaussian, kl, product, standard_like
 
 
 def diagonal(t: Tensor) -> Tensor:
-    """What every view tells of itself, (B, L, L, D) -> (B, L, D)."""
+    """z_ii, the latent of every view from the view itself, (B, L, L, D) -> (B, L, D)."""
     return t.diagonal(dim1=1, dim2=2).transpose(1, 2)
 
 
 def fixed_prior(
     kind: str, mask: Tensor, table: tuple[Gaussian, Gaussian], z0: Gaussian
 ) -> tuple[Tensor, Tensor]:
-    """KL of the opinions and of the consensus of each row to their prior, (B, L) each.
+    """KL of the latents and of the consensus of each row to their prior, (B, L) each.
 
-    table: (w, z), rows (B, L, k) and opinions (B, L, L, D); z0: the opinions before shuffling
+    table: (w, z), consensus (B, L, k) and latents (B, L, L, D); z0: the latents before permuting
         standard   N(0, 1)
-        fusion     prod_u z0_ul for column l, prod_u w_u: what the observed views agree on
-        diagonal   z0_ll, prod_l z0_ll: what the views tell of themselves; columns of missing
-                   views have none and are skipped
+        fusion     prod_u z0_ul for column l, prod_u w_u: products over the observed views
+        diagonal   z0_ll, prod_l z0_ll: each view's own latent; columns of missing views have
+                   none and are skipped
     """
     (w, z), seen = table, mask.unsqueeze(-1)
     match kind:

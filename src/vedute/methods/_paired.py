@@ -1,16 +1,19 @@
-"""What two-view methods that learn from samples with both views have in common."""
+"""Shared by two-view methods that learn from samples with both views."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from torch import Tensor, nn
+
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.nn.likelihoods import Likelihood
-from vedute.training.model import Stage, Terms
+from vedute.nn.losses import view_errors
+from vedute.training.model import Generative, Stage, Terms
 
-FEWEST = 2  # a covariance, or a batch norm, of one sample is none
+FEWEST = 2  # one sample has no covariance and no batch statistics
 
 
 def stage(
@@ -22,8 +25,8 @@ def stage(
 ) -> Stage:
     """A stage of this length on the samples with both views.
 
-    Its batches are of nearly equal size, up to half as large again as `batch_size`: of a short last
-    one neither correlations nor the statistics of batch norms could be told from noise.
+    Its batches are of nearly equal size, up to half as large again as `batch_size`: in a
+    short last one, correlations and batch statistics would be mostly noise.
     """
     both = data.mask.all(1)
     n = int(both.sum())
@@ -33,7 +36,7 @@ def stage(
             f"X has {n} sample(s) of that kind, it takes {FEWEST} or more"
         )
     size = -(-n // max(1, round(n / hp.batch_size)))
-    while n % size == 1:  # the last would be one sample
+    while n % size == 1:  # else the last batch would be one sample
         size += 1
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
@@ -46,3 +49,27 @@ def check(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
         )
     if hp.batch_size < FEWEST:
         raise ValueError(f"batch_size must be at least {FEWEST}, got {hp.batch_size}")
+
+
+class PairDecoder(Generative):
+    """A decoder for each of two views, from latents (B, 2, D) that are points."""
+
+    kinds: tuple[Likelihood, ...]
+    decoders: nn.ModuleList
+    shapes: tuple[tuple[int, ...], ...]
+
+    def decode_view(self, v: int, z: Tensor) -> Tensor:
+        """View v: (B, 2, D) -> (1, B, *shape_v)."""
+        out: Tensor = self.decoders[v](z[:, v])
+        return out.reshape(1, len(z), *self.shapes[v])
+
+    def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
+        """Errors of both views decoded from z, (B, 2)."""
+        return view_errors(
+            self.kinds, lambda v, rows: self.decode_view(v, z[rows]), batch, mean=mean
+        )[0]
+
+    def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:
+        """Both views, (draws or 1, B, *shape_v)."""
+        views = (self.decode_view(v, z) for v in (0, 1))
+        return [x.expand(max(draws, 1), *x.shape[1:]) for x in views]

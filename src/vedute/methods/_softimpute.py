@@ -76,12 +76,12 @@ class Hidden(NamedTuple):
     where: Array
 
     def error(self, U: Array, V: Array) -> float:
-        gap = np.where(self.where, U[self.rows] @ V.T - self.truth, 0.0)
-        return float(np.vdot(gap, gap))
+        deviation = np.where(self.where, U[self.rows] @ V.T - self.truth, 0.0)
+        return float(np.vdot(deviation, deviation))
 
 
 class Best(NamedTuple):
-    """What told the hidden values best; the threshold relative to the largest singular value."""
+    """The fit with the least hidden error; threshold relative to the largest singular value."""
 
     error: float
     U: Array
@@ -90,7 +90,7 @@ class Best(NamedTuple):
 
 
 def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
-    """Ranks 1, 2, 4, ... until two in a row bring nothing; in each, the threshold goes down.
+    """Ranks 1, 2, 4, ... until two in a row bring no gain; in each, the threshold goes down.
 
     Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
     """

@@ -1,4 +1,4 @@
-"""The views side by side, each with the same weight: the table the simple fills work on.
+"""The views concatenated, each with the same weight: the table of the simple fills.
 
 A column is (scaled value - its mean) / sqrt(width of its view), divided as well by the view's
 typical deviation, which is 1 under standard scaling. Zero is the mean, and the squared error
@@ -51,8 +51,8 @@ def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) ->
     out = []
     for x, scaler in zip(table, scalers, strict=True):
         flat = x / _weight(scaler) + scaler.mean.ravel()
-        told = flat.astype(np.float32).reshape(1, len(x), *scaler.mean.shape)
-        out.append(told if draws < 2 else np.broadcast_to(told, (draws, *told.shape[1:])))
+        view = flat.astype(np.float32).reshape(1, len(x), *scaler.mean.shape)
+        out.append(view if draws < 2 else np.broadcast_to(view, (draws, *view.shape[1:])))
     return out
 
 

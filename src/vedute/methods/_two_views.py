@@ -1,4 +1,4 @@
-"""Two of many views: what they have, what they tell, and how they cluster."""
+"""Two of many views: their samples, the hidden views they predict, and their clusters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def part(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
 
 
 def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
-    """Hidden views of the pair that its other view could tell."""
+    """The hidden views of the pair whose other view is observed."""
     hidden, inputs = held.hidden[:, list(pair)], held.inputs.pick(*pair)
     rows = hidden.any(1) & inputs.mask.any(1)
     return HoldOut(
@@ -38,7 +38,7 @@ def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
 
 
 def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
-    """1 - error / error of mean-fill, over all hidden views; the pair tells two, means the rest."""
+    """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
     some, gain = hidden_in(held, pair), 0.0
     for v, out in enumerate(model._decode(some.inputs) if len(some.hidden) else ()):
         better = some.errors(some.means[v], v) - some.errors(torch.from_numpy(out[0]), v)

@@ -1,9 +1,9 @@
-"""The bones of the multimodal VAEs: an encoder and a decoder per view, one latent space for all.
+"""The common part of the multimodal VAEs: an encoder and a decoder per view, one latent space.
 
     -log p(x_v | z) = r_v / s  sum_features error + constant
 
 s = 2 scale^2 (normal), scale (laplace) or 1 (the others). r_v = W / dim_v: every view counts as W
-features, whatever its width. W is the number `rescale`, which keeps the balance with the
+features, however many it has. W is the number `rescale`, which keeps the balance with the
 divergences the same for narrow and wide data; or max_u dim_u (True), the rule of the literature;
 or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
 the batch.
@@ -63,8 +63,8 @@ class VAEEstimator(NeuralEstimator):
 
 
 class VAE(Generative):
-    """Networks and weighted errors. `told_by`: numbers that a decoder reads, the latent_dim unless
-    a method adds some; `width`: those that an encoder tells, unless others tell the rest."""
+    """Networks and weighted errors. `encoder_dim`: latent dimensions that an encoder gives, where
+    other encoders give the rest; None: all."""
 
     weights: Tensor
 
@@ -73,16 +73,14 @@ class VAE(Generative):
         shapes: Sequence[tuple[int, ...]],
         kinds: Sequence[Likelihood],
         hp: VAEEstimator,
-        told_by: int | None = None,
-        width: int | None = None,
+        encoder_dim: int | None = None,
     ) -> None:
         super().__init__()
-        self.kinds, D = kinds, hp.latent_dim
-        self.latent_dim = told_by or D
+        self.kinds, self.latent_dim = kinds, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, kind in zip(shapes, kinds, strict=True):
             output = "linear" if kind.logits else hp.output
-            self.encoders.append(trunk(shape, kind, hp, width or D))
+            self.encoders.append(trunk(shape, kind, hp, encoder_dim or hp.latent_dim))
             self.decoders.append(
                 Decoder(
                     self.latent_dim, hp.hidden, shape, output, hp.linear_paths, hp.network, kind
@@ -94,7 +92,7 @@ class VAE(Generative):
     def errors(self, batch: Views, z: Tensor) -> Tensor:
         """-log p(x_v | z_v) up to a constant, zero where the view is missing.
 
-        z (S, B, L, D), or (S, B, 1, D) where all views are told by one code -> (S, B, L)
+        z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
         """
         codes = z.expand(-1, -1, len(self.decoders), -1)
         errors = view_errors(
@@ -107,18 +105,18 @@ class VAE(Generative):
         )
         return torch.where(batch.mask, self.weights * errors, 0.0)
 
-    def tell(self, z: Tensor) -> list[Tensor]:
+    def decode_codes(self, z: Tensor) -> list[Tensor]:
         """Decoder outputs, L tensors (S, B, *shape_v), of z as in `errors`."""
         codes = z.expand(-1, -1, len(self.decoders), -1)
         return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
 
 
 class GaussianVAE(VAE):
-    """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian posterior of what is seen."""
+    """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian q(z | observed views)."""
 
     @abstractmethod
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
-        """Of samples that were seen so: q (B, L, D), mask (B, L) -> (B, D)."""
+        """q(z | observed views): q (B, L, D), mask (B, L) -> (B, D)."""
 
     def experts(self, batch: Views) -> Gaussian:
         """q(z | x_v) of every view, (B, L, D); N(0, 1) where it is missing."""
@@ -136,14 +134,14 @@ class GaussianVAE(VAE):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         q = self.experts(batch)
         z = self.draw(q, batch.mask, draws) if draws else self.posterior(q, batch.mask).mean[None]
-        return self.tell(z.unsqueeze(2))
+        return self.decode_codes(z.unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
-        return self.tell(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
+        return self.decode_codes(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
 
 
 def trunk(shape: tuple[int, ...], kind: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
-    """The encoder of a view, of so many latent numbers."""
+    """The encoder of a view, with `width` latent dimensions."""
     return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, kind, bounded=False)
 
 
@@ -153,7 +151,7 @@ def likelihood_weights(
     scale: float,
     rescale: bool | float,
 ) -> list[float]:
-    """What turns the summed error of each view into -log p."""
+    """The factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, kinds, strict=True)]
     width = max(dims) if rescale is True else rescale
     return [

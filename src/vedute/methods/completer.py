@@ -32,8 +32,8 @@ from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import _paired
 from vedute.nn.likelihoods import Likelihood
-from vedute.nn.losses import mutual_information, view_errors
-from vedute.training.model import Generative, Stage, Terms
+from vedute.nn.losses import mutual_information
+from vedute.training.model import Stage, Terms
 
 PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 OUTPUTS = ("relu", "linear")
@@ -85,7 +85,7 @@ class Completer(NeuralEstimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
-            raise ValueError("output='relu' tells no dark pixel; choose output='linear' for images")
+            raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")
 
 
 def network(*sizes: int, last: bool = False) -> nn.Sequential:
@@ -96,7 +96,7 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
     return nn.Sequential(*layers if last else layers[:-2])
 
 
-class CompleterModel(Generative):
+class CompleterModel(_paired.PairDecoder):
     def __init__(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: Completer
     ) -> None:
@@ -127,10 +127,10 @@ class CompleterModel(Generative):
         return self._terms(batch, z) | {"prediction": self.hp.predict_weight * off.sum()}
 
     def _terms(self, batch: Views, z: Tensor) -> Terms:
-        errors = view_errors(self.kinds, lambda v, rows: self._tell(v, z[rows]), batch, mean=True)
+        errors = self.errors(z, batch, mean=True)
         return {
             "information": -mutual_information(z[:, 0], z[:, 1], self.hp.alpha),
-            "reconstruction": self.hp.rec_weight * errors[0].sum(1).mean(),
+            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
         }
 
     def latents(self, batch: Views) -> Tensor:
@@ -152,14 +152,8 @@ class CompleterModel(Generative):
         return self.completed(batch).flatten(1)
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """There is nothing to draw: latents are points."""
-        z = self.completed(batch)
-        return [x.expand(max(draws, 1), *x.shape[1:]) for x in (self._tell(v, z) for v in (0, 1))]
+        """Latents are points: all draws are equal."""
+        return self.decode_both(self.completed(batch), draws)
 
     def prior(self, n: int) -> list[Tensor]:
         raise TypeError("Completer cannot generate: nothing says how likely a latent is")
-
-    def _tell(self, v: int, z: Tensor) -> Tensor:
-        """View v decoded: (B, 2, D) -> (1, B, *shape_v)."""
-        out: Tensor = self.decoders[v](z[:, v])
-        return out.reshape(1, len(z), *self.shapes[v])

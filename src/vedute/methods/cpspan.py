@@ -15,9 +15,9 @@ of a missing view is copied from the sample that is nearest in the views both ha
 `variant="paper"` is the above, with the Hungarian method for P instead of a relaxation.
 `variant="released"` is what the public code does: C pulls the cosine of *every* latent dimension of
 one view with *every* one of another, as columns over the samples that have both, to 1, and view v
-of sample i is copied from the sample with the nearest z_v. That code asks with the encoding of the
-very view that is missing; here missing inputs are zero before a model sees them, so it asks with
-the encoding of zeros, and everybody gets the same copy: the leak cannot be had.
+of sample i is copied from the sample with the nearest z_v. That code searches with the encoding
+of the very view that is missing; here missing inputs are zero before a model gets them, so the
+search uses the encoding of zeros, and all samples get the same copy: the leak is impossible.
 Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
@@ -80,8 +80,8 @@ class CPSPAN(NeuralEstimator):
         return CPSPANModel(shapes, kinds, self)
 
     def _learns_again(self, rows: int) -> bool:
-        """Always: a stored sample that is asked for a view hidden afterwards finds itself, so how
-        far to trust a copy can only be told by views that were never stored."""
+        """Always: a stored sample whose view is hidden afterwards finds itself as its donor, so the
+        error of a copy can only be measured on views that were never stored."""
         return True
 
 
@@ -177,18 +177,18 @@ class CPSPANModel(Generative):
             return
         blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
         for v, encoder in enumerate(self.nets.encoders):
-            asked, keys = encoder(blank.x[v]).mean, self.bank[:, v]
-            _, found = neighbors.nearest(asked, keys, 1, blocked=~self.known[:, v])
+            query, keys = encoder(blank.x[v]).mean, self.bank[:, v]
+            _, found = neighbors.nearest(query, keys, 1, blocked=~self.known[:, v])
             self.usual[v] = keys[found[0, 0]]
 
     def filled(self, z: Tensor, mask: Tensor) -> Tensor:
         """z (B, L, D) with a latent for every view that is missing in mask (B, L)."""
-        told = self.usual.expand_as(z)
+        donated = self.usual.expand_as(z)
         if self.hp.variant == "paper" and len(self.bank):
             donor = donors(z, mask, self.bank, self.known)  # (B, L)
             copied = self.bank[donor, torch.arange(z.shape[1], device=z.device)]
-            told = torch.where(donor.unsqueeze(-1) < 0, told, copied)
-        return torch.where(mask.unsqueeze(-1), z, told)
+            donated = torch.where(donor.unsqueeze(-1) < 0, donated, copied)
+        return torch.where(mask.unsqueeze(-1), z, donated)
 
     def embed(self, batch: Views) -> Tensor:
         return self.filled(self.nets(batch), batch.mask).flatten(1)

@@ -1,12 +1,12 @@
 """DCCA: deep canonical correlation analysis (Andrew, Arora, Bilmes & Livescu, ICML 2013).
 
-Two networks make outputs of two views that are as correlated as linear maps can make them,
+Two networks give outputs of two views whose canonical correlations are as large as possible,
 
     max over f_1, f_2 of corr(f_1(x_1), f_2(x_2)) = |S_11^-1/2 S_12 S_22^-1/2|_*
 
 the sum of singular values, by batches of samples that have both views, in float64. Linear CCA of
-the outputs follows; `_cca` says how, and what stands for a missing view: by default its
-expectation given the other, where comparisons in the literature feed the network with the mean.
+the outputs follows (see `_cca`). A missing view is by default replaced by its expectation given
+the other; comparisons in the literature feed the network with the mean.
 
 Departures. Many ports take another norm of the matrix, or the sum of squared correlations, for
 the objective; here it is the paper's. Networks are those of later practice, sigmoids and batch

@@ -1,6 +1,6 @@
 """DCCAE: deep canonically correlated autoencoders (Wang, Arora, Livescu & Bilmes, ICML 2015).
 
-Deep CCA (see `_cca`) whose outputs must also tell the views they come from:
+Deep CCA (see `_cca`) whose outputs are also decoded to the views they come from:
 
     min over f, g of  -corr(f_1(x_1), f_2(x_2))
                       + rec_weight (1/n) sum_i sum_v |x_iv - g_v(f_v(x_iv))|^2
@@ -25,10 +25,9 @@ from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
-from vedute.methods import _cca
+from vedute.methods import _cca, _paired
 from vedute.nn.likelihoods import Likelihood
-from vedute.nn.losses import view_errors
-from vedute.training.model import Generative, Terms
+from vedute.training.model import Terms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,40 +56,34 @@ class DCCAE(NeuralEstimator):
         return DCCAEModel(shapes, kinds, self)
 
 
-class DCCAEModel(_cca.DeepCCA, Generative):
+class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
     def __init__(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DCCAE
     ) -> None:
         super().__init__(shapes, hp, hp.hidden, hp.latent_dim, hp.ridge, hp.fill)
         self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
-        with torch.random.fork_rng(devices=[]):  # without decoders' weight: DCCA to the last bit
+        with torch.random.fork_rng(devices=[]):  # so that rec_weight=0 is DCCA exactly
             self.decoders = nn.ModuleList(
                 _cca.network(hp.latent_dim, *reversed(hp.hidden), prod(s)) for s in shapes
             )
 
     def loss(self, batch: Views) -> Terms:
         h = self.outputs(batch)
-        errors = view_errors(self.kinds, lambda v, rows: self._tell(v, h[rows]), batch, mean=False)
+        errors = self.errors(h, batch, mean=False)
         return {
             "correlation": self.correlation(h),
-            "reconstruction": self.hp.rec_weight * errors[0].sum(1).mean(),
+            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
         }
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """A view that is there from its own output; there is nothing to draw."""
-        told = self.linear.restore(self.canonical(batch, "canonical"))
-        h = torch.where(batch.mask.unsqueeze(-1), self.outputs(batch), told)
-        return [x.expand(max(draws, 1), *x.shape[1:]) for x in (self._tell(v, h) for v in (0, 1))]
+        """An observed view from its own output; outputs are points: all draws are equal."""
+        expected = self.linear.restore(self.canonical(batch, "canonical"))
+        h = torch.where(batch.mask.unsqueeze(-1), self.outputs(batch), expected)
+        return self.decode_both(h, draws)
 
     def prior(self, n: int) -> list[Tensor]:
         """u_1 ~ N(0, 1), u_2 ~ N(rho u_1, 1 - rho^2)."""
         rho = self.linear.rho
         first, noise = torch.randn(2, n, len(rho), device=rho.device)
         second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * noise
-        h = self.linear.restore(torch.stack([first, second], dim=1))
-        return [self._tell(v, h) for v in (0, 1)]
-
-    def _tell(self, v: int, h: Tensor) -> Tensor:
-        """View v decoded: (B, 2, D) -> (1, B, *shape_v)."""
-        out: Tensor = self.decoders[v](h[:, v])
-        return out.reshape(1, len(h), *self.shapes[v])
+        return self.decode_both(self.linear.restore(torch.stack([first, second], dim=1)))

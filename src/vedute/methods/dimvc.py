@@ -1,6 +1,6 @@
 """DIMVC: deep incomplete multi-view clustering by mining cluster complementarity (Xu et al., AAAI
-2022). Nothing is filled in and nothing fused: every view clusters for itself, and all of them
-learn from one target P that is made where all views are seen.
+2022). Views are neither imputed nor fused: each is clustered by itself, and all of them learn
+from one target P that is computed on the samples with every view.
 
     z_v = encoder_v(x_v)        q_ik^v ~ 1 / (1 + |z_i^v - u_k^v|^2)             soft labels
 

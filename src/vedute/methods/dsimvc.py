@@ -149,7 +149,7 @@ class DSIMVCModel(Clusterer):
         self.guide.balance(data[whole])
         if hp.warmup > 0:
             yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
-        self.complete(data, places(self.guide, data))
+        self.complete(data, unit_features(self.guide, data))
         length = 1 if hp.reimpute else hp.total()
         bilevel = replace(
             hp.stage(self.loss, length, lr=hp.lr),
@@ -161,7 +161,7 @@ class DSIMVCModel(Clusterer):
         for done in range(hp.total() // length):
             yield bilevel
             if hp.reimpute:
-                h = places(self.net, data)
+                h = unit_features(self.net, data)
                 old = self.memory if done else h
                 self.memory = normalize(hp.momentum * old + (1 - hp.momentum) * h, dim=-1)
                 self.complete(data, self.memory)
@@ -183,7 +183,7 @@ class DSIMVCModel(Clusterer):
         h, q = self.net(self.some_completed(batch))
         trust = self.trust(q.mean(1).detach())
         share = trust / trust.sum()
-        given = share.detach().requires_grad_()  # the trust net learns from what lies ahead only
+        given = share.detach().requires_grad_()  # the trust net learns from F(t') only
         terms = self.complete_loss(batch)
         terms["features_completed"] = (given * features(h)).sum()
         terms["labels_completed"] = labels(q)
@@ -208,9 +208,9 @@ class DSIMVCModel(Clusterer):
         lacking = ~data.mask.all(1)
         for v, x in enumerate(data.floating().x):
             rows = (~data.mask[:, v]).nonzero()[:, 0]
-            givers = donors(h, data.mask, v, rows, self.hp.n_neighbors)
+            found = donors(h, data.mask, v, rows, self.hp.n_neighbors)
             filled = x.float().clone()
-            filled[rows] = borrowed(filled, data.mask[:, v], givers, self.kinds[v].text)
+            filled[rows] = borrowed(filled, data.mask[:, v], found, self.kinds[v].text)
             setattr(self, f"completed{v}", filled[lacking])
 
     def some_completed(self, batch: Views) -> Views:
@@ -250,8 +250,8 @@ def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(first), torch.stack(second)
 
 
-def places(net: Network, data: Views) -> Tensor:
-    """Where the samples stand in every view, by which neighbours are found: unit h, (n, L, H)."""
+def unit_features(net: Network, data: Views) -> Tensor:
+    """The features in every view by which neighbours are found: unit h, (n, L, H)."""
     return torch.cat([normalize(net(part.floating())[0], dim=-1) for part in data.batches(ROWS)])
 
 

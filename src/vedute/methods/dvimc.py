@@ -196,12 +196,12 @@ class DVIMCModel(Generative, Clusterer):
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         q = self.posterior(batch)[0].map(lambda t: t.expand(max(draws, 1), *t.shape))
-        return self._tell(gaussian.sample(q) if draws else q.mean)
+        return self._decode_latent(gaussian.sample(q) if draws else q.mean)
 
     def prior(self, n: int) -> list[Tensor]:
-        return self._tell(self.mixture.sample(n).unsqueeze(0))
+        return self._decode_latent(self.mixture.sample(n).unsqueeze(0))
 
-    def _tell(self, z: Tensor) -> list[Tensor]:
+    def _decode_latent(self, z: Tensor) -> list[Tensor]:
         return [decoder(z) for decoder in self.nets.decoders]
 
 

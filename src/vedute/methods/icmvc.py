@@ -13,12 +13,12 @@ lacks a view is linked, in its graph, to its neighbours in the other one (`_grap
     guiding     KL(t || y),  t ~ max(y_1, y_2, y)^2, no gradient through t
 
 One step sees all samples. The cluster is argmax y. After training, batch statistics are frozen and
-what every layer sends along the links is stored. A row that equals a training row has its result;
+the messages of every layer are stored. A row that equals a training row has its result;
 another one is linked to its nearest training rows by the same rule and goes through the frozen
-layers, listening to what they sent.
+layers, with the messages stored there.
 
 Departs from the released code: nearness is ranked by distance, not by an exp that underflows for
-wide views, and nobody is near to a view that is not there (`released_graph=True`: as released);
+wide views, and no sample is near to a missing view (`released_graph=True`: as released);
 A is normalised as in the paper (norm="released_row_l2": rows of length one); frozen statistics
 in place of a model that is never put in evaluation mode. Defaults have light networks and fewer
 steps; the paper's are presets.
@@ -187,7 +187,7 @@ class ICMVCModel(Clusterer):
 
 
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
-    """KL(t || y), averaged: t (n, K) is the boldest of three opinions, sharpened."""
+    """KL(t || y), averaged: t (n, K) is the maximum of the three labelings, sharpened."""
     t = sharpen(torch.maximum(torch.maximum(y1, y2), log_y.exp())).detach()
     return (torch.xlogy(t, t) - t * log_y).sum(1).mean()
 

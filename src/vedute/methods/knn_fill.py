@@ -1,7 +1,7 @@
 """kNN-fill: what is missing is the mean over the nearest samples that have it.
 
 Troyanskaya et al., "Missing value estimation methods for DNA microarrays" (2001), as in
-scikit-learn's `KNNImputer` on all views side by side, z-scored and divided by sqrt(width):
+scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by sqrt(width):
 
     d(i, j)^2 = p / |O_ij| * sum over c in O_ij of (x_ic - x_jc)^2
     x_ic = mean of x_jc over the n_neighbors nearest j that have c
@@ -25,7 +25,7 @@ from vedute.methods import _table
 from vedute.methods._table import Part
 
 CELLS = 2**22  # of a distance matrix at a time, 32 MiB
-AHEAD = 4  # times n_neighbors: how far to look for donors past those with holes
+AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,24 +59,24 @@ class KNNFill(Estimator):
         filled = [p.x.copy() for p in parts]
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
-        side, size = Side.of(donors, holed, asks=False), max(1, CELLS // len(donors[0].x))
+        side, size = Side.of(donors, holed, query=False), max(1, CELLS // len(donors[0].x))
         for start in range(0, len(lacking), size):
             rows = lacking[start : start + size]
-            askers = [Part(p.x[rows], p.seen[rows]) for p in parts]
-            distance = distances(Side.of(askers, holed, asks=True), side)
-            for x, asker, donor in zip(filled, askers, donors, strict=True):
-                needy, has = ~asker.seen.all(1), donor.seen.any(1)
-                among = distance[np.ix_(needy, has)]
-                told = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
-                x[rows[needy]] = np.where(asker.seen[needy], x[rows[needy]], told)
+            queries = [Part(p.x[rows], p.seen[rows]) for p in parts]
+            distance = distances(Side.of(queries, holed, query=True), side)
+            for x, query, donor in zip(filled, queries, donors, strict=True):
+                incomplete, has = ~query.seen.all(1), donor.seen.any(1)
+                among = distance[np.ix_(incomplete, has)]
+                means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
+                x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
         return filled
 
 
 class Side(NamedTuple):
-    """What distances need of one of their sides, in float64.
+    """One side, queries or donors, of a distance matrix, in float64.
 
     A unit is a view, or a feature of a view with holes. With x zero where not seen, x^2 summed
-    over a unit and `seen` (n, units), an asker's matrix is [-2 x, x^2, seen], a donor's
+    over a unit and `seen` (n, units), a query's matrix is [-2 x, x^2, seen], a donor's
     [x, seen, x^2]: the product of the two is the squared distance over what both have.
     `size` (units,): the features of each.
     """
@@ -86,15 +86,15 @@ class Side(NamedTuple):
     size: Array
 
     @classmethod
-    def of(cls, parts: Sequence[Part], holed: Sequence[bool], asks: bool) -> Side:
+    def of(cls, parts: Sequence[Part], holed: Sequence[bool], query: bool) -> Side:
         seen, square, size = [], [], []
         for (x, there), fine in zip(parts, holed, strict=True):
             power = x.astype(np.float64) ** 2
             seen.append(np.broadcast_to(there, x.shape) if fine else there)
             square.append(power if fine else power.sum(1, keepdims=True))
             size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
-        values = [-2.0 * p.x if asks else p.x for p in parts]
-        matrix = [*values, *square, *seen] if asks else [*values, *seen, *square]
+        values = [-2.0 * p.x if query else p.x for p in parts]
+        matrix = [*values, *square, *seen] if query else [*values, *seen, *square]
         return cls(
             np.hstack(matrix, dtype=np.float64),
             np.hstack(seen, dtype=np.float64),
@@ -102,25 +102,25 @@ class Side(NamedTuple):
         )
 
 
-def distances(askers: Side, donors: Side) -> Array:
+def distances(queries: Side, donors: Side) -> Array:
     """Squared distances (m, n) over jointly seen features, times all / joint; inf where none is.
 
-    Rounded, with a preference for the first of equals, so that ties do not hang on rounding.
+    Rounded, with a preference for the first of equals, so that ties do not depend on rounding.
     """
-    distance = askers.matrix @ donors.matrix.T
-    joint = (askers.seen * askers.size) @ donors.seen.T
-    strangers = joint == 0
-    joint[strangers] = 1.0
+    distance = queries.matrix @ donors.matrix.T
+    joint = (queries.seen * queries.size) @ donors.seen.T
+    disjoint = joint == 0
+    joint[disjoint] = 1.0
     distance *= donors.size.sum()
     distance /= joint
     np.round(distance, 9, out=distance)
     distance += np.linspace(0.0, 5e-10, distance.shape[1])
-    distance[strangers] = np.inf
+    distance[disjoint] = np.inf
     return distance
 
 
 def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
-    """Means over the k nearest that have an entry; zero where nobody near has it.
+    """Means over the k nearest that have an entry; zero where none of the near ones has it.
 
     distance (m, n), x (n, width), seen (n, 1) or (n, width) -> (m, width)
     """

@@ -1,14 +1,14 @@
 """Low-rank fill: the table of all views is a matrix of low rank, seen in part.
 
-Soft-impute (Mazumder, Hastie & Tibshirani, JMLR 2010) with a bound on the rank, on all views side
-by side, z-scored and divided by sqrt(width), by alternating ridge regressions (Hastie, Mazumder,
-Lee & Zadeh, JMLR 2015): with O the observed entries and |Z|_* the sum of singular values
+Soft-impute (Mazumder, Hastie & Tibshirani, JMLR 2010) with a bound on the rank, on all views
+concatenated, z-scored and divided by sqrt(width), by alternating ridge regressions (Hastie,
+Mazumder, Lee & Zadeh, JMLR 2015): with O the observed entries and |Z|_* the sum of singular values
 
     min over Z of 1/2 |X - Z|_O^2 + threshold |Z|_*
       = min over U, V of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
 
 so a sample's scores given V, in training or new, are u = (V_o' V_o + threshold I)^-1 V_o' x_o.
-Rank and threshold are those that tell hidden views best; then everything is learned from.
+Rank and threshold are those with the least error on hidden views; then all data are used.
 The representation, u times the roots of the singular values, has the distances of U V'.
 """
 
@@ -62,9 +62,9 @@ class LowRankFill(Estimator):
         return embedding
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        told = self._scores(data) @ self.components_.T
+        table = self._scores(data) @ self.components_.T
         edges = np.cumsum([s.mean.size for s in self._scalers()])[:-1]
-        return _table.values(np.split(told, edges, axis=1), self._scalers(), draws)
+        return _table.values(np.split(table, edges, axis=1), self._scalers(), draws)
 
     def _choose(self, table: Table, hidden: Hidden, rng: Generator) -> None:
         best = _softimpute.search(table, hidden, self.max_rank, rng)
@@ -87,7 +87,7 @@ class LowRankFill(Estimator):
         return Table.of(_table.parts(data, self._scalers()))
 
     def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
-        """What to learn from and what to tell: hidden views, or entries where no view can go."""
+        """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
             hidden = choose(data.mask, fewest=1)
             if hidden is None:

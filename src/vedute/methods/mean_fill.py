@@ -2,9 +2,9 @@
 
     x_iv = mean over the samples j that have view v of x_jv
 
-The floor under every imputation. The representation is the table of all views side by side,
-each divided by sqrt(width), with missing views at the mean: k-means on it is what people do who
-do nothing about missing views.
+The baseline of every imputation. The representation is the table of all views concatenated, each
+divided by sqrt(width), with missing views at the mean: k-means on it is the usual baseline for
+clustering.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Sums and products are over O, the views observed of a sample; f, the dynamic pri
 mean of their experts and the prior; m = 1/|O| sum_v q_v, of which one component is drawn.
 
 `prior_in_mixture`   p is a component of m too, as in later re-implementations
-`subset_rule`        what tells all views at inference. dynamic_prior: f, and q_v where one view is
+`subset_rule`        the code of all views at inference. dynamic_prior: f, and q_v where one view is
                      seen; random_expert: one of q_v; mean_of_means: the mean of a draw of each.
                      The representation is its mean, of a random expert that of m.
 

@@ -1,7 +1,7 @@
 """mmVAE: a mixture of experts as posterior (Shi et al., NeurIPS 2019).
 
 Every seen view is an expert, a Laplace posterior whose scales sum to D. Draws z_e^k, k = 1..K, of
-each expert e tell all n views that are seen, and are measured by the mixture of all n:
+each expert e are decoded to all n observed views, and weighted under the mixture of all n:
 
     log w_e^k = sum_v log p(x_v | z_e^k)
               + beta [ log p(z_e^k) - log 1/n sum_u q_u(z_e^k | x_u) ]
@@ -14,7 +14,7 @@ with p = Lap(0, b), the scales b sum to D and are learned. The loss is the negat
     moe_elbo      1/n sum_e E_{q_e} sum_v log p(x_v | z) - beta/n sum_v KL(q_v || N(0, 1))
                   with Gaussian experts, e drawn at random: what later tables call MMVAE
 
-`subset_rule`     what tells all views at inference. mean_of_means: the mean of a draw of each
+`subset_rule`     the code of all views at inference. mean_of_means: the mean of a draw of each
                   expert; random_expert: a draw of one of them. Without draws, and for the
                   representation, the mean of the locations.
 
@@ -34,8 +34,10 @@ from vedute.data.views import Views
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
-    each_by_each,
+    centred,
+    fixed,
     log_mixture,
+    log_probs,
     many,
     mean_seen,
     one_of,
@@ -91,14 +93,14 @@ class MMVAEModel(VAE):
 
     def prior_of(self) -> Laplace:
         """p(z), (D,)."""
-        return Laplace(torch.zeros_like(self.widths), laplace.shared_width(self.widths))
+        return centred(self.widths)
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, q = self.hp, batch.mask, self.experts(batch)
         z = laplace.sample(many(q, hp.samples))  # (K, B, E, D)
-        fixed = q.map(torch.Tensor.detach) if hp.objective == "dreg" else q
         errors = source_errors(batch, z, lambda seen, z, _: self.errors(seen, z.unsqueeze(2)))
-        ratio = laplace.log_prob(self.prior_of(), z) - log_mixture(each_by_each(fixed, z), mask)
+        log_q = log_probs(fixed(hp.objective, q), z)  # (K, B, E, U)
+        ratio = laplace.log_prob(self.prior_of(), z) - log_mixture(log_q, mask)
         log_w = hp.beta * ratio - errors  # (K, B, E)
         return {"bound": -bound(hp.objective, log_w, mask, [z]).mean()}
 
@@ -107,13 +109,13 @@ class MMVAEModel(VAE):
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         if draws == 0:
-            return self.tell(self.embed(batch)[None, :, None])
+            return self.decode_codes(self.embed(batch)[None, :, None])
         z = laplace.sample(many(self.experts(batch), draws))
-        return self.tell(_spoken(z, batch.mask, self.hp.subset_rule).unsqueeze(2))
+        return self.decode_codes(_joint_code(z, batch.mask, self.hp.subset_rule).unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
         p = self.prior_of().map(lambda t: t.expand(1, n, 1, -1))
-        return self.tell(laplace.sample(p))
+        return self.decode_codes(laplace.sample(p))
 
 
 class SimpleModel(GaussianVAE):
@@ -142,9 +144,9 @@ class SimpleModel(GaussianVAE):
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
         z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
-        return _spoken(z, mask, self.hp.subset_rule)
+        return _joint_code(z, mask, self.hp.subset_rule)
 
 
-def _spoken(z: Tensor, mask: Tensor, rule: str) -> Tensor:
-    """The code that tells all views, of a draw of each: (S, B, L, D) -> (S, B, D)."""
+def _joint_code(z: Tensor, mask: Tensor, rule: str) -> Tensor:
+    """One code for all views from a draw of each expert: (S, B, L, D) -> (S, B, D)."""
     return one_of(z, mask) if rule == "random_expert" else mean_seen(z, mask.unsqueeze(-1), -2)

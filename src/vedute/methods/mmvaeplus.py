@@ -1,9 +1,9 @@
-"""MMVAE+: a mixture of experts with room for what is private to a view (Palumbo et al., ICLR 2023).
+"""MMVAE+: a mixture of experts with private latents of each view (Palumbo et al., ICLR 2023).
 
-Of latent_dim numbers, shared_dim are z, what the views share, and the rest w_v, private to view v.
+Of latent_dim numbers, shared_dim are z, shared by all views, and the rest w_v, private to view v.
 Encoder v gives Laplace posteriors q(z | x_v) and q(w_v | x_v), the scales of each summing to its
-dimension. A source e tells itself with its own w_e ~ q(w_e | x_e), and every other seen view n with
-a fresh w~_n ~ r_n = Lap(0, learned scale), so that w_e is no way round z:
+dimension. A source e is decoded with its own w_e ~ q(w_e | x_e), every other observed view n with
+a fresh w~_n ~ r_n = Lap(0, learned scale), so that shared information cannot bypass z:
 
     log w_e^k = log p(x_e | z_e, w_e) + sum_{n != e} log p(x_n | z_e, w~_n)
               + beta [ log p(z_e) - log 1/n sum_u q(z_e | x_u) + log p(w_e) - log q(w_e | x_e) ]
@@ -35,8 +35,10 @@ from vedute.data.views import Views
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
-    each_by_each,
+    centred,
+    fixed,
     log_mixture,
+    log_probs,
     many,
     mean_seen,
     one_of,
@@ -87,7 +89,7 @@ class MMVAEPlusModel(VAE):
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0
-        super().__init__(shapes, kinds, hp, width=shared if apart else None)
+        super().__init__(shapes, kinds, hp, encoder_dim=shared if apart else None)
         self.hp, self.shared = hp, shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None
@@ -110,27 +112,26 @@ class MMVAEPlusModel(VAE):
 
     def auxiliary(self) -> Laplace:
         """r_v(w) of every view, (L, private)."""
-        return Laplace(torch.zeros_like(self.widths), laplace.shared_width(self.widths))
+        return centred(self.widths)
 
     # The objective.
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
         z, w = (laplace.sample(many(q, hp.samples)) for q in (qz, qw))  # (K, B, E, .)
-        if hp.objective == "dreg":
-            qz, qw = (q.map(torch.Tensor.detach) for q in (qz, qw))
-        errors = source_errors(batch, torch.cat([z, w], dim=-1), self.told_by_one)
+        qz, qw = (fixed(hp.objective, q) for q in (qz, qw))
+        errors = source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
         ratio = (
             laplace.log_prob(standard_like(z), z)
-            - log_mixture(each_by_each(qz, z), mask)
+            - log_mixture(log_probs(qz, z), mask)
             + laplace.log_prob(standard_like(w), w)
             - laplace.log_prob(qw, w)
         )
         log_w = hp.beta * ratio - errors  # (K, B, E)
         return {"bound": -bound(hp.objective, log_w, mask, [z, w]).mean()}
 
-    def told_by_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
-        """Errors (K, M, L) of all views, told by the codes (K, M, D) of one of them, (M,)."""
+    def errors_from_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
+        """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""
         (K, M, _), L = codes.shape, len(self.decoders)
         z, own = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
         fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)))
@@ -147,13 +148,13 @@ class MMVAEPlusModel(VAE):
         (qz, qw), seen = self.experts(batch), batch.mask.unsqueeze(-1)
         if draws == 0:
             z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
-            return self._tell(z[None], w[None])
+            return self._decode_parts(z[None], w[None])
         z, own = (laplace.sample(many(q, draws)) for q in (qz, qw))
-        return self._tell(one_of(z, batch.mask), torch.where(seen, own, self._unseen(own)))
+        return self._decode_parts(one_of(z, batch.mask), torch.where(seen, own, self._unseen(own)))
 
     def prior(self, n: int) -> list[Tensor]:
         z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
-        return self._tell(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
+        return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
 
     def _unseen(self, like: Tensor) -> Tensor:
         """Private codes of views that are missing, (S, B, L, private)."""
@@ -161,7 +162,7 @@ class MMVAEPlusModel(VAE):
             return laplace.sample(standard_like(like))
         return laplace.sample(self.auxiliary().map(lambda t: t.expand_as(like)))
 
-    def _tell(self, z: Tensor, w: Tensor) -> list[Tensor]:
+    def _decode_parts(self, z: Tensor, w: Tensor) -> list[Tensor]:
         """Decode (S, B, shared) and (S, B, L, private)."""
         z = z.unsqueeze(2).expand(*w.shape[:3], -1)
-        return self.tell(torch.cat([z, w], dim=-1))
+        return self.decode_codes(torch.cat([z, w], dim=-1))

@@ -13,8 +13,8 @@ then that many views; none where |O| < 3. Inference: q(z | x_O), all views decod
                  first, the default, since incomplete data are subsets already
 `prior_expert`   always, as published; several: only beside two or more experts; never
 `warmup`         beta grows from 0 over so much of the training (epochs, or steps), as published: a
-                 fifth there. From the start on, beta may teach deep networks to say nothing: with
-                 the prior among the experts, the divergence only ends where the views are ignored
+                 fifth there. With the full beta from the start, deep networks may collapse: with
+                 the prior among the experts, the divergence is zero only if views are ignored
 
 Departs from the released code: subsets are drawn per sample, not per batch; beta grows by steps.
 """
@@ -93,8 +93,8 @@ class MVAEModel(GaussianVAE):
         sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)
         q = self.product(self.experts(batch).map(lambda t: t.unsqueeze(1)), sets)
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
-        z, told = self._codes(gaussian.sample(q), sets & counts.unsqueeze(-1))
-        errors = torch.where(told, self.errors(batch, z), 0.0)
+        z, decoded = self._codes(gaussian.sample(q), sets & counts.unsqueeze(-1))
+        errors = torch.where(decoded, self.errors(batch, z), 0.0)
         return {
             "reconstruction": errors.sum((0, 2)).mean(),
             "kl": self.hp.beta * self.grown * divergence.sum(1).mean(),
@@ -120,17 +120,18 @@ class MVAEModel(GaussianVAE):
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
         return product_with_prior(q, members, members.sum(-1) >= least)
 
-    def _codes(self, z: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
-        """What each view is decoded from. A single view tells only itself, so these L draws are
-        one code per view: z (B, S, D), told (B, S, L) -> (S', B, L, D), (S', B, L)."""
-        L = told.shape[2]
-        z, told = z.transpose(0, 1).unsqueeze(2), told.transpose(0, 1)  # (S, B, 1, D), (S, B, L)
+    def _codes(self, z: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+        """The code each view is decoded from, and which views are decoded. The subset of a single
+        view is decoded to that view only, so these L draws are one code per view:
+        z (B, S, D), members (B, S, L) -> (S', B, L, D), (S', B, L)."""
+        L = members.shape[2]
+        z, decoded = z.transpose(0, 1).unsqueeze(2), members.transpose(0, 1)
         if self.hp.subsample == "none":
-            return z, told
+            return z, decoded  # (S, B, 1, D), (S, B, L)
         own = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
-        alone = told[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
+        alone = decoded[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
         joint = torch.cat([z[:1], z[L + 1 :]]).expand(-1, -1, L, -1)
-        return torch.cat([joint, own]), torch.cat([told[:1], told[L + 1 :], alone])
+        return torch.cat([joint, own]), torch.cat([decoded[:1], decoded[L + 1 :], alone])
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         return self.product(q, mask)

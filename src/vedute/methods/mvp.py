@@ -1,9 +1,10 @@
 """MVP: multi-view permutation of variational auto-encoders (Gao & Pu, ICLR 2025).
 
-Latents form an L x L table. Row i is what view i knows: z_ii = encoder_i(x_i) and
-z_ij = f_ij(z_ii), its opinion of view j. The product of row i is a consensus w_i.
-Columns hold opinions of the same thing, so shuffling a column cyclically among the observed
-views must change nothing. With Z0 the table, Z1 the shuffled one, sums over observed v:
+Latents form an L x L table. Row i is inferred from view i: z_ii = encoder_i(x_i), and
+z_ij = f_ij(z_ii), the latent of view j predicted from view i through the correspondence f_ij. The
+product of row i is the consensus w_i. All entries of column j are latents of view j, so permuting
+them cyclically among the observed views should change nothing. With Z0 the table, Z1 the
+permuted one, sums over observed v:
 
     R_a  = sum_v -log p(x_v | w^a_v, z^a_vv)          D_ab = sum_v sum_l KL(Z^a_vl || Z^b_vl)
     W_ab = sum_v KL(w^a_v || w^b_v)
@@ -13,7 +14,8 @@ views must change nothing. With Z0 the table, Z1 the shuffled one, sums over obs
 
 weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
-With `view_dropout`, views hidden in a step are told by the others exactly so, and compared.
+With `view_dropout`, views hidden in a step are predicted from the others in this way, and
+compared with the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.methods._mvp_priors import diagonal, fixed_prior
 from vedute.nn import gaussian
-from vedute.nn.coders import Correspondences, Decoder, Encoder, encode
+from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
 from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
@@ -84,7 +87,7 @@ class MVP(NeuralEstimator):
 
     paper: ClassVar[str] = "Gao & Pu, ICLR"
     year: ClassVar[int | None] = 2025
-    absent: ClassVar[str] = "told by the views that are there"
+    absent: ClassVar[str] = "predicted from the observed views"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVPModel:
         for name, words in CHOICES.items():
@@ -153,15 +156,15 @@ class MVPModel(Generative):
         if cool > 0:
             yield hp.stage(self.cooldown_loss, cool, watch=True, lr=hp.lr / 10)
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
-        consensus, told = self.fuse(self.table(data[rows].floating()), data.mask[rows])
-        self.posteriors = torch.cat([consensus.mean, told.mean.flatten(1)], dim=1)
+        consensus, latents = self.fuse(self.table(data[rows].floating()), data.mask[rows])
+        self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
 
     # The objective.
 
     def table(self, batch: Views) -> Gaussian:
-        """Z0, (B, L, L, D): row i, column j is view i's opinion of view j."""
-        spared = None if batch.present() is None else batch.mask
-        z: Gaussian = self.maps(encode(self.encoders, batch), spared)
+        """Z0, (B, L, L, D): row i, column j is z_ij, the latent of view j predicted from view i."""
+        mask = None if batch.present() is None else batch.mask  # else all rows, a fixed shape
+        z: Gaussian = self.maps(encode(self.encoders, batch), mask)
         return z
 
     def rows(self, z: Gaussian) -> Gaussian:
@@ -175,8 +178,8 @@ class MVPModel(Generative):
         return self._terms(batch, warm=False)
 
     def cooldown_loss(self, batch: Views) -> Terms:
-        """Without dropout: where it costs precision, that comes back; where it is needed, the
-        hidden views keep the weights from before."""
+        """Without dropout: gains precision where dropout cost some; where dropout was needed, early
+        stopping keeps the weights from before."""
         self.encoders.eval()
         return self._terms(batch, warm=False)
 
@@ -210,16 +213,17 @@ class MVPModel(Generative):
         own: tuple[Gaussian, Gaussian],
         seen: Tensor,
     ) -> Tensor:
-        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); of views
-        not `seen`, from what the seen ones agree on."""
+        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
+        not `seen` are decoded from the product over the seen ones."""
         fused = self.fuse(own[1], seen, own[0]) if self.hp.view_dropout > 0 else None
         codes = []
         for w, z in tables:
             code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(diagonal))], dim=-1)
             if fused is not None:
-                consensus, told = gaussian.sample(fused[0]), gaussian.sample(fused[1])
-                agreed = consensus.unsqueeze(1).expand(-1, told.shape[1], -1)
-                code = torch.where(seen.unsqueeze(-1), code, torch.cat([agreed, told], dim=-1))
+                consensus, latents = gaussian.sample(fused[0]), gaussian.sample(fused[1])
+                consensus = consensus.unsqueeze(1).expand(-1, latents.shape[1], -1)
+                inferred = torch.cat([consensus, latents], dim=-1)
+                code = torch.where(seen.unsqueeze(-1), code, inferred)
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
         errors = view_errors(
@@ -239,7 +243,7 @@ class MVPModel(Generative):
         swapped: tuple[Gaussian, Gaussian],
         warm: bool,
     ) -> tuple[Tensor, Tensor]:
-        """How far the opinions and the consensus of each row are from their prior, (B, L) each."""
+        """Divergence of each row's latents and consensus from their prior, (B, L) each."""
         (w0, z0), (w1, z1) = own, swapped
         if self.hp.prior in ("cyclic", "random"):
             if self.hp.prior != self.hp.permutation:
@@ -258,7 +262,7 @@ class MVPModel(Generative):
     def fuse(
         self, z: Gaussian, mask: Tensor, rows: Gaussian | None = None
     ) -> tuple[Gaussian, Gaussian]:
-        """The consensus (B, k), and every view as told by those seen (B, L, D)."""
+        """The consensus (B, k) and the latent of every view (B, L, D), given the observed views."""
         seen = mask.unsqueeze(-1)
         rows = self.rows(z) if rows is None else rows
         return product(rows, 1, seen), product(z, 1, seen.unsqueeze(-1))
@@ -269,22 +273,22 @@ class MVPModel(Generative):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         posterior = self.fuse(self.table(batch), batch.mask)
         if draws == 0:
-            return self._tell(*(q.mean.unsqueeze(0) for q in posterior))
+            return self._decode_latents(*(q.mean.unsqueeze(0) for q in posterior))
         many = (q.map(lambda t: t.expand(draws, *t.shape)) for q in posterior)
-        return self._tell(*(gaussian.sample(q) for q in many))
+        return self._decode_latents(*(gaussian.sample(q) for q in many))
 
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
         rows = self.posteriors.cpu().double().numpy()
         drawn = clustering.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
         code = torch.from_numpy(drawn).to(self.posteriors)
-        consensus, told = code[:, : self.shared], code[:, self.shared :]
-        return self._tell(consensus[None], told.reshape(1, n, len(self.decoders), -1))
+        consensus, latents = code[:, : self.shared], code[:, self.shared :]
+        return self._decode_latents(consensus[None], latents.reshape(1, n, len(self.decoders), -1))
 
-    def _tell(self, consensus: Tensor, told: Tensor) -> list[Tensor]:
+    def _decode_latents(self, consensus: Tensor, latents: Tensor) -> list[Tensor]:
         """Decode (S, n, k) and (S, n, L, D)."""
         return [
-            decoder(torch.cat([consensus, told[:, :, v]], dim=-1))
+            decoder(torch.cat([consensus, latents[:, :, v]], dim=-1))
             for v, decoder in enumerate(self.decoders)
         ]
 

@@ -6,7 +6,7 @@
          + beta [ (1 - alpha) KL(q(z | X) || p) + alpha / V sum_v KL(q(z | X) || q(z | x_v)) ]
 
 z is one draw of q(z | X); products and sums are over the views observed of a sample. The prior is
-no expert, and weighs little: every view is asked to say alone what all say together.
+no expert and has a small weight: the posterior of every single view is trained towards the joint.
 
 `normaliser`   views: V counts all views, a missing one has an infinitely wide likelihood (as the
                authors advise); observed: V counts those of the sample

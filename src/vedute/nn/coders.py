@@ -1,9 +1,8 @@
-"""Networks. Architecture follows the shape of a view, never the name of a dataset."""
+"""Encoders and decoders. Architecture follows the shape of a view, never the name of a dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -22,7 +21,7 @@ from vedute.nn.convolutions import (
     image_encoder,
     is_image,
 )
-from vedute.nn.cuda_streams import side_by_side
+from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
@@ -42,7 +41,8 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
-    """q(z_v | x_v) of every view, (B, L, D); zero where the view was spared."""
+    """q(z_v | x_v) of every view, (B, L, D); zero where a view is missing and was not
+    encoded."""
     found = batch.present()
 
     def one(v: int) -> Gaussian:
@@ -50,21 +50,21 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
         q: Gaussian = encoders[v](x if found is None else x[found[v]])
         return q if found is None else q.map(_spread(found[v], len(x)))
 
-    parts = side_by_side([partial(one, v) for v in range(len(encoders))], batch.x)
+    parts = parallel_streams([partial(one, v) for v in range(len(encoders))], batch.x)
     return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
 
 
 def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
-    """(m, D) -> (n, D): each to its row, zero elsewhere."""
+    """(m, D) -> (n, D): each row to its place among n, zero elsewhere."""
     return lambda t: t.new_zeros(n, t.shape[1]).index_copy(0, rows, t)
 
 
 class Encoder(nn.Module):
     """q(z | x): (B, *shape) -> Gaussian of shape (B, D).
 
-    Images are seen by convolutions, less the mean image `center`; tokens (shape (T, V), V words) by
-    convolutions along the text; the rest by an mlp. `bounded`: statistics bounded by tanh; else
-    only kept within ±WIDEST, the means like the log-variances, against samples far outside.
+    Images, minus the mean image `center`, go through 2-D convolutions, tokens (shape (T, V), V
+    words) through convolutions along the text, everything else through an mlp. `bounded`: mean and
+    log-variance are bounded by tanh; else they are clamped to ±WIDEST, against outliers.
     """
 
     center: Tensor | None
@@ -81,7 +81,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.bounded = bounded
-        _leave_room(self, shape, network, kind)
+        _register_center(self, shape, network, kind)
         self.net: nn.Module
         if kind.text:
             self.net = TextEncoder(shape, latent_dim, dropout)
@@ -98,9 +98,8 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if asked.
-
-    Images are told as what they differ in from `center`.
+    """p(x | z): (..., D) -> (..., *shape), with a linear path beside the nonlinear one if
+    `skip`. Images are decoded as differences from the mean image `center`.
     """
 
     center: Tensor | None
@@ -117,7 +116,7 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.tanh = tuple(shape), output == "tanh"
-        _leave_room(self, shape, network, kind)
+        _register_center(self, shape, network, kind)
         self.net: nn.Module
         self.linear: nn.Module | None = None
         if kind.text:
@@ -126,9 +125,9 @@ class Decoder(nn.Module):
             self.net = image_decoder(latent_dim, shape, network)
         else:
             self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
-        if skip and not kind.text:  # start at the linear map: the curve is learned on top
+        if skip and not kind.text:  # start as a linear map; learn the rest on top
             self.linear = nn.Linear(latent_dim, prod(shape), bias=False)
-            _silence(list(self.net.children())[-1])
+            zero_init(list(self.net.children())[-1])
 
     def forward(self, z: Tensor) -> Tensor:
         lead = z.shape[:-1]
@@ -141,125 +140,34 @@ class Decoder(nn.Module):
 
 
 def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
-    """Image networks begin at the mean image of their view, in [-1, 1]: on a white ground they
-    would else learn white first, and with it to say nothing."""
+    """Set the center of image networks to the mean image of their view, in [-1, 1]. Without it,
+    networks for objects on white learn the background first and may ignore the latent."""
     each = (networks for networks in model.children() if isinstance(networks, nn.ModuleList))
     for networks in each:  # one network per view
         for network, mean in zip(networks, means, strict=False):
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
-                told = isinstance(network, Decoder) and network.tanh
-                network.center.copy_(image.clamp(-STEEP, STEEP).atanh() if told else image)
+                through_tanh = isinstance(network, Decoder) and network.tanh
+                image = image.clamp(-STEEP, STEEP).atanh() if through_tanh else image
+                network.center.copy_(image)
 
 
-def _leave_room(owner: nn.Module, shape: Sequence[int], network: str, kind: Likelihood) -> None:
-    """For the mean image, if the view is one of images."""
+def _register_center(
+    owner: nn.Module, shape: Sequence[int], network: str, kind: Likelihood
+) -> None:
+    """A buffer for the mean image, if the view holds images."""
     images = not kind.text and by_convolution(shape, network)
     owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 
 def by_convolution(shape: Sequence[int], network: str) -> bool:
-    """Whether a view is seen as a picture."""
+    """Whether a view goes through 2-D convolutions."""
     if network not in NETWORKS:
         raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
     return network != "mlp" and is_image(shape)
 
 
-class StackedLinear(nn.Module):
-    """G independent linear maps in one multiplication: (G, B, in) -> (G, B, out)."""
-
-    def __init__(self, groups: int, d_in: int, d_out: int) -> None:
-        super().__init__()
-        std = (2.0 / (d_in + d_out)) ** 0.5  # Xavier, as for the other layers
-        self.weight = nn.Parameter(torch.empty(groups, d_in, d_out).normal_(0.0, std))
-        bound = d_in**-0.5
-        self.bias = nn.Parameter(torch.empty(groups, 1, d_out).uniform_(-bound, bound))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, x, self.weight)
-
-
-class Correspondences(nn.Module):
-    """All L(L-1) maps f_ij between view latents, for mean and log-variance, as one stacked MLP.
-
-    f_ii is the identity. `kind`: mlp, linear or identity; `skip` adds a linear path to the mlp
-    that starts as the identity, so that untrained views already agree.
-    """
-
-    source: Tensor
-    target: Tensor
-
-    def __init__(
-        self, n_views: int, dim: int, hidden: Sequence[int], kind: str = "mlp", skip: bool = False
-    ) -> None:
-        super().__init__()
-        source, target = torch.where(~torch.eye(n_views, dtype=torch.bool))
-        self.register_buffer("source", source)
-        self.register_buffer("target", target)
-        self.n_views = n_views
-        groups = 2 * len(source)
-        self.curve = self.linear = None
-        if kind == "mlp" and groups:
-            layers: list[nn.Module] = []
-            for a, b in pairwise((dim, *hidden, dim)):
-                layers += [StackedLinear(groups, a, b), nn.LeakyReLU()]
-            self.curve = nn.Sequential(*layers[:-1])
-        if (kind == "linear" or skip) and kind != "identity" and groups:
-            self.linear = StackedLinear(groups, dim, dim)
-            with torch.no_grad():
-                self.linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))
-                self.linear.bias.zero_()
-            if self.curve is not None:
-                _silence(self.curve[-1])
-
-    def forward(self, q: Gaussian, mask: Tensor | None = None) -> Gaussian:
-        """(B, L, D) -> (B, L, L, D): row i, column j holds f_ij(z_i).
-
-        With `mask` (B, L), only samples that have view i are asked for f_ij; the rest are zero,
-        but for a few that make the groups of one size.
-        """
-        rows = None if mask is None else _present_first(mask)
-        own = torch.stack(q)  # (2, B, L, D)
-        _, B, L, D = own.shape
-        if self.curve is None and self.linear is None:
-            return q.map(lambda t: t.unsqueeze(2).expand(B, L, L, D))
-        views = torch.arange(L, device=own.device)
-        asked = own.transpose(1, 2) if rows is None else own[:, rows, views[:, None]]
-        z = asked.unsqueeze(2).expand(2, L, L - 1, *asked.shape[2:]).flatten(0, 2)
-        paths = [path(z) for path in (self.curve, self.linear) if path is not None]
-        told = sum(paths[1:], start=paths[0]).float().view(2, L * (L - 1), -1, D)
-        table = own.new_zeros(2, B, L, L, D) if rows is not None else own.new_empty(2, B, L, L, D)
-        if rows is None:
-            table[:, :, self.source, self.target] = told.transpose(1, 2)
-        else:
-            at = (rows[self.source], self.source[:, None], self.target[:, None])
-            table[:, *at] = told
-        table[:, :, views, views] = own
-        return Gaussian(*table)
-
-
-@contextmanager
-def compiled(model: nn.Module, methods: Sequence[str]) -> Iterator[None]:
-    """Inside, the networks of a model and these methods of its own run compiled; a step that was
-    captured there stays so."""
-    networks = [m for m in model.modules() if isinstance(m, (Encoder, Decoder, Correspondences))]
-    parts = [*((network, "forward") for network in networks), *((model, name) for name in methods)]
-    for owner, name in parts:
-        setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))
-    try:
-        yield
-    finally:
-        for owner, name in parts:
-            delattr(owner, name)
-
-
-def _present_first(mask: Tensor) -> Tensor:
-    """(B, L) -> (L, m): per view the rows that have it, filled up to the longest with others."""
-    order = (~mask).t().to(torch.uint8).argsort(dim=1, stable=True)
-    return order[:, : int(mask.sum(0).max())]
-
-
-def _silence(layer: nn.Module) -> None:
-    """A last layer that starts at zero: only the linear path speaks at first."""
+def zero_init(layer: nn.Module) -> None:
+    """Zero a last layer: at first only the linear path beside it has an effect."""
     for parameter in layer.parameters():
         nn.init.zeros_(parameter)

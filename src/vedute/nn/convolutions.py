@@ -27,7 +27,7 @@ class Plan(NamedTuple):
 
 PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
 NETWORKS = ("auto", "mlp", *PLANS)
-SMALLEST = 8  # images below this side are better seen by an mlp
+SMALLEST = 8  # smaller images go through an mlp
 EMBEDDING = 64  # numbers per token
 
 
@@ -39,8 +39,8 @@ def is_image(shape: Sequence[int]) -> bool:
 def image_encoder(
     shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
 ) -> nn.Sequential:
-    """(B, C, H, W) -> (B, 2 D): mean and log-variance by one layer, which starts a little narrower
-    than two would. Dropout is of what the convolutions found."""
+    """(B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights are
+    a little smaller than those of two would be. Dropout follows the convolutions."""
     plan = PLANS["mvp" if network == "auto" else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []

@@ -1,5 +1,5 @@
-"""Views side by side: on a GPU each has a stream of its own, so that the small kernels of several
-views run at once, also in a captured step and in its backward pass. Elsewhere one by one."""
+"""Work on several views at once: on a GPU each view has a CUDA stream, so that small kernels of
+several views overlap, also in a captured step and in its backward pass. On a CPU, one by one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T", bound=Tensor | tuple[Tensor, ...])
 MOST = 8  # streams
 
 
-def side_by_side(tasks: Sequence[Callable[[], T]], given: Sequence[Tensor]) -> list[T]:
-    """What the tasks return. `given`: the tensors from outside that they read."""
+def parallel_streams(tasks: Sequence[Callable[[], T]], given: Sequence[Tensor]) -> list[T]:
+    """The results of the tasks, in order. `given`: the tensors from outside that they read."""
     if len(tasks) < 2 or not given[0].is_cuda:
         return [task() for task in tasks]
     here, results = torch.cuda.current_stream(), []
@@ -34,7 +34,7 @@ def side_by_side(tasks: Sequence[Callable[[], T]], given: Sequence[Tensor]) -> l
 
 
 def _share(tensors: Iterable[Tensor], stream: torch.cuda.Stream) -> None:
-    """Their memory is not given to others while this stream may still use it."""
+    """Keep the memory of these tensors reserved while `stream` may still use it."""
     for t in tensors:
         t.record_stream(stream)
 

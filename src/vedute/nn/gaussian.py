@@ -33,16 +33,16 @@ def sample(q: Gaussian) -> Tensor:
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:
     """KL(q || p), summed over the latent axis: (..., D) -> (...)."""
-    gap = q.logvar - p.logvar
+    log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * torch.exp(-p.logvar)
-    return 0.5 * (gap.exp() - gap - 1.0 + shift).sum(-1)
+    return 0.5 * (log_ratio.exp() - log_ratio - 1.0 + shift).sum(-1)
 
 
 def symmetric_kl(q: Gaussian, p: Gaussian) -> Tensor:
     """Half of KL(q || p) + KL(p || q): the log-variances cancel, (..., D) -> (...)."""
-    gap = q.logvar - p.logvar
+    log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * (torch.exp(-p.logvar) + torch.exp(-q.logvar))
-    return 0.25 * (gap.exp() + (-gap).exp() - 2.0 + shift).sum(-1)
+    return 0.25 * (log_ratio.exp() + (-log_ratio).exp() - 2.0 + shift).sum(-1)
 
 
 def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
@@ -50,7 +50,7 @@ def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
 
         logvar* = -log sum_v exp(-logvar_v)        mean* = sum_v softmax_v(-logvar) mean_v
 
-    `mask` (broadcastable, True = keep) silences experts; one per product must remain.
+    `mask` (broadcastable, True = keep) leaves experts out; one per product must remain.
     """
     log_precision = -q.logvar
     if mask is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.nn.cuda_streams import side_by_side
+from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihood
 
@@ -22,7 +22,7 @@ Rows = slice | Tensor
 def view_error(
     kind: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
 ) -> Tensor:
-    """-log p(x | out) up to a constant, over the entries of a view that are there.
+    """-log p(x | out) up to a constant, over the observed entries of a view.
 
     out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
     entries (free of the width of the view), else they are summed.
@@ -32,34 +32,34 @@ def view_error(
     if holes is None:
         return e.mean(axes) if mean else e.sum(axes)
     e = e.masked_fill(holes, 0.0)
-    there = (~holes).sum(axes).clamp(min=1)
-    return e.sum(axes) / there if mean else e.sum(axes)
+    observed = (~holes).sum(axes).clamp(min=1)
+    return e.sum(axes) / observed if mean else e.sum(axes)
 
 
 def view_errors(
     kinds: Sequence[Likelihood],
-    tell: Callable[[int, Rows], Tensor],
+    decode: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,
     present: Sequence[Tensor] | None = None,
     code: Tensor | None = None,
 ) -> Tensor:
-    """`view_error` of every view, (S, B, L); tell(v, rows) decodes view v, (S, rows, *shape_v).
+    """`view_error` of every view, (S, B, L); decode(v, rows) gives view v, (S, rows, *shape_v).
 
     `present`: per view the rows that have it; only those are decoded, the others get zero.
-    `code`: what `tell` decodes; where it is given, a GPU decodes the views side by side.
+    `code`: the tensor that `decode` reads; where it is given, a GPU decodes the views in parallel.
     """
 
     def one(v: int) -> Tensor:
         x, holes = batch.x[v], batch.holes[v]
         rows: Rows = slice(None) if present is None else present[v]
-        gaps = None if holes is None else holes[rows]
-        e = view_error(kinds[v], tell(v, rows), x[rows], gaps, mean)
+        missing = None if holes is None else holes[rows]
+        e = view_error(kinds[v], decode(v, rows), x[rows], missing, mean)
         return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
 
     tasks = [partial(one, v) for v in range(len(kinds))]
     given = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
-    errors = side_by_side(tasks, given) if given else [task() for task in tasks]
+    errors = parallel_streams(tasks, given) if given else [task() for task in tasks]
     return torch.stack(errors, dim=-1)
 
 
@@ -81,14 +81,14 @@ def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
 
 
 def sharpen(q: Tensor) -> Tensor:
-    """q^2 renormalised row by row, (..., K): what is likely becomes likelier."""
+    """q^2 renormalised row by row, (..., K): likely clusters become likelier."""
     return q.square() / q.square().sum(-1, keepdim=True)
 
 
 def mixture_log_joint(z: Tensor, log_weights: Tensor, parts: Gaussian) -> Tensor:
     """log pi_k + log N(z; m_k, s_k): z (..., D), weights (K,), parts (K, D) -> (..., K)."""
-    gap = (z.unsqueeze(-2) - parts.mean).square() * torch.exp(-parts.logvar)
-    return log_weights - 0.5 * (gap + parts.logvar + math.log(2 * math.pi)).sum(-1)
+    square = (z.unsqueeze(-2) - parts.mean).square() * torch.exp(-parts.logvar)
+    return log_weights - 0.5 * (square + parts.logvar + math.log(2 * math.pi)).sum(-1)
 
 
 def match_clusters(cost: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def entropy_balance(p: Tensor) -> Tensor:
 
 
 def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
-    """Find the partner among all: (..., B, D) -> (...), the mean over the 2B vectors of
+    """Normalised temperature-scaled cross-entropy, (..., B, D) -> (...): mean over 2B vectors of
     -log e^(s(i, i')/tau) / sum_{j != i} e^(s(i, j)/tau), with s the inner product."""
     B = a.shape[-2]
     both = torch.cat([a, b], dim=-2)
@@ -162,7 +162,7 @@ def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
     return s.masked_fill(alone, -torch.inf).logsumexp(-1).mean(-1) - positive
 
 
-# Two views of the same thing.
+# Canonical correlation and mutual information of two views.
 
 
 def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tensor]:

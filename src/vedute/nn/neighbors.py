@@ -27,8 +27,8 @@ def nearest(
 ) -> tuple[Tensor, Tensor]:
     """The k keys (n, D) nearest to each query (m, D): scores (m, k), nearest first, and indices.
 
-    `blocked`: (n,) bool, keys that nobody may choose; or (m,) long, the one key that each query
-    may not choose, itself (-1: none). Where fewer than k are left, the index is -1 and the score
+    `blocked`: (n,) bool, keys excluded for all queries; or (m,) long, the one key excluded
+    for each query, itself (-1: none). Where fewer than k are left, the index is -1 and the score
     that of the farthest, -inf (cosine) or inf (euclidean). At most `chunk` scores, or those of one
     query, exist at a time.
     """
@@ -38,7 +38,7 @@ def nearest(
     a, b = query.double(), keys.double()
     if metric == "cosine":
         a, b = normalize(a, dim=1), normalize(b, dim=1)
-    elif n:  # distances do not mind a common shift, rounding does
+    elif n:  # a common shift changes no distance, but less is lost to rounding
         a, b = a - b.mean(0), b - b.mean(0)
     scores = query.new_full((m, k), -torch.inf, dtype=torch.float64)
     found = torch.full((m, k), -1, device=query.device)
@@ -69,7 +69,7 @@ def _nearness(a: Tensor, b: Tensor, metric: str) -> Tensor:
 def _largest(near: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, (m, k) values and indices; equal ones by index."""
     values, found = near.topk(min(k + 1, near.shape[1]), dim=1)
-    tied = values[:, k - 1] == values[:, -1]  # topk takes any of those at the brink
+    tied = values[:, k - 1] == values[:, -1]  # topk takes any of several equal ones
     values, found = values[:, :k], found[:, :k]
     if near.shape[1] > k and tied.any():
         ranked = near[tied].sort(dim=1, descending=True, stable=True)

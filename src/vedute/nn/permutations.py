@@ -31,7 +31,7 @@ def random_permutations(mask: Tensor, count: int) -> Tensor:
     """Uniform permutations of the observed views, fixed points allowed; as `random_cycles`."""
     ring = _rings(mask, count)
     inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
-    rank = inside.long().cumsum(-1) - 1  # the how-manieth observed view this is
+    rank = inside.long().cumsum(-1) - 1  # position among the observed views
     return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)
 
 
@@ -44,7 +44,7 @@ def inverse(permutation: Tensor) -> Tensor:
 def permute_sources(z: Tensor, permutations: Tensor) -> Tensor:
     """Exchange the sources within every column: out[b, i, j] = z[b, permutations[b, j, i], j].
 
-    z (B, L, L, D), z[:, i, j] being the latent of view j as told by view i
+    z (B, L, L, D), z[:, i, j] being the latent of view j predicted from view i
     permutations (B, L, L), one per column j
     """
     return z.gather(1, permutations.transpose(1, 2).unsqueeze(-1).expand_as(z))

@@ -1,4 +1,4 @@
-"""The training loop. There is one."""
+"""The training loop of every method."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Settings:
     compiled: bool = False
     checkpoint: Path | None = None
     checkpoint_minutes: float = 5.0
-    signature: str = ""  # of data and settings: a checkpoint of another run is refused
+    signature: str = ""  # hash of data and settings: a checkpoint of another run is refused
 
 
 @dataclass
 class Progress:
-    """Where training is: all that a checkpoint must say beside tensors."""
+    """Where training is: everything a checkpoint holds beside tensors."""
 
     stage: int = -1
     stage_step: int = 0

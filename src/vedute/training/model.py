@@ -1,4 +1,4 @@
-"""What a method is: a loss made of named terms, a schedule of stages, and an embedding."""
+"""A method's model: a loss of named terms, a schedule of stages, and an embedding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stage:
     decay           lr is multiplied by this after every epoch
     rows            (n,) bool or long: which samples; None: all
     batch_size      None: the estimator's; 0: all rows in order, one batch
-    watch           early stopping looks here
+    watch           early stopping checks the hidden views in this stage
     capture         the step may be recorded once and replayed on a GPU
     """
 
@@ -47,7 +47,7 @@ class Stage:
 class Model(nn.Module, ABC):
     """Networks and objective of a method, in scaled units."""
 
-    fusible: ClassVar[tuple[str, ...]] = ()  # methods worth compiling where the networks are
+    fusible: ClassVar[tuple[str, ...]] = ()  # methods that are compiled together with the networks
 
     @abstractmethod
     def loss(self, batch: Views) -> Terms:
@@ -64,7 +64,7 @@ class Model(nn.Module, ABC):
 
 
 class Generative(Model):
-    """A model that can also tell the views it has not seen."""
+    """A model that can also decode the views of a sample, missing ones included."""
 
     @abstractmethod
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:

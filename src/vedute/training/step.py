@@ -1,17 +1,19 @@
-"""One optimisation step: gather the rows, loss, gradients, update. On a GPU captured, and where
-that pays, compiled."""
+"""One optimisation step: gather the rows, loss, gradients, update. On a GPU it is captured, and
+compiled where that saves time."""
 
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.nn.coders import compiled
+from vedute.nn.coders import Decoder, Encoder
+from vedute.nn.correspondences import Correspondences
 from vedute.training.model import Model, Stage
 
 
@@ -82,9 +84,9 @@ class Step:
         totals = None if self.totals is None else self.totals.clone()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        whole = not self.graphs  # the first batch of an epoch; a short last one is not worth it
+        whole = not self.graphs  # the full batch; a short last one is not worth compiling
         pays = self.compiled and whole
-        with compiled(self.model, self.model.fusible) if pays else nullcontext():
+        with _compiled(self.model, self.model.fusible) if pays else nullcontext():
             with torch.cuda.stream(side):
                 for _ in range(3):
                     self._run(buffer)
@@ -140,3 +142,18 @@ def _diverged(term: str, value: float, step: int, data: Views) -> str:
         f"largest scaled value ({size[v]:.3g}); try a smaller lr, clip=1.0, scaling='standard', "
         "or remove outliers from that view"
     )
+
+
+@contextmanager
+def _compiled(model: nn.Module, methods: Sequence[str]) -> Iterator[None]:
+    """Inside, the networks of a model and its `methods` run compiled; a step captured there keeps
+    the compiled kernels."""
+    networks = [m for m in model.modules() if isinstance(m, (Encoder, Decoder, Correspondences))]
+    parts = [*((network, "forward") for network in networks), *((model, name) for name in methods)]
+    for owner, name in parts:
+        setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))
+    try:
+        yield
+    finally:
+        for owner, name in parts:
+            delattr(owner, name)

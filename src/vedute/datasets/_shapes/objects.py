@@ -1,5 +1,5 @@
-"""Objects of five classes by number: the same object for the same seed, number and class, whatever
-is drawn before it, beside it, or by whom."""
+"""Objects of five classes by number: the same object for the same seed, number and class,
+independent of what else is drawn."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Bytes = NDArray[np.uint8]
 
 
 def labels(n: int, seed: int) -> Ints:
-    """Classes (n,) in the paper's proportions, shuffled; what rounding leaves goes to those who
-    lost most."""
+    """Classes (n,) in the paper's proportions, shuffled; the remainder of rounding goes to the
+    classes that lost most."""
     share = n * np.array(COUNTS) / FULL
     counts = np.floor(share).astype(np.int64)
     counts[np.argsort(counts - share, kind="stable")[: n - counts.sum()]] += 1
@@ -36,7 +36,7 @@ def labels(n: int, seed: int) -> Ints:
 
 
 def design(label: int, number: int, seed: int) -> tuple[Design, Generator]:
-    """The object, and the generator that goes on to place it."""
+    """The object, and the random generator that then places it."""
     rng = default_rng([seed, number])
     return tuple(CLASSES.values())[label](rng), rng
 

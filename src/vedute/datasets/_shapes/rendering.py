@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-NUMBERS = 1 << 16  # triangles that a key of the depth buffer can tell apart
+NUMBERS = 1 << 16  # triangles that a key of the depth buffer can distinguish
 _LANES = np.array([0, 16, 32])  # bits of a number where red, green and blue begin
 
 
@@ -52,7 +52,7 @@ class Camera(NamedTuple):
 
 
 class Light(NamedTuple):
-    """A sun, a weak one opposite, and what comes from everywhere."""
+    """A main light, a weak one opposite, and ambient light."""
 
     direction: tuple[float, float, float] = (0.35, 0.55, 0.76)
     sun: float = 0.62

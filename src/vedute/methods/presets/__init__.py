@@ -35,8 +35,8 @@ def find(method: str, name: str) -> Settings:
     """One preset, e.g. `MVP(**presets.find("mvp", "handwritten"))`."""
     presets = load(method)
     if name not in presets:
-        told = f"choose from {', '.join(presets)}" if presets else "the method has none"
-        raise KeyError(f"no preset {name!r} for {method}; {told}")
+        known = f"choose from {', '.join(presets)}" if presets else "the method has none"
+        raise KeyError(f"no preset {name!r} for {method}; {known}")
     return presets[name]
 
 
