@@ -22,10 +22,10 @@ from blobs import (
 from torch.nn.functional import cosine_similarity as cos
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import cpspan
 from vedute.methods.cpspan import (
     CPSPAN,
-    VARIANTS,
     donors,
     instance_alignment,
     prototype_alignment,
@@ -34,7 +34,7 @@ from vedute.methods.cpspan import (
 from vedute.nn.losses import match_clusters
 
 PAIRS = torch.triu_indices(3, 3, 1)
-both_variants = pytest.mark.parametrize("variant", VARIANTS)
+both_variants = pytest.mark.parametrize("variant", declared(CPSPAN)["variant"].choices)
 
 
 # Alignment.

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
 from vedute.training.model import Stage, Terms
 
 FEWEST = 2  # a covariance, or a batch norm, of one sample is none
+
+
+@estimator
+class PairedEstimator(NeuralEstimator):
+    """Methods for two views that learn from the samples with both."""
+
+    batch_size: int = setting(
+        256, "Rows per step; all batches are of nearly equal size.", at_least=FEWEST
+    )
+
+    two_views: ClassVar[bool] = True
 
 
 def stage(
@@ -37,11 +50,9 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def check(hp: NeuralEstimator, kinds: Sequence[str]) -> None:
-    """Settings that the networks here cannot work with."""
+def refuse_tokens(hp: NeuralEstimator, kinds: Sequence[str]) -> None:
+    """The networks of these methods take numbers."""
     if "tokens" in kinds:
         raise ValueError(
             f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
         )
-    if hp.batch_size < FEWEST:
-        raise ValueError(f"batch_size must be at least {FEWEST}, got {hp.batch_size}")

@@ -64,16 +64,16 @@ class Model(nn.Module, ABC):
 
 
 class Generative(Model):
-    """A model that can also tell the views it has not seen."""
+    """A model that can also decode the views it has not seen."""
 
     @abstractmethod
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Decoder outputs of all views, L tensors (draws or 1, B, *shape_v): at the posterior
         means (draws = 0), or at draws of the posterior."""
 
-    @abstractmethod
     def prior(self, n: int) -> list[Tensor]:
-        """The same without data: L tensors (1, n, *shape_v)."""
+        """The same without data: L tensors (1, n, *shape_v); models that generate define it."""
+        raise NotImplementedError
 
 
 class Clusterer(Model):
