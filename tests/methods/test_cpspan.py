@@ -321,4 +321,4 @@ def test_calibration_never_sees_a_sample_find_itself():
 )
 def test_settings_that_make_no_sense_are_refused(settings, told):
     with pytest.raises(ValueError, match=told):
-        built(CPSPAN, **settings)
+        CPSPAN(**{"n_clusters": 3} | settings).fit(list(np.eye(9).reshape(3, 27, 1)))

@@ -314,4 +314,4 @@ def test_a_fit_goes_on_where_it_died(tmp_path, monkeypatch, epoch):
 )
 def test_settings_that_make_no_sense_are_refused(settings, told):
     with pytest.raises(ValueError, match=told):
-        built(DVIMC, **settings)
+        DVIMC(**{"n_clusters": 3} | settings).fit(list(np.eye(9).reshape(3, 27, 1)))

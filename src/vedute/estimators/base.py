@@ -105,7 +105,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def __dir__(self) -> list[str]:
         """For completion: settings, verbs, and what was learned."""
-        results = [k for k in vars(self) if k.endswith("_") and not k.startswith("_")]
+        results = [k for k in settings.attributes(type(self)) if k in vars(self)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
     def __sklearn_tags__(self) -> Any:

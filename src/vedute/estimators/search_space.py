@@ -12,6 +12,7 @@ class Choice(NamedTuple):
     """One of these values, which have an order."""
 
     values: tuple[Any, ...]
+    factor: None = None
 
     def draw(self, rng: Generator) -> Any:
         return self.values[int(rng.integers(len(self.values)))]

@@ -206,7 +206,8 @@ def words(hint: Any) -> str:
         return f"a {kind.__name__.lower()} of {PLURAL.get(inner[0], 'values')}"
     if kind is dict:
         return "a dict by view"
-    return SINGULAR.get(kind, f"a {getattr(kind, '__name__', kind)}")
+    name = str(getattr(kind, "__name__", kind))
+    return SINGULAR.get(kind, f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
 
 
 # Docstrings.

@@ -79,6 +79,7 @@ class BestPair(Estimator):
         "pair_": "The two views, by their positions.",
         "scores_": "Of every pair that was tried.",
         "best_": "The method, fitted on the best pair.",
+        "history_": "Its record of training.",
         "middle_": "(D,) array, the representation of samples with neither view.",
         "largest_": "The cluster of samples with neither view.",
     }
