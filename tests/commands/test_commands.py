@@ -261,6 +261,14 @@ def test_a_preset_may_begin_from_another():
     assert presets.find("mopoe", "mvshapenet") == presets.find("mopoe", "shapes")
 
 
+def test_the_settings_of_a_method_are_listed():
+    out = " ".join(done("list", "settings", "knn_fill").split())
+    assert "n_neighbors 10 Samples whose mean fills at least 1" in out
+    assert "vedute list settings mvp" in refused("list", "settings")
+    assert "vedute list settings mvp" in refused("list", "methods", "mvp")
+    assert "no method 'mpv'" in refused("list", "settings", "mpv")
+
+
 def test_presets_are_settings_of_their_method():
     for name, settings in presets.load("mvp").items():
         assert _settings.check(MVP, settings) == settings, name
