@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +14,8 @@ from vedute.analysis import tuning
 from vedute.analysis.comparison import Trial
 from vedute.analysis.tuning import Choice, Range, Search, Tried, Tuned
 from vedute.data.views import Views
-from vedute.methods import find
+from vedute.estimators.base import Estimator
+from vedute.methods import available, find
 from vedute.methods.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 
@@ -50,7 +50,7 @@ def no_optuna(monkeypatch):
 
 
 def test_what_the_user_set_is_not_tried():
-    assert list(search().space()) == ["latent_dim", "dropout", "view_dropout", "lr", "beta"]
+    assert set(search().space()) == {"latent_dim", "dropout", "view_dropout", "lr", "beta"}
     assert "beta" not in search(fixed={"beta_views": 1.0, "beta_consensus": 1.0}).space()
     assert list(search(find("knn_fill"), {}).space()) == ["n_neighbors"]
 
@@ -115,6 +115,15 @@ def test_shorter_training_has_the_same_shape():
     assert model.epochs == 10
 
 
+@pytest.mark.parametrize("name", available())
+def test_every_stretch_of_training_is_shortened(name):
+    lengths = {"pretrain", "warmup", "steps", "cooldown"}
+    model = find(name)()
+    before = {k: v for k, v in model.get_params(deep=False).items() if k in lengths and v}
+    tuning._shorten(model, 1 / 2)
+    assert {k: getattr(model, k) for k in before} == {k: round(v / 2) for k, v in before.items()}
+
+
 def test_more_neighbors_are_found(no_optuna):
     tuned, told = tune(find("knn_fill"), {}, trials=12)
     assert told == tuned.tried
@@ -160,9 +169,8 @@ def test_nothing_gained_nothing_changed():
     assert Tuned(Tried({}, 0.0), best, (0.0, 0.0), []).gain == 0.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Blind(MeanFill):
-    generative = False
+    _decode = Estimator._decode
 
 
 def test_what_cannot_be_tuned():
@@ -234,7 +242,7 @@ def test_auto_clusters_from_the_command_line(place):
         ("fit d.npz -o run --config bad.toml", "bad.toml is not TOML"),
         ("fit d.npz -o run --config list.toml", "settings is a table"),
         ("fit d.npz -o run --config strange.toml", "no setting 'depth'"),
-        ("fit d.npz -o run --config wrong.toml", "latent_dim takes a whole number"),
+        ("fit d.npz -o run --config wrong.toml", "latent_dim must be a whole number"),
         ("fit d.npz -o run --set n_clusters=some", "'auto' or None, got 'some'"),
         ("fit d.npz -o run --method mean_fill --save-config bad.toml", "--force"),
     ],

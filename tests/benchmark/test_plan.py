@@ -191,7 +191,7 @@ def test_several_processes_do_the_same_and_survive_a_failure():
         ("bench tiny.toml -o r.jsonl --rates half", "--rates takes values separated by commas"),
         ("bench tiny.toml -o r.jsonl --rates 2", "rate must lie in"),
         ("bench tiny.toml -o r.jsonl --set stepps=3", "no setting 'stepps'; did you mean steps"),
-        ("bench tiny.toml -o r.jsonl --set steps=few", "steps takes a whole number"),
+        ("bench tiny.toml -o r.jsonl --set steps=few", "steps must be a whole number"),
         ("bench mvp-clustering --datasets synthetic -o r.jsonl", "no preset 'synthetic' for mvp"),
         ("bench odd.toml -o r.jsonl", "has 'rate'; it may have"),
         ("bench empty.toml -o r.jsonl", "a study is missing"),

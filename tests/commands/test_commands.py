@@ -172,8 +172,8 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
         ("fit d.npz -o OUT --method mean_fill --preset cub", "the method has none"),
         ("fit d.npz -o OUT --set latentdim=3", "no setting 'latentdim'; did you mean latent_dim"),
         ("fit d.npz -o OUT --set latent_dim", "name=value"),
-        ("fit d.npz -o OUT --set latent_dim=many", "latent_dim takes a whole number, got 'many'"),
-        ("fit d.npz -o OUT --set early_stopping=no", "takes True or False"),
+        ("fit d.npz -o OUT --set latent_dim=many", "latent_dim must be a whole number, got 'many'"),
+        ("fit d.npz -o OUT --set early_stopping=no", "must be True or False"),
         ("fit d.npz -o OUT --set prior=flat", "prior must be one of"),
         ("fit d.npz -o OUT --clusters 1000", "n_clusters=1000 does not fit 60 samples"),
         ("fit text.npz -o OUT", "view 'a' holds .*'x'.* in row 0"),
@@ -259,6 +259,14 @@ def test_a_preset_may_begin_from_another():
     found, other = (presets.find("mvp", name) for name in ("mvshapenet", "shapes"))
     assert found == other | {"lr": 1e-4, "cooldown": 0}
     assert presets.find("mopoe", "mvshapenet") == presets.find("mopoe", "shapes")
+
+
+def test_the_settings_of_a_method_are_listed():
+    out = " ".join(done("list", "settings", "knn_fill").split())
+    assert "n_neighbors 10 Samples whose mean fills at least 1" in out
+    assert "vedute list settings mvp" in refused("list", "settings")
+    assert "vedute list settings mvp" in refused("list", "methods", "mvp")
+    assert "no method 'mpv'" in refused("list", "settings", "mpv")
 
 
 def test_presets_are_settings_of_their_method():

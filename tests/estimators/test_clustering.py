@@ -84,9 +84,7 @@ def test_through_an_estimator(method, tmp_path):
     [
         ("auto", 19, False, "at least 20 samples, X has 19"),
         ("auto", 100, True, "learns its clusters"),
-        ("many", 100, False, "'auto' or None, got 'many'"),
         (101, 100, False, "does not fit 100 samples"),
-        (0, 100, False, "does not fit"),
     ],
 )
 def test_refusals(n_clusters, n, learned, told):

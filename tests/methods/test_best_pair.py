@@ -255,7 +255,7 @@ def test_shared_settings_stand_beside_the_method():
         (BestPair(DCCA(), select="best"), "select must be one of stability, hidden, labels"),
         (BestPair(DCCA(), pair=("view0", "sound")), "pair names two of view0, view1, view2, got"),
         (BestPair(DCCA(), select="labels", n_clusters=3), 'select="labels" takes a number of clus'),
-        (BestPair(DCCA(steps=0)), "steps must be positive, got 0"),
+        (BestPair(DCCA(steps=0)), "steps must be at least 1, got 0"),
         (BestPair(Completer(), scaling="standard"), "choose scaling='minmax' or output='linear'"),
     ):
         with pytest.raises(ValueError, match=told):

@@ -494,15 +494,15 @@ def test_fit_refuses_a_column_nobody_has():
 
 
 COUNTS = [
-    (dict(steps=2.5), "steps is a whole number, got 2.5"),
-    (dict(steps="10"), "steps is a whole number, got '10'"),
-    (dict(latent_dim=2.5), "latent_dim is a whole number, got 2.5"),
-    (dict(hidden=(0,)), r"hidden is a tuple of layer sizes from 1, got \(0,\)"),
-    (dict(hidden=16), "hidden is a tuple of layer sizes from 1, got 16"),
+    (dict(steps=2.5), "steps must be a whole number, got 2.5"),
+    (dict(steps="10"), "steps must be a whole number, got '10'"),
+    (dict(latent_dim=2.5), "latent_dim must be a whole number, got 2.5"),
+    (dict(hidden=(0,)), r"each of hidden must be at least 1, got \(0,\)"),
+    (dict(hidden=16), "hidden must be a tuple of whole numbers or a dict by view, got 16"),
     (dict(device="mps"), "device 'mps' is not there; choose auto or cpu"),
     (dict(hidden={"a": (8,)}), r"hidden names \['a'\]; give the sizes of each of \['view0', 'vi"),
-    (dict(clip=-1), "clip must be positive, got -1"),
-    (dict(n_clusters=2.5), "n_clusters is a whole number, 'auto' or None, got 2.5"),
+    (dict(clip=-1), "clip must be above 0, got -1"),
+    (dict(n_clusters=2.5), "n_clusters must be a whole number, 'auto' or None, got 2.5"),
     (dict(likelihood="bernoulli"), "holds .*; bernoulli values lie between 0 and 1"),
 ]
 

@@ -22,10 +22,10 @@ from blobs import (
 from torch.nn.functional import cosine_similarity as cos
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import cpspan
 from vedute.methods.cpspan import (
     CPSPAN,
-    VARIANTS,
     donors,
     instance_alignment,
     prototype_alignment,
@@ -34,7 +34,7 @@ from vedute.methods.cpspan import (
 from vedute.nn.losses import match_clusters
 
 PAIRS = torch.triu_indices(3, 3, 1)
-both_variants = pytest.mark.parametrize("variant", VARIANTS)
+both_variants = pytest.mark.parametrize("variant", declared(CPSPAN)["variant"].choices)
 
 
 # Alignment.
@@ -321,4 +321,4 @@ def test_calibration_never_sees_a_sample_find_itself():
 )
 def test_settings_that_make_no_sense_are_refused(settings, told):
     with pytest.raises(ValueError, match=told):
-        built(CPSPAN, **settings)
+        CPSPAN(**{"n_clusters": 3} | settings).fit(list(np.eye(9).reshape(3, 27, 1)))

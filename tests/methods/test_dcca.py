@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import _paired
-from vedute.methods._cca import FILLS, LAST_RIDGE, LinearCCA
+from vedute.methods._cca import LAST_RIDGE, LinearCCA
 from vedute.methods.dcca import DCCA
 from vedute.nn.losses import cca_corr
 
@@ -164,7 +165,9 @@ def build(fill="canonical", **settings):
 def test_what_stands_for_a_missing_view():
     batch = batch_of()
     both, first, second = slice(0, 4), slice(8, 12), slice(4, 8)
-    found = {fill: build(fill).embed(batch).view(12, 2, 2) for fill in FILLS}
+    found = {
+        fill: build(fill).embed(batch).view(12, 2, 2) for fill in declared(DCCA)["fill"].choices
+    }
     model = build()
     u = model.linear.project(model.outputs(batch))
     for z in found.values():
@@ -186,7 +189,7 @@ def test_what_stands_for_a_missing_view():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("fill", declared(DCCA)["fill"].choices)
 def test_what_lies_under_a_missing_view_never_matters(fill):
     model, batch = build(fill), batch_of()
     junk = tuple(
@@ -236,9 +239,9 @@ def test_mistakes_get_a_sentence():
             dict(fill="zero"),
             "fill must be one of canonical, copy, mean_input, zero_input, got 'zero'",
         ),
-        (dict(ridge=0.0), "ridge must be positive, got 0.0"),
-        (dict(latent_dim=0), "latent_dim must lie in 1..batch_size - 1, got 0"),
-        (dict(latent_dim=8, batch_size=8), "latent_dim must lie in 1..batch_size - 1, got 8 and 8"),
+        (dict(ridge=0.0), "ridge must be above 0, got 0.0"),
+        (dict(latent_dim=0), "latent_dim must be at least 1, got 0"),
+        (dict(latent_dim=8, batch_size=8), "latent_dim must be below batch_size, got 8 and 8"),
         (dict(batch_size=1), "batch_size must be at least 2, got 1"),
     ):
         with pytest.raises(ValueError, match=told):

@@ -150,5 +150,5 @@ def test_views_hidden_from_it_are_told_better_than_by_their_mean():
 
 
 def test_a_negative_weight_is_refused():
-    with pytest.raises(ValueError, match="rec_weight must not be negative, got -1"):
+    with pytest.raises(ValueError, match="rec_weight must be at least 0, got -1"):
         DCCAE(rec_weight=-1).fit(correlated(30))

@@ -263,7 +263,7 @@ def test_complete_data_and_batches_larger_than_it_will_do():
 )
 def test_settings_that_make_no_sense_are_refused(settings, told):
     with pytest.raises(ValueError, match=told):
-        built(DIMVC, **settings)
+        DIMVC(**{"n_clusters": 3} | settings).fit(list(np.eye(9).reshape(3, 27, 1)))
 
 
 def test_too_few_complete_samples_are_refused():

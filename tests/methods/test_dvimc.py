@@ -309,9 +309,9 @@ def test_a_fit_goes_on_where_it_died(tmp_path, monkeypatch, epoch):
     [
         ({"n_clusters": None}, "n_clusters=None.* set n_clusters"),
         ({"latent_dim": 0}, "latent_dim must be at least 1, got 0"),
-        ({"lr_end": 0.0}, r"lr_end must lie in \(0, 1\], got 0.0"),
+        ({"lr_end": 0.0}, "lr_end must be above 0 and at most 1, got 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, told):
     with pytest.raises(ValueError, match=told):
-        built(DVIMC, **settings)
+        DVIMC(**{"n_clusters": 3} | settings).fit(list(np.eye(9).reshape(3, 27, 1)))

@@ -7,9 +7,10 @@ import torch
 from oracles import vaes
 from oracles.vaes import BASE, batch_of, build, complete
 
+from vedute.estimators.settings import declared
 from vedute.methods import mmjsd, presets
 from vedute.methods._vae import any_of, with_prior
-from vedute.methods.mmjsd import CHOICES, MMJSD, geometric_mean, jensen_shannon
+from vedute.methods.mmjsd import MMJSD, geometric_mean, jensen_shannon
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 
 
@@ -147,7 +148,7 @@ def test_a_random_expert_is_one_of_those_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("prior_in_mixture", [False, True])
-@pytest.mark.parametrize("subset_rule", CHOICES["subset_rule"])
+@pytest.mark.parametrize("subset_rule", declared(MMJSD)["subset_rule"].choices)
 def test_masks(monkeypatch, subset_rule, prior_in_mixture):
     settings = dict(subset_rule=subset_rule, prior_in_mixture=prior_in_mixture)
     model, batch = build(MMJSD, 4, **settings), batch_of(4, B=40, holes=True)
@@ -171,11 +172,11 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch):
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="subset_rule must be one of dynamic_prior, random_expert"):
-        MMJSD(subset_rule="product").build([(3,)], ("normal",))
+        MMJSD(subset_rule="product")._check_settings()
 
 
 def test_presets_are_settings():
     tables = presets.load("mmjsd")
     assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
     for settings in tables.values():
-        MMJSD(**settings).check(CHOICES)
+        MMJSD(**settings)._check_settings()

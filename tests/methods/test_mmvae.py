@@ -15,10 +15,11 @@ from torch.distributions import Laplace as SlowLaplace
 from torch.distributions import Normal
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import _mixture, mmvae, presets
 from vedute.methods._mixture import OBJECTIVES, bound, doubly_reparameterised, log_mixture
 from vedute.methods._vae import any_of
-from vedute.methods.mmvae import CHOICES, MMVAE
+from vedute.methods.mmvae import MMVAE
 from vedute.nn import laplace
 from vedute.nn.laplace import Laplace
 
@@ -286,7 +287,7 @@ def test_the_representation_is_the_mean_of_the_locations_seen(objective):
 
 
 @pytest.mark.parametrize("objective", ["iwae_loose", "moe_elbo"])
-@pytest.mark.parametrize("rule", CHOICES["subset_rule"])
+@pytest.mark.parametrize("rule", declared(MMVAE)["subset_rule"].choices)
 def test_draws_follow_the_rule(monkeypatch, objective, rule):
     model, batch = some(3, objective=objective, subset_rule=rule), batch_of(3)
     monkeypatch.setattr("vedute.nn.laplace.sample", lambda q: q.loc)
@@ -324,7 +325,10 @@ def test_new_samples_come_from_the_learned_prior(monkeypatch):
 
 @pytest.mark.parametrize(
     "settings",
-    [*(dict(objective=o) for o in CHOICES["objective"]), dict(subset_rule="random_expert")],
+    [
+        *(dict(objective=o) for o in declared(MMVAE)["objective"].choices),
+        dict(subset_rule="random_expert"),
+    ],
     ids=str,
 )
 def test_masks(settings):
@@ -355,7 +359,7 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, objective):
     vaes.same(model.loss(batch), other.loss(moved))
 
 
-@pytest.mark.parametrize("objective", CHOICES["objective"])
+@pytest.mark.parametrize("objective", declared(MMVAE)["objective"].choices)
 def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
     """As on a GPU, where missing views are encoded and decoded too."""
     model, batch = some(4, objective=objective), batch_of(4, holes=True)
@@ -378,11 +382,11 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MMVAE(**settings).build([(3,)], ("normal",))
+        MMVAE(**settings)._check_settings()
 
 
 def test_presets_are_settings():
     tables = presets.load("mmvae")
     assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
     for settings in tables.values():
-        MMVAE(**settings).check(CHOICES)
+        MMVAE(**settings)._check_settings()

@@ -10,9 +10,10 @@ from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 from scipy.stats import chisquare
 
+from vedute.estimators.settings import declared
 from vedute.methods import mopoe, presets
 from vedute.methods._vae import any_of
-from vedute.methods.mopoe import CHOICES, MoPoE, all_products, subsets
+from vedute.methods.mopoe import MoPoE, all_products, subsets
 from vedute.methods.mvae import MVAE
 from vedute.nn.gaussian import Gaussian, product
 
@@ -52,7 +53,7 @@ def compare(monkeypatch, model, batch):
 
 
 @pytest.mark.parametrize("L", [1, 2, 3, 6])
-@pytest.mark.parametrize("prior_expert", CHOICES["prior_expert"])
+@pytest.mark.parametrize("prior_expert", declared(MoPoE)["prior_expert"].choices)
 def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, prior_expert):
     model = build(MoPoE, L, prior_expert=prior_expert)
     compare(monkeypatch, model, batch_of(L, holes=True))
@@ -140,7 +141,7 @@ def test_every_available_subset_is_as_likely():
     assert chisquare(list(drawn.values())).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("prior_expert", CHOICES["prior_expert"])
+@pytest.mark.parametrize("prior_expert", declared(MoPoE)["prior_expert"].choices)
 def test_masks(monkeypatch, prior_expert):
     model, batch = build(MoPoE, 4, prior_expert=prior_expert), batch_of(4, holes=True)
     vaes.check_junk(model, batch)
@@ -173,7 +174,7 @@ def test_inference_is_the_product_of_exactly_what_is_seen():
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="prior_expert must be one of full_only, never, always"):
-        MoPoE(prior_expert="yes").build([(3,)], ("normal",))
+        MoPoE(prior_expert="yes")._check_settings()
     with pytest.raises(ValueError, match="every subset of the views, at most 12 views, got 13"):
         MoPoE().build([(3,)] * 13, ("normal",) * 13)
 
@@ -190,4 +191,4 @@ def test_presets_are_settings():
     tables = presets.load("mopoe")
     assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
     for settings in tables.values():
-        MoPoE(**settings).check(CHOICES)
+        MoPoE(**settings)._check_settings()

@@ -13,9 +13,10 @@ from scipy.stats import chisquare
 from torch.distributions import MultivariateNormal
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import mvae, presets
 from vedute.methods._vae import likelihood_weights, product_with_prior
-from vedute.methods.mvae import CHOICES, MVAE, random_subsets
+from vedute.methods.mvae import MVAE, random_subsets
 from vedute.nn import likelihoods
 from vedute.nn.gaussian import kl, standard_like
 from vedute.nn.losses import view_error
@@ -63,7 +64,7 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, settings):
     compare(monkeypatch, build(MVAE, L, **settings), batch_of(L, holes=True))
 
 
-@pytest.mark.parametrize("prior_expert", CHOICES["prior_expert"])
+@pytest.mark.parametrize("prior_expert", declared(MVAE)["prior_expert"].choices)
 @pytest.mark.parametrize(("kind", "rescale"), [("laplace", 9.0), ("bernoulli", False)])
 def test_other_experts_and_likelihoods(monkeypatch, prior_expert, kind, rescale):
     model = build(MVAE, 4, kind, prior_expert=prior_expert, rescale=rescale, **PUBLISHED)
@@ -298,24 +299,24 @@ def test_pictures_beside_a_table(network):
     [
         (dict(subsample="some"), "subsample must be one of none, unimodal, unimodal"),
         (dict(prior_expert="full_only"), "prior_expert must be one of always, several, never"),
-        (dict(subsets=-1), "subsets must not be negative, got -1"),
-        (dict(warmup=-1), "warmup must not be negative, got -1"),
+        (dict(subsets=-1), "subsets must be at least 0, got -1"),
+        (dict(warmup=-1), "warmup must be at least 0, got -1"),
         (dict(latent_dim=0), "latent_dim must be at least 1, got 0"),
-        (dict(scale=0.0), "scale must be positive, got 0"),
-        (dict(rescale=-3.0), "rescale must be positive, True or False, got -3"),
-        (dict(beta=-1.0), "beta must not be negative, got -1"),
-        (dict(dropout=1.0), r"dropout must lie in \[0, 1\), got 1"),
+        (dict(scale=0.0), "scale must be above 0, got 0"),
+        (dict(rescale=-3.0), "rescale must be above 0, got -3"),
+        (dict(beta=-1.0), "beta must be at least 0, got -1"),
+        (dict(dropout=1.0), "dropout must be at least 0 and below 1, got 1"),
         (dict(output="relu"), "output must be one of linear, tanh, got 'relu'"),
         (dict(network="big"), "network must be one of .*, got 'big'"),
     ],
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MVAE(**settings).build([(3,)], ("normal",))
+        MVAE(**settings)._check_settings()
 
 
 def test_presets_are_settings():
     tables = presets.load("mvae")
     assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
     for settings in tables.values():
-        MVAE(**settings).check(CHOICES)
+        MVAE(**settings)._check_settings()

@@ -15,12 +15,14 @@ from torch.distributions import MultivariateNormal
 
 from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
 from vedute.methods import mvp
-from vedute.methods.mvp import CHOICES, MVP
+from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
+DECLARED = declared(MVP)
 SMALL = dict(latent_dim=3, shared_dim=2, hidden=(5,), map_hidden=(4,))
 SMALL |= dict(dropout=0.0, view_dropout=0.0)
 SMALL |= dict(beta_views=0.7, beta_consensus=0.3, rec_weight=2.0, kl_weight=1.5)
@@ -125,14 +127,14 @@ def test_the_final_loss_is_half_of_eq1_and_eq2(monkeypatch, L):
 
 
 @pytest.mark.parametrize("equation", [2, 3])
-@pytest.mark.parametrize("permutation", CHOICES["permutation"])
-@pytest.mark.parametrize("prior", CHOICES["prior"])
+@pytest.mark.parametrize("permutation", DECLARED["permutation"].choices)
+@pytest.mark.parametrize("prior", DECLARED["prior"].choices)
 def test_variants_against_their_slow_definition(monkeypatch, permutation, prior, equation):
     model = build(4, permutation=permutation, prior=prior)
     compare(monkeypatch, model, batch_of(4), equation)
 
 
-@pytest.mark.parametrize("maps", CHOICES["maps"])
+@pytest.mark.parametrize("maps", DECLARED["maps"].choices)
 def test_other_correspondences(monkeypatch, maps):
     compare(monkeypatch, build(3, maps=maps), batch_of(3), 3)
 
@@ -170,7 +172,7 @@ def poisoned(batch):
     return replace(batch, x=tuple(x))
 
 
-@pytest.mark.parametrize("prior", CHOICES["prior"])
+@pytest.mark.parametrize("prior", DECLARED["prior"].choices)
 @pytest.mark.parametrize("view_dropout", [0.0, 0.4])
 def test_what_lies_under_a_missing_view_never_matters(prior, view_dropout):
     model, batch = build(4, prior=prior, view_dropout=view_dropout), batch_of(4)
@@ -186,7 +188,7 @@ def test_what_lies_under_a_missing_view_never_matters(prior, view_dropout):
     torch.testing.assert_close(clean, junk, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("prior", CHOICES["prior"])
+@pytest.mark.parametrize("prior", DECLARED["prior"].choices)
 def test_no_gradient_reaches_the_encoder_of_a_view_nobody_has(prior):
     model, batch = build(3, prior=prior), batch_of(3)
     batch = poisoned(batch.hide(torch.tensor([False, True, False]).expand(6, 3)))

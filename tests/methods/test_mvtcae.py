@@ -9,9 +9,10 @@ import torch
 from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 
+from vedute.estimators.settings import declared
 from vedute.methods import presets
 from vedute.methods.mvae import MVAE
-from vedute.methods.mvtcae import CHOICES, MVTCAE
+from vedute.methods.mvtcae import MVTCAE
 from vedute.nn.gaussian import Gaussian
 
 
@@ -38,7 +39,7 @@ def compare(monkeypatch, model, batch):
 
 
 @pytest.mark.parametrize("L", [1, 2, 3, 6])
-@pytest.mark.parametrize("normaliser", CHOICES["normaliser"])
+@pytest.mark.parametrize("normaliser", declared(MVTCAE)["normaliser"].choices)
 @pytest.mark.parametrize("alpha", [0.0, 5 / 6, 1.0])
 def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, normaliser, alpha):
     model = build(MVTCAE, L, normaliser=normaliser, alpha=alpha)
@@ -131,7 +132,7 @@ def test_equal_experts_differ_from_their_product_by_its_width(V):
     assert model.loss(batch)["kl_views"].item() == pytest.approx(each, rel=1e-5)
 
 
-@pytest.mark.parametrize("normaliser", CHOICES["normaliser"])
+@pytest.mark.parametrize("normaliser", declared(MVTCAE)["normaliser"].choices)
 def test_masks(monkeypatch, normaliser):
     model, batch = build(MVTCAE, 4, normaliser=normaliser), batch_of(4, holes=True)
     vaes.check_junk(model, batch)
@@ -150,13 +151,13 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch):
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="normaliser must be one of views, observed, got 'all'"):
-        MVTCAE(normaliser="all").build([(3,)], ("normal",))
-    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 1\], got 2"):
-        MVTCAE(alpha=2.0).build([(3,)], ("normal",))
+        MVTCAE(normaliser="all")._check_settings()
+    with pytest.raises(ValueError, match="alpha must be at least 0 and at most 1, got 2"):
+        MVTCAE(alpha=2.0)._check_settings()
 
 
 def test_presets_are_settings():
     tables = presets.load("mvtcae")
     assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
     for settings in tables.values():
-        MVTCAE(**settings).check(CHOICES)
+        MVTCAE(**settings)._check_settings()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -20,61 +20,15 @@ from numpy.random import Generator
 
 from vedute.analysis.comparison import Following, Trial
 from vedute.data.views import Views
+from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.search_space import Choice, Range, rounded
 from vedute.methods import _best_pair
 
 Settings = dict[str, Any]
 SHARES, KEEP = (1 / 9, 1 / 3, 1.0), 3
 TRIALS, FAILED = 20, float("inf")
-
-
-class Choice(NamedTuple):
-    values: tuple[Any, ...]
-
-    def draw(self, rng: Generator) -> Any:
-        return self.values[int(rng.integers(len(self.values)))]
-
-    def suggest(self, trial: Any, name: str) -> Any:
-        return self.values[trial.suggest_int(name, 0, len(self.values) - 1)]  # they have an order
-
-    def has(self, value: Any) -> bool:
-        return value in self.values
-
-    def place(self, value: Any) -> int:
-        return self.values.index(value)
-
-
-class Range(NamedTuple):
-    low: float
-    high: float
-    log: bool = False
-
-    def draw(self, rng: Generator) -> float:
-        ends = np.log([self.low, self.high]) if self.log else [self.low, self.high]
-        value = float(rng.uniform(*ends))
-        return _rounded(np.exp(value) if self.log else value)
-
-    def suggest(self, trial: Any, name: str) -> float:
-        return _rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
-
-    def has(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-    def place(self, value: float) -> float:
-        return value
-
-
-SPACE: Mapping[str, Choice | Range] = {
-    "latent_dim": Choice((8, 16, 32, 64, 128)),
-    "hidden": Choice(((64,), (128,), (128, 128), (256, 256))),
-    "dropout": Range(0.0, 0.5),
-    "view_dropout": Range(0.0, 0.6),
-    "beta": Range(0.05, 20.0, log=True),  # times every beta of the method
-    "lr": Range(3e-4, 1e-2, log=True),
-    "n_neighbors": Choice((3, 5, 10, 15, 20, 30, 50)),
-    "max_rank": Choice((4, 8, 16, 32, 64, 128)),
-}
 
 
 class Tried(NamedTuple):
@@ -119,16 +73,15 @@ class Search:
     tried: list[Tried] = field(default_factory=list)
 
     def space(self) -> dict[str, Choice | Range]:
-        """What there is to try: settings that the method has and the user left open."""
-        known = {f.name for f in fields(self.method)}
-        named = {k: s for k, s in SPACE.items() if k in known and k not in self.fixed}
-        return named | ({"beta": SPACE["beta"]} if self._betas() else {})
+        """What there is to try: settings that the method has and the user left open; those that
+        share a factor are one."""
+        return {space.factor or k: space for k, space in self._open().items()}
 
     def defaults(self) -> dict[str, Any]:
         """Where the defaults are in the space, if they are."""
         model = self.method()
-        found = {k: getattr(model, k) for k in self.space() if k != "beta"} | {"beta": 1.0}
-        return {k: v for k, v in found.items() if k in self.space() and self.space()[k].has(v)}
+        found = {k: 1.0 if s.factor else getattr(model, k) for k, s in self._open().items()}
+        return {s.factor or k: found[k] for k, s in self._open().items() if s.has(found[k])}
 
     def shares(self) -> tuple[float, ...]:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
@@ -138,11 +91,12 @@ class Search:
 
     def settings(self, candidate: Mapping[str, Any]) -> Settings:
         """What a point of the space changes of the defaults."""
-        scale = candidate.get("beta", 1.0)
-        wanted = {k: v for k, v in candidate.items() if k != "beta"}
-        wanted |= {k: _rounded(scale * v) for k, v in self._betas().items()}
-        default = self.method()
-        return {k: v for k, v in wanted.items() if v != getattr(default, k)}
+        model, wanted = self.method(), {}
+        for name, space in self._open().items():
+            given, default = candidate.get(space.factor or name), getattr(model, name)
+            if given is not None:
+                wanted[name] = rounded(given * default) if space.factor else given
+        return {k: v for k, v in wanted.items() if v != getattr(model, k)}
 
     def error(self, settings: Settings, share: float = 1.0, on: Trial | None = None) -> float:
         """Of the hidden views after a share of the training; infinite if it fails."""
@@ -170,10 +124,10 @@ class Search:
         self.on_tried(found)
         return found
 
-    def _betas(self) -> dict[str, float]:
-        names = [f.name for f in fields(self.method) if f.name.split("_")[0] == "beta"]
-        defaults = self.method()
-        return {k: getattr(defaults, k) for k in names if k not in self.fixed}
+    def _open(self) -> dict[str, Choice | Range]:
+        """Settings that can be tuned and that the user left open."""
+        declared = declarations.declared(self.method).items()
+        return {k: s.tune for k, s in declared if s.tune is not None and k not in self.fixed}
 
 
 def tune(
@@ -266,11 +220,7 @@ def _by_optuna(search: Search, trials: int) -> None:
 
 def _shorten(model: NeuralEstimator, share: float) -> None:
     """A schedule of the same shape."""
-    for name in ("epochs", "steps", "warmup", "cooldown"):
-        length = model.get_params(deep=False).get(name)
-        if length:
+    for name, known in declarations.declared(model).items():
+        length = getattr(model, name)
+        if known.length and length:
             model.set_params(**{name: max(1, round(share * length))})
-
-
-def _rounded(x: float) -> float:
-    return float(f"{x:.2g}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from types import ModuleType
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,11 @@ from vedute.data.frames import ViewSpec
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.scaling import Scaler
 from vedute.data.views import Entry, Views
-from vedute.estimators import clustering, saving
+from vedute.estimators import clustering, saving, settings
+from vedute.estimators.abilities import Ability
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
+from vedute.estimators.settings import estimator, setting
 from vedute.nn import likelihoods
 
 Array = NDArray[Any]
@@ -45,34 +47,67 @@ class Interval(NamedTuple):
     upper: Any
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Learn from incomplete multi-view data.
 
     X is anything `Views.of` takes: a list or dict of arrays or DataFrames, one table (cut into
     views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
 
-    Hyper-parameters are fields, once; what is learned ends in an underscore.
+    Settings are fields, declared once; what is learned ends in an underscore.
     """
 
-    n_clusters: int | str | None = None  # "auto": the most stable number, see `clusters`
-    likelihood: str | Sequence[str] | dict[str, str] = "auto"
-    scaling: str = "standard"
-    columns: dict[str, Any] | None = None
-    random_state: int | None = None
-    verbose: bool = False
+    n_clusters: int | Literal["auto"] | None = setting(
+        None, 'How many clusters; "auto" takes the most stable number, None finds none.', at_least=1
+    )
+    likelihood: str | Sequence[str] | dict[str, str] = setting(
+        "auto",
+        "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which guesses: for "
+        "all views, one each, or by name.",
+    )
+    scaling: str = setting(
+        "standard", "How each feature is scaled.", choices=("standard", "minmax", "none")
+    )
+    columns: dict[str, Any] | None = setting(
+        None, 'Cuts one table into views: `{"a": slice(0, 50), ...}`.'
+    )
+    random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
+        None, "Same seed, same result."
+    )
+    verbose: bool = setting(False, "Print terms and hidden error while training.")
 
+    verbs: ClassVar[tuple[str, ...]] = (
+        *("fit", "transform", "predict", "predict_proba", "fit_predict", "fit_transform"),
+        *("impute", "sample_imputations", "reconstruct", "generate", "score"),
+        *("save", "get_feature_names_out", "get_params", "set_params", "set_output"),
+    )
+    attributes: ClassVar[dict[str, str]] = {  # learned by fit: name -> meaning
+        "embedding_": "(n, D) array, the representation of the training samples.",
+        "labels_": "(n,) array, their clusters, if `n_clusters` was given.",
+        "n_clusters_": "The number of clusters.",
+        "stability_": 'The curve that `n_clusters="auto"` read the number from.',
+        "r2_": "By view, the share of hidden views that was explained (methods that impute).",
+        "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
+        "views_": "What the views looked like.",
+        "kinds_": "Their likelihoods.",
+    }
     paper: ClassVar[str] = ""  # its authors and where it appeared
     year: ClassVar[int | None] = None
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
     absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
-    generative: ClassVar[bool] = True  # can it impute?
-    generates: ClassVar[bool] = False  # can it make new samples?
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
-    soft: ClassVar[bool] = False  # has it a clustering rule of its own?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
+
+    generative = Ability(lambda cls: cls._decode is not Estimator._decode)  # can it impute?
+    generates = Ability(lambda cls: cls.generate is not Estimator.generate)  # new samples?
+    soft = Ability(lambda cls: cls._soft_labels is not Estimator._soft_labels)  # own clusters?
+
+    def __dir__(self) -> list[str]:
+        """For completion: settings, verbs, and what was learned."""
+        results = [k for k in settings.attributes(type(self)) if k in vars(self)]
+        return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -135,7 +170,12 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             warnings.warn(LONELY, stacklevel=2)
         return self
 
+    def _check_settings(self) -> None:
+        """Refuse settings by their declarations; methods add what two of them must agree on."""
+        settings.check(self)
+
     def _check(self, raw: Views) -> None:
+        self._check_settings()
         if self.two_views and len(raw.x) != 2:
             name = type(self).__name__
             mend = f"BestPair({name}(...)) takes two of more" if len(raw.x) > 2 else "pass one more"
@@ -153,6 +193,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                     f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
                 )
         clustering.check(self.n_clusters, len(raw), self.soft)
+        if self.soft:
+            clustering.require(self.n_clusters, type(self).__name__)
 
     def _scaling(self) -> str:
         return self.scaling

@@ -45,9 +45,7 @@ def check(n_clusters: Any, n: int, learned: bool) -> None:
                 f"n_clusters='auto' needs at least {2 * FEWEST_EACH} samples, X has {n}; "
                 "give a number"
             )
-    elif n_clusters is not None and not isinstance(n_clusters, (int, np.integer)):
-        raise ValueError(f"n_clusters is a whole number, 'auto' or None, got {n_clusters!r}")
-    elif n_clusters is not None and not 1 <= n_clusters <= n:
+    elif n_clusters is not None and n_clusters > n:
         raise ValueError(
             f"n_clusters={n_clusters} does not fit {n} samples; "
             "choose between 1 and the number of samples"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from numbers import Real
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,8 +17,11 @@ from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import sentence_decoding
+from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
 from vedute.estimators.imputation import NUMBERS, ROWS
+from vedute.estimators.search_space import Range
+from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.loop import Record, Settings, continued, train, useful_steps
@@ -32,23 +33,46 @@ UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class NeuralEstimator(Estimator):
     """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
 
-    steps: int = 2300
-    epochs: int | None = None
-    batch_size: int = 128
-    lr: float = 2e-3
-    weight_decay: float = 0.0
-    clip: float | None = None
-    early_stopping: bool = True
-    patience: int = 400
-    device: str = "auto"
-    precision: str = "auto"
-    checkpoint: str | None = None
+    steps: int = setting(2300, "Most steps of optimisation.", at_least=1, length=True)
+    epochs: int | None = setting(
+        None,
+        "Count training, and all its parts, in passes over the data instead of steps.",
+        at_least=1,
+        length=True,
+    )
+    batch_size: int = setting(128, "Rows per step.", at_least=1)
+    lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
+    weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
+    clip: float | None = setting(None, "Largest norm of the gradient; None: any.", above=0)
+    early_stopping: bool = setting(
+        True, "Hide about a tenth of the observed views; they end the training."
+    )
+    patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
+    device: str | torch.device = setting(
+        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
+    )
+    precision: str = setting(
+        "auto",
+        "Of networks; `auto` takes bf16 for images on a GPU.",
+        choices=("auto", "float32", "bf16"),
+    )
+    checkpoint: str | Path | None = setting(
+        None, "A folder to go on from after an interruption; needs `random_state`."
+    )
 
-    generates: ClassVar[bool] = True
+    attributes: ClassVar[dict[str, str]] = {
+        "history_": "Per epoch: step, stage, loss terms, error on hidden views.",
+        "model_": "The trained networks, a `torch.nn.Module`.",
+    }
+    generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
+    generates = Ability(
+        lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
+    )
+    soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
 
     @abstractmethod
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> Model:
@@ -78,27 +102,6 @@ class NeuralEstimator(Estimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         self.length_: int | None = None  # how long training was worth it, once this is known
-        for name in ("steps", "epochs", "batch_size", "patience"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
-        if not isinstance(getattr(self, "latent_dim", 1), (int, np.integer)):
-            raise ValueError(f"latent_dim is a whole number, got {vars(self)['latent_dim']!r}")
-        for name in ("lr", "clip"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and float(value) > 0):
-                raise ValueError(f"{name} must be positive, got {value!r}")
-        sizes = getattr(self, "hidden", ())
-        named = any(f.name == "hidden" and "dict" in str(f.type) for f in fields(self))
-        for each in sizes.values() if named and isinstance(sizes, Mapping) else [sizes]:
-            if not isinstance(each, (tuple, list)) or not all(_is_size(s) for s in each):
-                raise ValueError(f"hidden is a tuple of layer sizes from 1, got {each!r}")
-        for f in fields(self):
-            value, number = getattr(self, f.name), type(f.default) in (int, float)
-            free = value is None and "None" in str(f.type)
-            if number and not free and not isinstance(value, Real):
-                raise ValueError(f"{f.name} is a number, got {value!r}")
-            if number and not free and not value >= 0:
-                raise ValueError(f"{f.name} must not be negative, got {value!r}")
         self._device()
 
     def _hides(self) -> bool:
@@ -176,9 +179,9 @@ class NeuralEstimator(Estimator):
         or frame where frames were fitted."""
         check_is_fitted(self, "views_")
         check_count("n", n)
-        model = self._fitted()
-        if not isinstance(model, Generative):
+        if not self.generates:
             return super().generate(n)
+        model: Any = self._fitted()
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_)
             values = {}
@@ -233,8 +236,6 @@ class NeuralEstimator(Estimator):
         return torch.device(device)
 
     def _bf16(self, data: Views, device: torch.device) -> bool:
-        if self.precision not in ("auto", "float32", "bf16"):
-            raise ValueError(f"precision must be auto, float32 or bf16, got {self.precision!r}")
         images = any(len(s) > 1 for s in data.shapes)
         return self.precision == "bf16" or (
             self.precision == "auto" and device.type == "cuda" and images
@@ -268,7 +269,3 @@ class NeuralEstimator(Estimator):
         if self.verbose and record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             print(f"step {record['step']:5d}  {terms}  hidden error {record['hidden_error']:.4f}")
-
-
-def _is_size(size: Any) -> bool:
-    return isinstance(size, (int, np.integer)) and bool(size > 0)

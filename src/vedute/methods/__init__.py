@@ -10,6 +10,7 @@ from typing import Any
 
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
+from vedute.estimators.settings import declared
 from vedute.methods._best_pair import BestPair
 
 PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
@@ -35,16 +36,29 @@ def find(name: str) -> type[Estimator]:
 def facts(name: str) -> dict[str, str]:
     """What to know of a method before choosing it."""
     cls = find(name)
-    makes = "imputes, generates" if cls.generates else "imputes"
+    abilities = {"imputes": cls.generative, "generates": cls.generates}
     return {
         "method": name,
         "paper": cls.paper,
         "year": str(cls.year or ""),
         "views": "two; more by pairs" if cls.two_views else "any number",
         "missing views": cls.absent,
-        "generative": makes if cls.generative else "no",
+        "generative": ", ".join(k for k, able in abilities.items() if able) or "no",
         "unseen rows": cls.unseen,
     }
+
+
+def settings(name: str) -> list[dict[str, str]]:
+    """The settings of a method as a table: name, default, meaning, range."""
+    return [
+        {
+            "setting": f.name,
+            "default": repr(f.default),
+            "meaning": known.meaning,
+            "range": known.limits(),
+        }
+        for f, known in zip(fields(find(name)), declared(find(name)).values(), strict=True)
+    ]
 
 
 def load(folder: str | Path) -> Estimator:

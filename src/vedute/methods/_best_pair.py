@@ -16,9 +16,9 @@ representation, the largest cluster and mean-fill. What "best" means, by `select
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -28,28 +28,62 @@ from sklearn.base import clone
 from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, saving
+from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
+from vedute.estimators.settings import KEY, Setting, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
 
-SELECT = ("stability", "hidden", "labels")
 SHARED = ("n_clusters", "likelihood", "columns", "random_state", "verbose")
 TOGETHER = 2  # samples with both views that a pair must have
 STABLE = 10  # clusters that should be found again in halves of the data
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class BestPair(Estimator):
     """The best two of many views, for a method that takes two: `BestPair(DCCA(), n_clusters=10)`.
 
     Settings that all estimators have (n_clusters, random_state, ...) are BestPair's, not those of
-    the method inside; scaling="auto" is the method's. `pair` names two views to spare the search.
+    the method inside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vedute import DCCA, BestPair
+    >>> X = list(np.random.default_rng(0).normal(size=(3, 60, 5)))
+    >>> model = BestPair(DCCA(), n_clusters=3, random_state=0).fit(X)
+    >>> len(model.chosen())
+    2
     """
 
-    method: Estimator = field(kw_only=False)
-    select: str = "stability"
-    pair: tuple[str, str] | None = None
-    scaling: str = "auto"
+    method: Estimator = field(
+        kw_only=False, metadata={KEY: Setting("A method for two views, not fitted.")}
+    )
+    select: str = setting(
+        "stability",
+        "What the best pair is best at; `labels` takes y in `fit`.",
+        choices=("stability", "hidden", "labels"),
+    )
+    pair: tuple[str, str] | None = setting(
+        None, "The names of two views, where no search is wanted."
+    )
+    scaling: str = setting(
+        "auto",
+        "How each feature is scaled; `auto`: as the method has it.",
+        choices=("auto", "standard", "minmax", "none"),
+    )
+
+    verbs: ClassVar[tuple[str, ...]] = (*Estimator.verbs, "chosen")
+    attributes: ClassVar[dict[str, str]] = {
+        "pair_": "The two views, by their positions.",
+        "scores_": "Of every pair that was tried.",
+        "best_": "The method, fitted on the best pair.",
+        "history_": "Its record of training.",
+        "middle_": "(D,) array, the representation of samples with neither view.",
+        "largest_": "The cluster of samples with neither view.",
+    }
+
+    generates = Ability(lambda _: False)  # the method inside knows two views, not all
 
     @property
     def generative(self) -> bool:  # type: ignore[override]
@@ -106,8 +140,6 @@ class BestPair(Estimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
-        if self.select not in SELECT:
-            raise ValueError(f"select must be one of {', '.join(SELECT)}, got {self.select!r}")
         if self.select == "hidden" and not self.generative:
             raise TypeError(self._cannot("tell hidden views"))
         if len(raw.x) < 2:

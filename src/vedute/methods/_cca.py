@@ -19,18 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import NeuralEstimator
-from vedute.methods import _paired
-from vedute.nn.likelihoods import Likelihood
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _paired, _settings
 from vedute.nn.losses import cca_corr, whitened
 from vedute.training.model import Model, Stage
 
-FILLS = ("canonical", "copy", "mean_input", "zero_input")
 LAST_RIDGE = 1e-4  # of the linear CCA after training
 ROWS = 8192  # encoded at a time
 
@@ -44,18 +43,32 @@ def network(*sizes: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-2])
 
 
-def check(
-    hp: NeuralEstimator, fill: str, ridge: float, latent_dim: int, kinds: Sequence[Likelihood]
-) -> None:
-    _paired.check(hp, kinds)
-    if fill not in FILLS:
-        raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
-    if not ridge > 0:
-        raise ValueError(f"ridge must be positive, got {ridge}")
-    if not 1 <= latent_dim < hp.batch_size:
-        raise ValueError(
-            f"latent_dim must lie in 1..batch_size - 1, got {latent_dim} and {hp.batch_size}"
-        )
+@estimator
+class DeepCCAEstimator(_paired.PairedEstimator):
+    """The settings that DCCA and DCCAE share."""
+
+    latent_dim: int = _settings.latent_dim(10)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    ridge: float = setting(1e-3, "Added to the diagonals of the covariances of a batch.", above=0)
+    fill: str = setting(
+        "canonical",
+        "What stands for the canonical variates of a missing view.",
+        choices=("canonical", "copy", "mean_input", "zero_input"),
+    )
+    steps: int = 200
+    batch_size: int = 800
+    lr: float = 1e-3
+    weight_decay: float = 1e-5
+    early_stopping: bool = False
+
+    absent: ClassVar[str] = "its canonical variates are expected from the other view's"
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.latent_dim >= self.batch_size:
+            raise ValueError(
+                f"latent_dim must be below batch_size, got {self.latent_dim} and {self.batch_size}"
+            )
 
 
 class LinearCCA(nn.Module):
@@ -99,24 +112,20 @@ class DeepCCA(Model):
     def __init__(
         self,
         shapes: Sequence[tuple[int, ...]],
-        hp: NeuralEstimator,
-        hidden: Sequence[int],
-        latent_dim: int,
-        ridge: float,
-        fill: str,
+        hp: DeepCCAEstimator,
     ) -> None:
         super().__init__()
-        self.trained, self.ridge, self.fill = hp, ridge, fill
-        self.encoders = nn.ModuleList(network(prod(s), *hidden, latent_dim) for s in shapes)
-        self.linear = LinearCCA(latent_dim)
+        self.hp = hp
+        self.encoders = nn.ModuleList(network(prod(s), *hp.hidden, hp.latent_dim) for s in shapes)
+        self.linear = LinearCCA(hp.latent_dim)
         for v, shape in enumerate(shapes):
             self.register_buffer(f"blank{v}", torch.zeros(shape))
 
     def stages(self, data: Views) -> Iterator[Stage]:
-        if self.fill == "mean_input":
+        if self.hp.fill == "mean_input":
             for v, x in enumerate(data.floating().x):
                 self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
-        hp = self.trained
+        hp = self.hp
         # not captured: decompositions wait for the GPU to report their success
         yield _paired.stage(hp, data, self.loss, hp.total(), capture=False)
         both = data[data.mask.all(1)]
@@ -134,7 +143,7 @@ class DeepCCA(Model):
 
     def correlation(self, h: Tensor) -> Tensor:
         """-corr of (B, 2, D)."""
-        return -cca_corr(h[:, 0], h[:, 1], self.ridge).sum()
+        return -cca_corr(h[:, 0], h[:, 1], self.hp.ridge).sum()
 
     def canonical(self, batch: Views, fill: str) -> Tensor:
         """u, (B, 2, D), missing ones filled by the rule `fill`."""
@@ -146,4 +155,4 @@ class DeepCCA(Model):
         return torch.where(batch.mask.unsqueeze(-1), u, expected)
 
     def embed(self, batch: Views) -> Tensor:
-        return self.canonical(batch, self.fill).flatten(1)
+        return self.canonical(batch, self.hp.fill).flatten(1)

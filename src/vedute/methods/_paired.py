@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
 from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
 FEWEST = 2  # one sample has no covariance and no batch statistics
+
+
+@estimator
+class PairedEstimator(NeuralEstimator):
+    """Methods for two views that learn from the samples with both."""
+
+    batch_size: int = setting(
+        256, "Rows per step; all batches are of nearly equal size.", at_least=FEWEST
+    )
+
+    two_views: ClassVar[bool] = True
 
 
 def stage(
@@ -41,14 +54,12 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def check(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
-    """Settings that the networks here cannot work with."""
+def refuse_tokens(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
+    """The networks of these methods take numbers."""
     if any(kind.text for kind in kinds):
         raise ValueError(
             f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
         )
-    if hp.batch_size < FEWEST:
-        raise ValueError(f"batch_size must be at least {FEWEST}, got {hp.batch_size}")
 
 
 class PairDecoder(Generative):

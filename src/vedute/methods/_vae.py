@@ -12,14 +12,15 @@ the batch.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
@@ -27,39 +28,28 @@ from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative
 
-OUTPUTS = ("linear", "tanh")
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class VAEEstimator(NeuralEstimator):
-    """What all of them can be told. `beta` weighs the divergences against -log p."""
+    """The settings that all multimodal VAEs have."""
 
-    latent_dim: int = 32
-    hidden: tuple[int, ...] = (128, 128)
-    beta: float = 1.0
-    scale: float = 1.0
-    rescale: bool | float = 200.0
-    dropout: float = 0.0
-    linear_paths: bool = True
-    output: str = "linear"
-    network: str = "auto"
-
-    def check(self, choices: Mapping[str, Sequence[str]]) -> None:
-        """Refuse settings that cannot be; `choices`: field -> the words it may hold."""
-        for name, words in {"output": OUTPUTS, **choices}.items():
-            if getattr(self, name) not in words:
-                told = f"{name} must be one of {', '.join(words)}"
-                raise ValueError(f"{told}, got {getattr(self, name)!r}")
-        if self.latent_dim < 1:
-            raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
-        if not self.scale > 0:
-            raise ValueError(f"scale must be positive, got {self.scale}")
-        if self.rescale is not False and not self.rescale > 0:
-            raise ValueError(f"rescale must be positive, True or False, got {self.rescale}")
-        if not self.beta >= 0:
-            raise ValueError(f"beta must not be negative, got {self.beta}")
+    latent_dim: int = _settings.latent_dim(32)
+    hidden: tuple[int, ...] = _settings.hidden((128, 128))
+    beta: float = setting(
+        1.0, "Weight of the divergences against -log p.", at_least=0, tune=_settings.BETAS
+    )
+    scale: float = setting(1.0, "Scale of normal and laplace likelihoods.", above=0)
+    rescale: bool | float = setting(
+        200.0,
+        "Features that every view counts as; True: as many as the widest, False: its own.",
+        above=0,
+    )
+    dropout: float = setting(
+        0.0, "Dropout of encoder layers.", at_least=0, below=1, tune=_settings.DROPOUTS
+    )
+    linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
+    output: str = setting("linear", "Last layer of decoders.", choices=("linear", "tanh"))
+    network: str = _settings.network()
 
 
 class VAE(Generative):

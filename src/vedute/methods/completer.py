@@ -20,7 +20,6 @@ equal size (with a loader that drops it, few complete samples mean no training a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import ClassVar
@@ -29,58 +28,57 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import NeuralEstimator
-from vedute.methods import _paired
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _paired, _settings
 from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import mutual_information
 from vedute.training.model import Stage, Terms
 
 PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
-OUTPUTS = ("relu", "linear")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Completer(NeuralEstimator):
+@estimator
+class Completer(_paired.PairedEstimator):
     """Two views that share as much information as they can, and each predicted from the other.
 
     `latent_dim` counts clusters finer than those wanted, about twice as many: latents end near the
     corners of the simplex, and k-means can join some of them, but not hundreds.
     """
 
-    latent_dim: int = 20
-    hidden: tuple[int, ...] = (256, 256)
-    map_hidden: tuple[int, ...] = PREDICTOR
-    alpha: float = 9.0
-    rec_weight: float = 0.1
-    predict_weight: float = 0.1
-    output: str = "relu"
+    latent_dim: int = _settings.latent_dim(20, at_least=2)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    map_hidden: tuple[int, ...] = setting(
+        PREDICTOR, "Sizes of the hidden layers of the predictors.", at_least=1
+    )
+    alpha: float = setting(9.0, "Weight of the entropies in the contrast.", at_least=0)
+    rec_weight: float = _settings.rec_weight(0.1)
+    predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
+    output: str = setting(
+        "relu", "Last layer of decoders; `relu` needs values from 0.", choices=("relu", "linear")
+    )
     scaling: str = "minmax"
-    warmup: int = 200
+    warmup: int = setting(200, "Time before latents are predicted, too.", at_least=0, length=True)
     steps: int = 800
-    batch_size: int = 256
     lr: float = 1e-3
     early_stopping: bool = False
 
     paper: ClassVar[str] = "Lin et al., CVPR"
     year: ClassVar[int | None] = 2021
-    two_views: ClassVar[bool] = True
-    generates: ClassVar[bool] = False
     absent: ClassVar[str] = "its latent is predicted from the other view's"
     relearns: ClassVar[bool] = True
 
     def build(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
     ) -> CompleterModel:
-        _paired.check(self, kinds)
-        if self.output not in OUTPUTS:
-            raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
+        _paired.refuse_tokens(self, kinds)
+        return CompleterModel(shapes, kinds, self)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
         if self.output == "relu" and self.scaling == "standard":
             raise ValueError(
-                "output='relu' tells no negative value; choose scaling='minmax' or output='linear'"
+                "output='relu' gives no negative value; choose scaling='minmax' or output='linear'"
             )
-        if self.latent_dim < 2:
-            raise ValueError(f"latent_dim must be at least 2, got {self.latent_dim}")
-        return CompleterModel(shapes, kinds, self)
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
@@ -154,6 +152,3 @@ class CompleterModel(_paired.PairDecoder):
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         """Latents are points: all draws are equal."""
         return self.decode_both(self.completed(batch), draws)
-
-    def prior(self, n: int) -> list[Tensor]:
-        raise TypeError("Completer cannot generate: nothing says how likely a latent is")

@@ -24,7 +24,7 @@ Defaults have light networks and short stages; the paper's sizes are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -34,36 +34,38 @@ from torch.nn.functional import normalize
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
 from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
-VARIANTS = ("paper", "released")
 PAIRS = 2**22  # similarities at a time, 32 MiB
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class CPSPAN(NeuralEstimator):
-    """Aligned autoencoders; missing latents are copied from the nearest sample that has them.
-
-    `n_prototypes`: clusters that are aligned, in the paper as many as will be asked for.
-    """
+    """Aligned autoencoders; missing latents are copied from the nearest sample that has them."""
 
     scaling: str = "minmax"
-    variant: str = "paper"
-    latent_dim: int = 10
-    hidden: tuple[int, ...] = (256, 256)
-    pretrain: int = 600
+    variant: str = setting(
+        "paper", "As the paper or as its released code has it.", choices=("paper", "released")
+    )
+    latent_dim: int = _settings.latent_dim(10)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    pretrain: int = _settings.pretrain(600)
     steps: int = 200
-    rounds: int = 10
-    n_prototypes: int = 10
-    instance_weight: float = 1e-3
-    prototype_weight: float = 1e-3
+    rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
+    n_prototypes: int = setting(
+        10, "Clusters that are aligned, in the paper as many as `n_clusters`.", at_least=1
+    )
+    instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
+    prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
     batch_size: int = 256
     lr: float = 1e-3
-    align_lr: float = 1e-4
+    align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
     early_stopping: bool = False
 
     paper: ClassVar[str] = "Jin et al., CVPR"
@@ -72,11 +74,6 @@ class CPSPAN(NeuralEstimator):
     relearns: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> CPSPANModel:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
-        for name in ("latent_dim", "rounds", "n_prototypes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         return CPSPANModel(shapes, kinds, self)
 
     def _learns_again(self, rows: int) -> bool:

@@ -16,39 +16,25 @@ norms trained with Adam, in place of full batches after a pretraining with denoi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from vedute.data.views import Views
-from vedute.estimators.neural import NeuralEstimator
-from vedute.methods import _cca
+from vedute.estimators.settings import estimator
+from vedute.methods import _cca, _paired
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class DCCA(NeuralEstimator):
+@estimator
+class DCCA(_cca.DeepCCAEstimator):
     """Deep CCA of two views: the representation in which they are most correlated."""
-
-    latent_dim: int = 10
-    hidden: tuple[int, ...] = (256, 256)
-    ridge: float = 1e-3
-    fill: str = "canonical"
-    steps: int = 200
-    batch_size: int = 800
-    lr: float = 1e-3
-    weight_decay: float = 1e-5
-    early_stopping: bool = False
 
     paper: ClassVar[str] = "Andrew et al., ICML"
     year: ClassVar[int | None] = 2013
-    two_views: ClassVar[bool] = True
-    absent: ClassVar[str] = "its canonical variates are expected from the other view's"
-    generative: ClassVar[bool] = False
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAModel:
-        _cca.check(self, self.fill, self.ridge, self.latent_dim, kinds)
-        return DCCAModel(shapes, self, self.hidden, self.latent_dim, self.ridge, self.fill)
+        _paired.refuse_tokens(self, kinds)
+        return DCCAModel(shapes, self)
 
 
 class DCCAModel(_cca.DeepCCA):

@@ -16,7 +16,6 @@ negligible beside a correlation of up to `latent_dim`. Imputing is ours; the pap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -24,35 +23,24 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.estimators.neural import NeuralEstimator
-from vedute.methods import _cca, _paired
+from vedute.estimators.settings import estimator
+from vedute.methods import _cca, _paired, _settings
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class DCCAE(NeuralEstimator):
-    """Deep CCA with autoencoders: two views correlated, and each told from its representation."""
+@estimator
+class DCCAE(_cca.DeepCCAEstimator):
+    """Deep CCA with autoencoders: two views correlated, each decoded from its representation."""
 
-    latent_dim: int = 10
-    hidden: tuple[int, ...] = (256, 256)
-    ridge: float = 1e-3
-    rec_weight: float = 1e-3
-    fill: str = "canonical"
-    steps: int = 200
-    batch_size: int = 800
-    lr: float = 1e-3
-    weight_decay: float = 1e-5
-    early_stopping: bool = False
+    rec_weight: float = _settings.rec_weight(1e-3)
 
     paper: ClassVar[str] = "Wang et al., ICML"
     year: ClassVar[int | None] = 2015
-    two_views: ClassVar[bool] = True
-    absent: ClassVar[str] = "its canonical variates are expected from the other view's"
     relearns: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAEModel:
-        _cca.check(self, self.fill, self.ridge, self.latent_dim, kinds)
+        _paired.refuse_tokens(self, kinds)
         return DCCAEModel(shapes, kinds, self)
 
 
@@ -60,8 +48,8 @@ class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
     def __init__(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DCCAE
     ) -> None:
-        super().__init__(shapes, hp, hp.hidden, hp.latent_dim, hp.ridge, hp.fill)
-        self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
+        super().__init__(shapes, hp)
+        self.rec_weight, self.kinds, self.shapes = hp.rec_weight, tuple(kinds), tuple(shapes)
         with torch.random.fork_rng(devices=[]):  # so that rec_weight=0 is DCCA exactly
             self.decoders = nn.ModuleList(
                 _cca.network(hp.latent_dim, *reversed(hp.hidden), prod(s)) for s in shapes
@@ -72,7 +60,7 @@ class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
         errors = self.errors(h, batch, mean=False)
         return {
             "correlation": self.correlation(h),
-            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
+            "reconstruction": self.rec_weight * errors.sum(1).mean(),
         }
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:

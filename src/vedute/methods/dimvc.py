@@ -22,7 +22,7 @@ stages; the paper's sizes are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -31,41 +31,39 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class DIMVC(NeuralEstimator):
     """Every view clusters for itself, towards one target made on the complete samples."""
 
     scaling: str = "minmax"
-    latent_dim: int = 10
-    hidden: tuple[int, ...] = (256, 256)
-    pretrain: int = 600
+    latent_dim: int = _settings.latent_dim(10)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    pretrain: int = _settings.pretrain(600)
     steps: int = 1000
-    rounds: int = 10
-    starts: int = 10
-    cluster_weight: float = 1.0
-    rec_weight: float = 1.0
+    rounds: int = setting(10, "How often the target is made anew.", at_least=1)
+    starts: int = setting(10, "Starts of k-means, of which the best is kept.", at_least=1)
+    cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
+    rec_weight: float = _settings.rec_weight(1.0)
     batch_size: int = 256
     lr: float = 1e-3
     early_stopping: bool = False
-    released_order: bool = False
+    released_order: bool = setting(
+        False, "Leave the centers in the order that k-means found, as released."
+    )
 
     paper: ClassVar[str] = "Xu et al., AAAI"
     year: ClassVar[int | None] = 2022
-    absent: ClassVar[str] = "have no say"
-    generative: ClassVar[bool] = False
-    soft: ClassVar[bool] = True
+    absent: ClassVar[str] = "left out of the mean of labels"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DIMVCModel:
-        clustering.require(self.n_clusters, "DIMVC")
-        for name in ("latent_dim", "rounds", "starts"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         return DIMVCModel(shapes, kinds, self, int(self.n_clusters or 0))
 
 

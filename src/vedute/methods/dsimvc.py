@@ -31,7 +31,7 @@ Defaults have light networks; the paper's are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import ClassVar
 
@@ -41,8 +41,9 @@ from torch.func import functional_call
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
@@ -51,25 +52,24 @@ from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_cont
 from vedute.training.model import Clusterer, Stage, Terms
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class DSIMVC(NeuralEstimator):
-    """Clusters learned on complete samples, and on completed ones as far as they can be trusted.
-
-    `steps` counts the bi-level iterations; `pretrain` and `warmup` (the guide) come before.
-    """
+    """Clusters learned on complete samples, and on completed ones as far as they can be trusted."""
 
     scaling: str = "minmax"
-    latent_dim: int = 128
-    feature_dim: int = 64
-    hidden: tuple[int, ...] = (256, 256)
-    pretrain: int = 300
-    warmup: int = 200
+    latent_dim: int = _settings.latent_dim(128)
+    feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    pretrain: int = _settings.pretrain(300)
+    warmup: int = setting(200, "Time of training the guide, before.", at_least=0, length=True)
     steps: int = 200
-    n_neighbors: int = 3
-    meta_lr: float = 1e-3
-    trust_lr: float = 4e-4
-    momentum: float = 0.5
-    reimpute: bool = False
+    n_neighbors: int = _settings.n_neighbors(3, "Donors of a missing view.")
+    meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
+    trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
+    momentum: float = setting(
+        0.5, "Of the running mean by which views are borrowed anew.", at_least=0, below=1
+    )
+    reimpute: bool = setting(False, "Borrow missing views anew after every step.")
     batch_size: int = 256
     lr: float = 1e-3
     early_stopping: bool = False
@@ -77,16 +77,8 @@ class DSIMVC(NeuralEstimator):
     paper: ClassVar[str] = "Tang & Liu, ICML"
     year: ClassVar[int | None] = 2022
     absent: ClassVar[str] = "borrowed from neighbours, in training only"
-    generative: ClassVar[bool] = False
-    soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DSIMVCModel:
-        clustering.require(self.n_clusters, "DSIMVC")
-        for name in ("latent_dim", "feature_dim", "n_neighbors"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
         return DSIMVCModel(shapes, kinds, self, int(self.n_clusters or 0))
 
 

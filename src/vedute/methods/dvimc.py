@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -42,6 +42,8 @@ from torch.nn.functional import softplus
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian
 from vedute.nn.coders import encode
@@ -56,36 +58,34 @@ SPREAD = 2.0  # of the latents at the start, in standard deviations of a cluster
 FLOOR = 1e-10  # of the released joint density
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class DVIMC(NeuralEstimator):
     """One latent for all views, from a product of experts, under a mixture of Gaussians."""
 
-    latent_dim: int = 10
-    hidden: tuple[int, ...] = (256, 256)
-    pretrain: int = 500
+    latent_dim: int = _settings.latent_dim(10)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    pretrain: int = _settings.pretrain(500)
     steps: int = 1000
-    coherence_weight: float = 10.0
+    coherence_weight: float = setting(
+        10.0, "Weight of the agreement of views with their product.", at_least=0
+    )
     batch_size: int = 256
-    pretrain_lr: float = 1e-3
+    pretrain_lr: float = setting(1e-3, "Learning rate of the autoencoders, before.", at_least=0)
     lr: float = 1e-3
-    mixture_lr: float = 5e-2
-    lr_end: float = 0.05
+    mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
+    lr_end: float = setting(
+        0.05, "All learning rates fall to this share of what they were.", above=0, at_most=1
+    )
     clip: float | None = 10.0
     early_stopping: bool = False
-    released_floor: bool = False
-    released_scale: bool = False
+    released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
+    released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
 
     paper: ClassVar[str] = "Xu et al., AAAI"
     year: ClassVar[int | None] = 2024
     absent: ClassVar[str] = "left out of the product"
-    soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DVIMCModel:
-        clustering.require(self.n_clusters, "DVIMC")
-        if self.latent_dim < 1:
-            raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
-        if not 0 < self.lr_end <= 1:
-            raise ValueError(f"lr_end must lie in (0, 1], got {self.lr_end}")
         return DVIMCModel(shapes, kinds, self, int(self.n_clusters or 0))
 
 

@@ -27,7 +27,7 @@ steps; the paper's are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
@@ -36,8 +36,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._graphs import (
     GraphNetwork,
     freeze_norms,
@@ -49,27 +50,30 @@ from vedute.nn.likelihoods import Likelihood
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
-CHOICES = {"norm": ("sym", "released_row_l2"), "instances": ("sum", "mean")}
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class ICMVC(NeuralEstimator):
-    """Graph networks of two views that lend each other their neighbours, and clusters by contrast.
+    """Graph networks of two views that lend each other neighbours, and clusters by contrast."""
 
-    A step sees all samples; `batch_size` is that of the contrast of instances.
-    """
-
-    latent_dim: int = 128
-    hidden: tuple[int, ...] = (256, 256)
-    n_neighbors: int = 10
-    norm: str = "sym"
-    released_graph: bool = False
-    cluster_weight: float = 1.0
-    instance_weight: float = 1.0
-    guide_weight: float = 1.0
-    instances: str = "sum"
+    latent_dim: int = _settings.latent_dim(128)
+    hidden: tuple[int, ...] = _settings.hidden((256, 256))
+    n_neighbors: int = _settings.n_neighbors(10, "Neighbours that a sample is linked to.")
+    norm: str = setting(
+        "sym",
+        "How links are normalised; `released_row_l2`: rows of length one.",
+        choices=("sym", "released_row_l2"),
+    )
+    released_graph: bool = setting(False, "Rank neighbours as the released code does.")
+    cluster_weight: float = setting(1.0, "Weight of the contrast of clusters.", at_least=0)
+    instance_weight: float = setting(1.0, "Weight of the contrast of instances.", at_least=0)
+    guide_weight: float = setting(1.0, "Weight of the guiding.", at_least=0)
+    instances: str = setting(
+        "sum", "How the contrast of instances is reduced.", choices=("sum", "mean")
+    )
     steps: int = 200
-    batch_size: int = 256
+    batch_size: int = setting(
+        256, "Rows in the contrast of instances; a step sees all samples.", at_least=1
+    )
     lr: float = 1e-3
     early_stopping: bool = False
 
@@ -78,20 +82,10 @@ class ICMVC(NeuralEstimator):
     two_views: ClassVar[bool] = True
     absent: ClassVar[str] = "neighbours taken over from the other view"
     unseen: ClassVar[str] = "linked to training rows"
-    generative: ClassVar[bool] = False
-    soft: ClassVar[bool] = True
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> ICMVCModel:
-        clustering.require(self.n_clusters, "ICMVC")
         if any(kind.text for kind in kinds):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
-        for name, words in CHOICES.items():
-            if getattr(self, name) not in words:
-                told = f"{name} must be one of {', '.join(words)}"
-                raise ValueError(f"{told}, got {getattr(self, name)!r}")
-        for name in ("latent_dim", "n_neighbors"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         return ICMVCModel([prod(s) for s in shapes], self, int(self.n_clusters or 0))
 
 

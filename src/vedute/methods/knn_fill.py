@@ -13,7 +13,6 @@ shares a feature with i. Since whole views are missing, a distance is a sum of m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -21,19 +20,24 @@ import numpy as np
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
-from vedute.methods import _table
+from vedute.estimators.settings import estimator
+from vedute.methods import _settings, _table
 from vedute.methods._table import Part
 
 CELLS = 2**22  # of a distance matrix at a time, 32 MiB
 AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class KNNFill(Estimator):
     """Every missing value is the mean over the nearest samples that have it."""
 
-    n_neighbors: int = 10
+    n_neighbors: int = _settings.n_neighbors(10, "Samples whose mean fills a missing value.")
 
+    attributes: ClassVar[dict[str, str]] = {
+        "donors_": "Per view, the training samples, centered.",
+        "donors_seen_": "Per view, what they have of it.",
+    }
     paper: ClassVar[str] = "Troyanskaya et al., Bioinformatics"
     year: ClassVar[int | None] = 2001
     absent: ClassVar[str] = "filled from the nearest samples"
@@ -41,8 +45,6 @@ class KNNFill(Estimator):
     shrinks: ClassVar[bool] = False
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors}")
         parts = _table.parts(data, self._scalers())
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
 

@@ -14,7 +14,6 @@ The representation, u times the roots of the singular values, has the distances 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,16 +24,25 @@ from threadpoolctl import threadpool_limits
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
+from vedute.estimators.search_space import Choice
+from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Hidden, Table
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class LowRankFill(Estimator):
     """Missing values are those of a matrix of low rank that agrees with what is observed."""
 
-    max_rank: int = 128
+    max_rank: int = setting(
+        128, "Largest rank that is tried.", at_least=1, tune=Choice((4, 8, 16, 32, 64, 128))
+    )
 
+    attributes: ClassVar[dict[str, str]] = {
+        "components_": "(features, rank) array, V.",
+        "threshold_": "The penalty of the singular values.",
+        "choice_": "Rank and relative threshold that hidden views chose.",
+    }
     paper: ClassVar[str] = "Mazumder et al., JMLR"
     year: ClassVar[int | None] = 2010
     absent: ClassVar[str] = "filled by a matrix of low rank"
@@ -47,8 +55,6 @@ class LowRankFill(Estimator):
         return super().fit(X, y)
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
-        if self.max_rank < 1:
-            raise ValueError(f"max_rank must be at least 1, got {self.max_rank}")
         rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
         with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
             if not self.choice_:

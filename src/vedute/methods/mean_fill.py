@@ -9,7 +9,6 @@ clustering.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,10 +16,11 @@ import numpy as np
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
+from vedute.estimators.settings import estimator
 from vedute.methods import _table
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MeanFill(Estimator):
     """Every missing value is the mean of its feature."""
 

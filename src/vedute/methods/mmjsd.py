@@ -19,35 +19,38 @@ Departs from the released code: weights of missing views are shared out among th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
-CHOICES = {"subset_rule": ("dynamic_prior", "random_expert", "mean_of_means")}
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MMJSD(VAEEstimator):
     """Multimodal VAE whose experts share a prior made of themselves."""
 
-    prior_in_mixture: bool = False
-    subset_rule: str = "dynamic_prior"
+    prior_in_mixture: bool = setting(
+        False, "The prior is a component of the mixture, too, as in later re-implementations."
+    )
+    subset_rule: str = setting(
+        "dynamic_prior",
+        "What decodes all views at inference.",
+        choices=("dynamic_prior", "random_expert", "mean_of_means"),
+    )
 
     paper: ClassVar[str] = "Sutter et al., NeurIPS"
     year: ClassVar[int | None] = 2020
     absent: ClassVar[str] = "left out of mixture and mean"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MMJSDModel:
-        self.check(CHOICES)
         return MMJSDModel(shapes, kinds, self)
 
 

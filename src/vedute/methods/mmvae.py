@@ -24,13 +24,13 @@ Departs from the released code, whose DReG hook never fires; the loss is average
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
@@ -49,31 +49,31 @@ from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
 from vedute.nn.laplace import Laplace
 from vedute.nn.likelihoods import Likelihood
-from vedute.training.model import Generative, Terms
-
-CHOICES = {
-    "objective": (*OBJECTIVES, "moe_elbo"),
-    "subset_rule": ("mean_of_means", "random_expert"),
-}
+from vedute.training.model import Terms
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MMVAE(VAEEstimator):
-    """Mixture-of-experts VAE: every view alone tells all the others. `samples` is K."""
+    """Mixture-of-experts VAE: every view alone predicts all the others."""
 
-    objective: str = "iwae_loose"
-    samples: int = 1
-    learn_prior: bool = True
-    subset_rule: str = "mean_of_means"
+    objective: str = setting(
+        "iwae_loose", "The bound that is maximised.", choices=(*OBJECTIVES, "moe_elbo")
+    )
+    samples: int = setting(1, "Draws of each expert, K.", at_least=1)
+    learn_prior: bool = setting(True, "Learn the scales of the prior.")
+    subset_rule: str = setting(
+        "mean_of_means",
+        "What decodes all views at inference: the mean of a draw of each expert, or one of them.",
+        choices=("mean_of_means", "random_expert"),
+    )
 
     paper: ClassVar[str] = "Shi et al., NeurIPS"
     year: ClassVar[int | None] = 2019
     absent: ClassVar[str] = "left out of the mixture"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> Generative:
-        self.check(CHOICES)
-        if self.samples < 1:
-            raise ValueError(f"samples must be at least 1, got {self.samples}")
+    def build(
+        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+    ) -> MMVAEModel | SimpleModel:
         simple = self.objective == "moe_elbo"
         return SimpleModel(shapes, kinds, self) if simple else MMVAEModel(shapes, kinds, self)
 

@@ -25,13 +25,14 @@ each; codes are [z, w]; its DReG hooks never fire; the loss is averaged over the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._mixture import (
     OBJECTIVES,
     bound,
@@ -51,19 +52,24 @@ from vedute.nn.laplace import Laplace, standard_like
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
-CHOICES = {"objective": OBJECTIVES, "private": ("prior", "auxiliary")}
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MMVAEPlus(VAEEstimator):
-    """Mixture-of-experts VAE with shared and private latents. `samples` is K; of two `trunks` one
-    tells z and one w."""
+    """Mixture-of-experts VAE with latents that views share and latents of their own."""
 
-    shared_dim: int | None = None  # of latent_dim; None: half of it, rounded up
-    objective: str = "iwae_loose"
-    samples: int = 1
-    private: str = "prior"
-    trunks: int = 1
+    shared_dim: int | None = setting(
+        None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
+    )
+    objective: str = setting("iwae_loose", "The bound that is maximised.", choices=OBJECTIVES)
+    samples: int = setting(1, "Draws of each expert, K.", at_least=1)
+    private: str = setting(
+        "prior",
+        "What the private latent of a missing view is drawn from.",
+        choices=("prior", "auxiliary"),
+    )
+    trunks: int = setting(
+        1, "Networks per encoder; of two, one encodes z and one w.", choices=(1, 2)
+    )
 
     paper: ClassVar[str] = "Palumbo et al., ICLR"
     year: ClassVar[int | None] = 2023
@@ -72,14 +78,11 @@ class MMVAEPlus(VAEEstimator):
     def build(
         self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
     ) -> MMVAEPlusModel:
-        self.check(CHOICES)
-        if self.samples < 1:
-            raise ValueError(f"samples must be at least 1, got {self.samples}")
-        if self.trunks not in (1, 2):
-            raise ValueError(f"trunks must be 1 or 2, got {self.trunks}")
-        if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
-            raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
         return MMVAEPlusModel(shapes, kinds, self)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        _settings.check_shared(self.shared_dim, self.latent_dim)
 
 
 class MMVAEPlusModel(VAE):

@@ -16,35 +16,37 @@ which counts the complete set twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
-CHOICES = {"prior_expert": ("full_only", "never", "always")}
 MOST = 12  # views: 4095 subsets
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MoPoE(VAEEstimator):
     """Multimodal VAE that trains the product of every subset of the views that are there."""
 
-    prior_expert: str = "full_only"
+    prior_expert: str = setting(
+        "full_only",
+        "Which products the prior joins; `full_only`: that of the complete set, as published.",
+        choices=("full_only", "never", "always"),
+    )
 
     paper: ClassVar[str] = "Sutter et al., ICLR"
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "subsets with them left out"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MoPoEModel:
-        self.check(CHOICES)
         if len(shapes) > MOST:
             raise ValueError(
                 f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"

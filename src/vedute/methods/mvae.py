@@ -22,7 +22,6 @@ Departs from the released code: subsets are drawn per sample, not per batch; bet
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -30,6 +29,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
@@ -38,31 +38,29 @@ from vedute.training.model import Stage, Terms
 
 RAMP = 20  # values of beta on its way
 
-CHOICES = {
-    "subsample": ("none", "unimodal", "unimodal+k"),
-    "prior_expert": ("always", "several", "never"),
-}
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MVAE(VAEEstimator):
     """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
 
-    subsample: str = "none"
-    subsets: int = 1
-    prior_expert: str = "always"
-    warmup: int = 0
+    subsample: str = setting(
+        "none",
+        "Which subsets of views are trained beside what is observed; `unimodal+k` as published.",
+        choices=("none", "unimodal", "unimodal+k"),
+    )
+    subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
+    prior_expert: str = setting(
+        "always",
+        "Whether the prior is an expert: always, as published, beside several, or never.",
+        choices=("always", "several", "never"),
+    )
+    warmup: int = setting(0, "Time in which beta grows from 0.", at_least=0, length=True)
 
     paper: ClassVar[str] = "Wu & Goodman, NeurIPS"
     year: ClassVar[int | None] = 2018
     absent: ClassVar[str] = "left out of the product"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVAEModel:
-        self.check(CHOICES)
-        if self.subsets < 0:
-            raise ValueError(f"subsets must not be negative, got {self.subsets}")
-        if self.warmup < 0:
-            raise ValueError(f"warmup must not be negative, got {self.warmup}")
         return MVAEModel(shapes, kinds, self)
 
 

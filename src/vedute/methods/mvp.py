@@ -21,7 +21,6 @@ compared with the truth.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -31,6 +30,9 @@ from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
+from vedute.estimators.search_space import Range
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _settings
 from vedute.methods._mvp_priors import diagonal, fixed_prior
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
@@ -41,67 +43,96 @@ from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 from vedute.training.model import Generative, Stage, Terms
 
-CHOICES = {
-    "permutation": ("cyclic", "random", "none"),
-    "prior": ("cyclic", "random", "diagonal", "fusion", "standard"),
-    "maps": ("mlp", "linear", "identity"),
-    "output": ("linear", "tanh"),
-}
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MVP(NeuralEstimator):
     """Multi-view permutation of VAEs: representation, clusters, missing views with uncertainty.
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that
     their weight against the divergences does not depend on its width, and hidden views end the
     training. The paper's settings are presets.
-
-    balance   a view with k effective dimensions weighs k ** balance; None: 0.2, few samples 0.5
-    dropout   in the encoders; None: 0.2, few samples 0.4 (few: under 1000)
     """
 
-    latent_dim: int = 32
-    shared_dim: int | None = None
-    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = (128, 128)
-    network: str = "auto"
-    map_hidden: tuple[int, ...] = (64, 64)
-    beta_views: float = 0.2
-    beta_consensus: float = 0.1
-    rec_weight: float = 100.0
-    kl_weight: float = 1.0
-    average: bool = True
-    balance: float | None = None
-    output: str = "linear"
-    linear_paths: bool = True
-    dropout: float | None = None
-    view_dropout: float = 0.3
-    warmup: int = 50
-    cooldown: int = 300
-    lr_halving: int | None = None
-    permutation: str = "cyclic"
-    prior: str = "cyclic"
-    maps: str = "mlp"
+    latent_dim: int = _settings.latent_dim(32)
+    shared_dim: int | None = setting(
+        None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
+    )
+    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = _settings.hidden(
+        (128, 128), ": for all views, or by name"
+    )
+    network: str = _settings.network()
+    map_hidden: tuple[int, ...] = setting(
+        (64, 64), "Sizes of the hidden layers of the maps between views.", at_least=1
+    )
+    beta_views: float = setting(
+        0.2, "Weight of the agreement of latents.", at_least=0, tune=_settings.BETAS
+    )
+    beta_consensus: float = setting(
+        0.1, "Weight of the agreement of consensuses.", at_least=0, tune=_settings.BETAS
+    )
+    rec_weight: float = _settings.rec_weight(100.0)
+    kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
+    average: bool = setting(
+        True, "Average errors over a view's features; False: sum them, as the paper does."
+    )
+    balance: float | None = setting(
+        None,
+        "A view with k effective dimensions weighs k to this power; None: 0.2, under 1000 "
+        "samples 0.5.",
+    )
+    output: str = setting("linear", "Last layer of decoders.", choices=("linear", "tanh"))
+    linear_paths: bool = setting(True, "Linear shortcuts through decoders and maps.")
+    dropout: float | None = setting(
+        None,
+        "Dropout of encoder layers; None: 0.2, under 1000 samples 0.4.",
+        at_least=0,
+        below=1,
+        tune=_settings.DROPOUTS,
+    )
+    view_dropout: float = setting(
+        0.3,
+        "Share of observed views hidden at random in each step, and predicted.",
+        at_least=0,
+        below=1,
+        tune=Range(0.0, 0.6),
+    )
+    warmup: int = setting(
+        50, "Time before permuted latents are decoded, too.", at_least=0, length=True
+    )
+    cooldown: int = setting(
+        300,
+        "Time without dropout at the end, at a tenth of the learning rate.",
+        at_least=0,
+        length=True,
+    )
+    lr_halving: int | None = setting(
+        None, "Time after which the learning rate is halved; None: never.", at_least=0, length=True
+    )
+    permutation: str = setting(
+        "cyclic",
+        "How the sources of a column are permuted.",
+        choices=("cyclic", "random", "none"),
+    )
+    prior: str = setting(
+        "cyclic",
+        "What latents are pulled to.",
+        choices=("cyclic", "random", "diagonal", "fusion", "standard"),
+    )
+    maps: str = setting("mlp", "Maps between views.", choices=("mlp", "linear", "identity"))
 
     paper: ClassVar[str] = "Gao & Pu, ICLR"
     year: ClassVar[int | None] = 2025
     absent: ClassVar[str] = "predicted from the observed views"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVPModel:
-        for name, words in CHOICES.items():
-            if getattr(self, name) not in words:
-                told = f"{name} must be one of {', '.join(words)}"
-                raise ValueError(f"{told}, got {getattr(self, name)!r}")
-        if self.latent_dim < 1:
-            raise ValueError(f"latent_dim must be at least 1, got {self.latent_dim}")
-        for name in ("dropout", "view_dropout"):
-            if not 0 <= (getattr(self, name) or 0.0) < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        if self.shared_dim is not None and not 1 <= self.shared_dim <= self.latent_dim:
-            raise ValueError(f"shared_dim must lie in 1..latent_dim, got {self.shared_dim}")
         return MVPModel(shapes, kinds, self)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        _settings.check_shared(self.shared_dim, self.latent_dim)
 
     def hidden_of(self) -> list[tuple[int, ...]]:
         """The hidden sizes of each view's encoder and decoder."""

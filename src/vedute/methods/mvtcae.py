@@ -15,37 +15,36 @@ no expert and has a small weight: the posterior of every single view is trained 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vedute.data.views import Views
+from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
 from vedute.nn.likelihoods import Likelihood
 from vedute.training.model import Terms
 
-CHOICES = {"normaliser": ("views", "observed")}
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MVTCAE(VAEEstimator):
     """Multimodal VAE whose views are trained to agree with their product."""
 
-    alpha: float = 5 / 6
-    normaliser: str = "views"
+    alpha: float = setting(
+        5 / 6, "Weight of the agreement of views with their product.", at_least=0, at_most=1
+    )
+    normaliser: str = setting(
+        "views", "What V counts: all views, or those observed.", choices=("views", "observed")
+    )
 
     paper: ClassVar[str] = "Hwang et al., NeurIPS"
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "left out of the product"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVTCAEModel:
-        self.check(CHOICES)
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must lie in [0, 1], got {self.alpha}")
         return MVTCAEModel(shapes, kinds, self)
 
 

@@ -71,9 +71,9 @@ class Generative(Model):
         """Decoder outputs of all views, L tensors (draws or 1, B, *shape_v): at the posterior
         means (draws = 0), or at draws of the posterior."""
 
-    @abstractmethod
     def prior(self, n: int) -> list[Tensor]:
-        """The same without data: L tensors (1, n, *shape_v)."""
+        """The same without data: L tensors (1, n, *shape_v); models that generate define it."""
+        raise NotImplementedError
 
 
 class Clusterer(Model):

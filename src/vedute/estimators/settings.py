@@ -1,0 +1,265 @@
+"""Settings are declared once, beside their field: default, meaning, range or choices.
+
+    latent_dim: int = setting(32, "Numbers in a representation.", at_least=1)
+
+`fit`, the command line, `help`, the docs and tuning read the declaration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from inspect import cleandoc, isabstract
+from numbers import Integral, Real
+from textwrap import indent, wrap
+from types import ModuleType, NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+
+from vedute.estimators.search_space import Choice, Range
+
+KEY = "setting"  # of a field's metadata
+SINGULAR: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "True or False",
+    NoneType: "None",
+    ModuleType: "numpy.random",
+}
+PLURAL: dict[Any, str] = {int: "whole numbers", float: "numbers", str: "words"}
+EXAMPLE = """
+>>> import numpy as np
+>>> from vedute import {name}
+>>> X = list(np.random.default_rng(0).normal(size=(2, 60, 5)))
+>>> X[1][:20] = np.nan  # the second view of 20 samples is missing
+>>> model = {name}(n_clusters=3, random_state=0).fit(X)
+>>> model.{use}.shape
+{size}
+"""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a declaration says beside name, type and default.
+
+    tune     where `vedute tune` looks for better values
+    length   a stretch of training, which shorter trials shorten
+    """
+
+    meaning: str = ""
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    choices: tuple[Any, ...] = ()
+    tune: Choice | Range | None = None
+    length: bool = False
+
+    def admits(self, value: Any) -> bool:
+        """Whether a value of the right type is in the range, or among the choices."""
+        if isinstance(value, (bool, np.bool_, NoneType)):
+            return True
+        if self.choices:
+            return value in self.choices
+        if not isinstance(value, Real):
+            return True
+        number = float(value)
+        return (
+            (self.at_least is None or number >= self.at_least)
+            and (self.above is None or number > self.above)
+            and (self.at_most is None or number <= self.at_most)
+            and (self.below is None or number < self.below)
+        )
+
+    def limits(self) -> str:
+        """at least 0 and below 1"""
+        if self.choices:
+            return f"one of {', '.join(map(str, self.choices))}"
+        bounds = {
+            "at least": self.at_least,
+            "above": self.above,
+            "at most": self.at_most,
+            "below": self.below,
+        }
+        return " and ".join(
+            f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None
+        )
+
+
+def setting(
+    default: Any,
+    meaning: str,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    choices: tuple[Any, ...] = (),
+    tune: Choice | Range | None = None,
+    length: bool = False,
+) -> Any:
+    """A field with this default and declaration; a range holds for every number of a tuple."""
+    known = Setting(meaning, at_least, above, at_most, below, choices, tune, length)
+    return field(default=default, metadata={KEY: known})
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def estimator(cls: type[T]) -> type[T]:
+    """Make a class with settings an estimator: they are keywords, and explained in its docstring.
+
+    A class that gives an inherited setting another default inherits the rest of its declaration.
+    """
+    inherited: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
+    for name in inherited.keys() & vars(cls).get("__annotations__", {}).keys() & vars(cls).keys():
+        if not isinstance(vars(cls)[name], Field):
+            setattr(cls, name, field(default=vars(cls)[name], metadata=inherited[name].metadata))
+    text = cleandoc(cls.__doc__ or "")
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    made.__doc__ = Docstring(text)  # type: ignore[assignment]
+    return made
+
+
+def declared(cls: Any) -> dict[str, Setting]:
+    """The settings of an estimator, by name."""
+    return {f.name: f.metadata.get(KEY, Setting()) for f in fields(cls)}
+
+
+# Values.
+
+
+def check(made: Any) -> None:
+    """Refuse the first setting of an estimator whose value is of another type or out of range."""
+    for name in declared(made):
+        problem = problem_with(type(made), name, getattr(made, name))
+        if problem:
+            raise ValueError(problem)
+
+
+def problem_with(cls: Any, name: str, value: Any) -> str | None:
+    """Why a setting of the class cannot have this value, in a sentence."""
+    hint, known = _hints(cls)[name], declared(cls)[name]
+    if not fits(value, hint):
+        return f"{name} must be {words(hint)}, got {value!r}"
+    if not all(known.admits(part) for part in _parts(value)):
+        many = isinstance(value, (tuple, list, Mapping))
+        return f"{'each of ' if many else ''}{name} must be {known.limits()}, got {value!r}"
+    return None
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What is inside a tuple or a dict, else the value itself."""
+    if not isinstance(value, (tuple, list, Mapping)):
+        yield value
+        return
+    for part in value.values() if isinstance(value, Mapping) else value:
+        yield from _parts(part)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of this type; numbers of numpy are numbers, lists are tuples."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(fits(value, h) for h in inner)
+    if kind is Literal:
+        return isinstance(value, str) and value in inner
+    truth = isinstance(value, (bool, np.bool_))
+    if kind is bool:
+        return truth or (isinstance(value, Integral) and value in (0, 1))
+    if kind in (int, float):
+        return not truth and isinstance(value, Integral if kind is int else Real)
+    if kind is tuple:
+        each = isinstance(value, (tuple, list)) and all(fits(part, inner[0]) for part in value)
+        return each and (inner[-1] is Ellipsis or len(value) == len(inner))
+    if kind is dict:
+        return isinstance(value, Mapping) and all(fits(part, inner[1]) for part in value.values())
+    return kind is Any or isinstance(value, kind)
+
+
+def words(hint: Any) -> str:
+    """int | None -> a whole number or None"""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        *most, last = (words(h) for h in inner)
+        return f"{', '.join(most)} or {last}"
+    if kind is Literal:
+        return " or ".join(map(repr, inner))
+    if kind in (tuple, Sequence):
+        return f"a {kind.__name__.lower()} of {PLURAL.get(inner[0], 'values')}"
+    if kind is dict:
+        return "a dict by view"
+    name = str(getattr(kind, "__name__", kind))
+    return SINGULAR.get(kind, f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
+
+
+# Docstrings.
+
+
+class Docstring:
+    """The docstring of an estimator: what its author wrote, and what the code knows."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, _: object, cls: type[Any]) -> str:
+        text, _, example = self.text.partition("\n\nExamples\n--------\n")
+        sections = _sections(cls) | ({"Examples": example} if example else {})
+        filled = {title: content for title, content in sections.items() if content}
+        return "\n\n".join([text, *(f"{k}\n{'-' * len(k)}\n{v}" for k, v in filled.items())])
+
+
+def _sections(cls: Any) -> dict[str, str]:
+    """Sections of numpydoc, in its order."""
+    concrete = not isabstract(cls)
+    return {
+        "Parameters": "\n".join(_parameter(f) for f in fields(cls)),
+        "Attributes": "\n".join(f"{k}\n    {meaning}" for k, meaning in attributes(cls).items()),
+        "Notes": cleandoc(sys.modules[cls.__module__].__doc__ or "") if concrete else "",
+        "References": f"{cls.paper} {cls.year}." if cls.paper else "",
+        "Examples": _example(cls) if concrete else "",
+    }
+
+
+def _example(cls: Any) -> str:
+    use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
+    return EXAMPLE.format(name=cls.__name__, use=use, size=size).strip()
+
+
+def _parameter(known: Field[Any]) -> str:
+    default = "" if known.default is MISSING else f", default {known.default!r}"
+    text = "\n".join(wrap(explained(known), 80))
+    return f"{known.name} : {known.type}{default}\n{indent(text, '    ')}"
+
+
+def explained(known: Field[Any]) -> str:
+    """What a setting means, and what values it takes."""
+    declaration: Setting = known.metadata.get(KEY, Setting())
+    limits = declaration.limits()
+    limits = f" {limits[0].upper()}{limits[1:]}." if limits else ""
+    return declaration.meaning + limits
+
+
+def attributes(cls: type[Any]) -> dict[str, str]:
+    """What is learned, of the class and those it is made of: name -> meaning."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        found |= vars(base).get("attributes", {})
+    return found

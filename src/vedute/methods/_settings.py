@@ -1,0 +1,61 @@
+"""Settings that many methods have, each with a default of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vedute.estimators.search_space import Choice, Range
+from vedute.estimators.settings import setting
+from vedute.nn.convolutions import NETWORKS
+
+BETAS = Range(0.05, 20.0, log=True, factor="beta")  # times every beta of a method
+DROPOUTS = Range(0.0, 0.5)
+NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
+
+
+def latent_dim(default: int, at_least: int = 1) -> Any:
+    return setting(
+        default,
+        "Numbers in a latent.",
+        at_least=at_least,
+        tune=Choice((8, 16, 32, 64, 128)),
+    )
+
+
+def hidden(default: tuple[int, ...], more: str = "") -> Any:
+    return setting(
+        default,
+        f"Sizes of the hidden layers of encoders and decoders{more}.",
+        at_least=1,
+        tune=Choice(((64,), (128,), (128, 128), (256, 256))),
+    )
+
+
+def network() -> Any:
+    return setting(
+        "auto",
+        "Of images: which convolutions, large (`mvp`, what `auto` takes) or small, or `mlp`.",
+        choices=NETWORKS,
+    )
+
+
+def pretrain(default: int) -> Any:
+    return setting(
+        default, "Time of training the autoencoders alone, before.", at_least=0, length=True
+    )
+
+
+def rec_weight(default: float) -> Any:
+    return setting(default, "Weight of the reconstruction.", at_least=0)
+
+
+def n_neighbors(default: int, meaning: str) -> Any:
+    return setting(default, meaning, at_least=1, tune=NEIGHBORS)
+
+
+def check_shared(shared_dim: int | None, latent_dim: int) -> None:
+    """Refuse more shared numbers than a latent has."""
+    if shared_dim is not None and shared_dim > latent_dim:
+        raise ValueError(
+            f"shared_dim must be at most latent_dim, got {shared_dim} and {latent_dim}"
+        )
