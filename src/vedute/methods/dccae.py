@@ -31,7 +31,7 @@ from vedute.training.model import Generative, Terms
 
 @estimator
 class DCCAE(_cca.DeepCCAEstimator):
-    """Deep CCA with autoencoders: two views correlated, and each told from its representation."""
+    """Deep CCA with autoencoders: two views correlated, each decoded from its representation."""
 
     rec_weight: float = _settings.rec_weight(1e-3)
 

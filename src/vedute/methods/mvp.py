@@ -121,7 +121,7 @@ class MVP(NeuralEstimator):
 
     paper: ClassVar[str] = "Gao & Pu, ICLR"
     year: ClassVar[int | None] = 2025
-    absent: ClassVar[str] = "told by the views that are there"
+    absent: ClassVar[str] = "predicted from the views that are there"
 
     def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[str]) -> MVPModel:
         return MVPModel(shapes, kinds, self)
