@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from vedute.benchmark.summary import PAPER, RAISED, SCORES, Row, Summary
+from vedute.benchmark.summary import PAPER, RAISED, SCORES, Summary, TableRow
 from vedute.figures.plots import COLORS, GREY, PALE, legend_below, styled
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
     return figure
 
 
-def _best(labels: Sequence[str], rows: Sequence[Row], score: str) -> list[str]:
+def _best(labels: Sequence[str], rows: Sequence[TableRow], score: str) -> list[str]:
     """As many as there are colors, in their order; labels that lack cells come last."""
     if len(labels) <= len(COLORS):
         return list(labels)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vedute.commands import _options
+
 EXAMPLE = "vedute bench mvp-clustering --datasets handwritten --rates .5 -o records.jsonl"
 
 
@@ -15,10 +17,7 @@ def run(
         str, typer.Argument(metavar="STUDY", help="A study by its name, or a .toml file.")
     ],
     out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="RECORDS", help="The .jsonl file to go on with, or to start."
-        ),
+        Path, _options.out("The .jsonl file to go on with, or to start.", metavar="RECORDS")
     ],
     methods: Annotated[
         str | None,

@@ -13,9 +13,7 @@ EXAMPLE = "vedute demo -o demo-out"
 
 
 def run(
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write.")] = (
-        Path("vedute-demo")
-    ),
+    out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object.")] = False,
     seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
     force: _options.Force = False,
@@ -27,7 +25,7 @@ def run(
 
     2000 digits in six views (bundled); half of them lack about half their views. No labels
     are used but for the scores. Takes two minutes on two cores. With --images: 2000 objects made
-    on the spot, each seen from five sides; the sides nobody saw are drawn.
+    on the spot, each seen from five sides; the missing sides are inferred.
     """
     import json
     from time import perf_counter
@@ -53,7 +51,7 @@ def run(
     for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
         table.add_column(head, justify="left" if head == "method" else "right")
     for row in result.rows:
-        percent = [f"{100 * x:.1f}" for x in (row.acc, row.nmi, row.ari)]
+        percent = [f"{100 * x:.1f}" for x in row.scores.values()]
         table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
     console.print(table)
     console.print(
@@ -83,8 +81,8 @@ def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
         scores = result.scores() | {"seconds": round(result.seconds, 1)}
         (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
     for given, ssim in result.ssim.items():
-        told = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
-        console.print(f"inferred from {given} of 5 sides: {told}")
+        scored = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
+        console.print(f"inferred from {given} of 5 sides: {scored}")
     console.print(
         f"In {out}: inferred.png (each object from its last side alone; below, the truth)"
     )

@@ -22,7 +22,8 @@ from vedute.estimators import sentence_decoding
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
 from vedute.estimators.imputation import CHUNK
 from vedute.nn import coders, likelihoods
-from vedute.training.loop import Record, Settings, continued, train, useful_steps
+from vedute.training.history import Record, continued, useful_steps
+from vedute.training.loop import Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
