@@ -10,7 +10,7 @@ import pandas as pd
 
 from vedute.benchmark import studies
 from vedute.benchmark.summary import Cell, Score, Summary
-from vedute.figures.plots import COLORS, GREY, legend_below, styled
+from vedute.figures.plots import COLORS, GREY, curve_with_band, legend_below, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,9 +124,7 @@ def _line(
         ax.plot(at, means, style, color=GREY, linewidth=1.4, label=row.label)
         return
     color, style = looks[row.label]
-    low, high = ([m + sign * s for m, s in zip(means, stds, strict=True)] for sign in (-1, 1))
-    ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
-    ax.plot(at, means, style, color=color, linewidth=1.8, markersize=3.5, label=row.label)
+    curve_with_band(ax, at, means, stds, style, color, row.label)
 
 
 def _rows(summary: Summary, score: str) -> Iterator[GenerationRow]:

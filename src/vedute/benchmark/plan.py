@@ -184,7 +184,7 @@ def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
 
 
 def _clusters(entry: Entry, study: Study, truth: Views) -> int | None:
-    """As many as classes; none where nobody asks for clusters and the method needs none."""
+    """As many as classes; none where neither the task nor the method needs clusters."""
     asked = study.task == "clustering" or methods.find(entry.method).soft
     return len(np.unique(truth.y)) if asked and truth.y is not None else None
 
@@ -195,14 +195,14 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(record: Mapping[str, Any]) -> str:
-    """What makes a run what it is. Settings at their defaults are left out: one that a method has
-    only got since then is as it was."""
+    """What identifies a run. Settings at their defaults are left out, so that records stay valid
+    when a method gets a new setting."""
     parts = ("label", "dataset", "rate", "seed", "mask")
     older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
-    said = [record.get(k, v) for k, v in older.items()]
+    first = [record.get(k, v) for k, v in older.items()]
     plain = _defaults(record["method"])
     kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
-    return json.dumps([*said, *(record[k] for k in parts), kept], sort_keys=True)
+    return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
 
 
 @cache

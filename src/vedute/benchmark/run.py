@@ -282,7 +282,7 @@ def pick(views: Views, names: Sequence[str]) -> Views:
 
 @cache
 def _warm_up(method: str, device: Any) -> None:
-    """A first fit loads and sets up what the others find there; it is not to be timed."""
+    """A first fit, not timed, which loads libraries and sets up the device."""
     cls = methods.find(method)
     wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
     few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}

@@ -61,9 +61,7 @@ def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, 
         checked |= _settings.check(cls, plan.applicable(entry, overrides))
         entries.append(replace(entry, settings=_settings.check(cls, entry.settings)))
     unknown = {k: v for k, v in overrides.items() if k not in checked}
-    _settings.check(
-        methods.find(study.entries[0].method), unknown
-    )  # raises, with the name that is close
+    _settings.check(methods.find(study.entries[0].method), unknown)  # raises, if there is any
     return replace(study, entries=entries), checked
 
 

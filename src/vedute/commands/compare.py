@@ -107,9 +107,7 @@ def _models(
         used |= set(mine)
         models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(
-        methods.find(next(iter(models))), unknown
-    )  # raises, with the name that is close
+    _settings.check(methods.find(next(iter(models))), unknown)  # raises, if there is any
     return models
 
 

@@ -27,7 +27,6 @@ def run(
     are used but for the scores. Takes two minutes on two cores. With --images: 2000 objects made
     on the spot, each seen from five sides; the missing sides are inferred.
     """
-    import json
     from time import perf_counter
 
     start = perf_counter()
@@ -45,8 +44,7 @@ def run(
     with io.atomic_folder(out, force) as folder:
         console.print("Handwritten digits, six views; half of the rows lack some of them.")
         result = _demo_digits.run(folder, seed, following)
-        scores = result.scores() | {"seconds": round(perf_counter() - start, 1)}
-        (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+        scores = _write_scores(folder, result.scores(), perf_counter() - start)
     table = Table(header_style="bold")
     for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
         table.add_column(head, justify="left" if head == "method" else "right")
@@ -62,12 +60,19 @@ def run(
     for name, what in {**result.files, "scores.json": "these numbers"}.items():
         console.print(f"  {name:22} {what}")
     if as_json:
-        print(json.dumps(scores))
+        print(scores)
+
+
+def _write_scores(folder: Path, scores: dict[str, float], seconds: float) -> str:
+    """Keep scores.json, and return its text."""
+    import json
+
+    text = json.dumps(scores | {"seconds": round(seconds, 1)})
+    (folder / "scores.json").write_text(f"{text}\n", encoding="utf-8")
+    return text
 
 
 def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
-    import json
-
     from rich.console import Console
 
     from vedute import io
@@ -78,8 +83,7 @@ def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
     with io.atomic_folder(out, force) as folder:
         console.print("Tables, chairs, cars, airplanes and rifles; half of them lack some sides.")
         result = _demo_images.run(folder, seed, following)
-        scores = result.scores() | {"seconds": round(result.seconds, 1)}
-        (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+        scores = _write_scores(folder, result.scores(), result.seconds)
     for given, ssim in result.ssim.items():
         scored = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
         console.print(f"inferred from {given} of 5 sides: {scored}")
@@ -87,4 +91,4 @@ def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
         f"In {out}: inferred.png (each object from its last side alone; below, the truth)"
     )
     if as_json:
-        print(json.dumps(scores))
+        print(scores)

@@ -189,6 +189,15 @@ def inferred_images(
     return figure
 
 
+def curve_with_band(
+    ax: Axes, x: ArrayLike, means: ArrayLike, stds: ArrayLike, style: str, color: str, label: str
+) -> None:
+    """Means over x, with a band of one standard deviation."""
+    mean, std = np.asarray(means), np.asarray(stds)
+    ax.fill_between(x, mean - std, mean + std, color=color, alpha=0.18, linewidth=0)
+    ax.plot(x, mean, style, color=color, linewidth=1.8, markersize=3.5, label=label)
+
+
 def legend_below(figure: Figure, lines: Mapping[str, Any]) -> None:
     """Under all panels, in as many columns as the longest name leaves room for."""
     widest = LINE + LETTER * max((len(name) for name in lines), default=1)

@@ -71,12 +71,8 @@ def rules(run: FittedRun) -> str:
     found = ""
     for q, asked in enumerate(colorings(run)):
         for i in range(len(asked.words)):
-            shade = (
-                f"var(--r{round(8 * i / max(len(asked.words) - 1, 1))})" if asked.ordered else ""
-            )
-            if asked.question == "certainty":
-                shade = ("var(--line)", "var(--k2)")[i]
-            value = shade or f"var(--{color(i)})"
+            name = f"r{round(8 * i / max(len(asked.words) - 1, 1))}" if asked.ordered else color(i)
+            value = f"var(--{('line', 'k2')[i] if asked.question == 'certainty' else name})"
             found += f"#by{q}:checked~svg .{'cqrt'[q]}{i},.by{q} .{'cqrt'[q]}{i}{{--c:{value}}}"
         found += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
     return found
