@@ -48,7 +48,7 @@ class Trial:
             hidden &= (views.mask & ~hidden).any(0)  # no method can learn a view that is all hidden
         if hidden is None or not hidden.any():
             raise ValueError(
-                "no view can be hidden to measure errors; give data with two views in some samples"
+                "no view can be hidden to measure errors; give samples with two views or more"
             )
         true = [
             np.where(scaling.entries_seen(views, v).numpy(), x.numpy(), np.nan)
