@@ -13,5 +13,10 @@ def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
     return typer.Option("-o", "--out", metavar=metavar, help=help, show_default=show_default)
 
 
+def settings(help: str) -> Any:
+    """The option --set of a command."""
+    return typer.Option("--set", metavar="NAME=VALUE", help=help)
+
+
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]

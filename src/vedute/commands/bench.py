@@ -31,8 +31,7 @@ def run(
     rates: Annotated[str | None, typer.Option(metavar=".1,.5", show_default="the study's")] = None,
     seeds: Annotated[str | None, typer.Option(metavar="42,44", show_default="the study's")] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="For methods that have it; repeatable."),
+        list[str] | None, _options.settings("For methods that have it; repeatable.")
     ] = None,
     jobs: Annotated[
         int | None,

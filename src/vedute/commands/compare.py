@@ -33,8 +33,7 @@ def run(
         typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="For methods that have it; repeatable."),
+        list[str] | None, _options.settings("For methods that have it; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
     force: _options.Force = False,

@@ -29,8 +29,7 @@ def run(
         str | None, typer.Option(metavar="NAME", help="Published settings for this dataset.")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable."),
+        list[str] | None, _options.settings("A setting of the method; repeatable.")
     ] = None,
     config: Annotated[
         Path | None,

@@ -95,8 +95,7 @@ def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
     if ranks is not None:
         texts["ranks.md"] = ranking.markdown(ranks)
         texts["tests.csv"] = ranking.comma_separated(ranks)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    _write(folder, texts)
     for score in [k for k in ("acc", "error") if plots and summary.rows(k)]:
         curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
     if plots and ranks is not None:
@@ -113,8 +112,7 @@ def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Pat
         "generation.md": generation_tables.markdown(summary),
         "generation.csv": generation_tables.comma_separated(summary),
     }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    _write(folder, texts)
     summary = Summary.of(_as_planned(found))
     for dataset, rate in generation_tables.places(summary) if plots else ():
         figure = generation_tables.curves(summary, dataset, rate)
@@ -124,6 +122,11 @@ def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Pat
             figure = method_grid.draw(shown)
             path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
             figure.savefig(path, dpi=method_grid.DPI)
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _as_planned(found: list[RunRecord]) -> list[RunRecord]:

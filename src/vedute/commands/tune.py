@@ -32,8 +32,7 @@ def run(
         typer.Option("--time", metavar="MINUTES", help="As many as fit in this time."),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Keep this as it is; repeatable."),
+        list[str] | None, _options.settings("Keep this as it is; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
     force: _options.Force = False,
