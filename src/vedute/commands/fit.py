@@ -103,7 +103,7 @@ def _estimator(
     if given["random_state"] is not None:
         wanted["random_state"] = given["random_state"]
     if cls.soft and wanted.get("n_clusters") is None:
-        raise ValueError(f"{method} learns clusters while it trains; add --clusters K")
+        raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     return cls(**_settings.check(cls, wanted)), method, preset
 
 
