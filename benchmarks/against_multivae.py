@@ -219,7 +219,7 @@ def their_model(case: Case, job: Job) -> Any:
 
 
 def their_loss(case: Case, model: Any, batch: Views, masks: bool) -> Tensor:
-    """As a mean over the batch; told of masks, or not, where nothing is missing."""
+    """As a mean over the batch; masks: whether they are passed, where nothing is missing."""
     inputs = {"data": dict(zip(batch.names, batch.x, strict=True))}
     if masks:
         inputs["masks"] = dict(zip(batch.names, batch.mask.unbind(1), strict=True))
@@ -252,16 +252,16 @@ def _agreement(case: Case, job: Job) -> tuple[float | None, float]:
     torch.manual_seed(1)
     with torch.no_grad():
         for p in job.model.parameters():
-            p.add_(torch.randn_like(p), alpha=0.02)  # what starts at zero speaks as well
+            p.add_(torch.randn_like(p), alpha=0.02)  # so that what starts at zero counts, too
     batch = job.data[job.rows()].floating()
     batch = replace(batch, x=tuple(x.double() for x in batch.x))
     theirs, masks = their_model(case, job), not bool(batch.mask.all())
     with same_chance(job.model, theirs, batch):
         ours, others = sum(job.model.loss(batch).values()), their_loss(case, theirs, batch, masks)
     hp, widest = job.model.hp, max(math.prod(s) for s in job.data.shapes)
-    told = (len(batch.x) - hp.alpha) / len(batch.x) if case.ours == "mvtcae" else case.constants
+    factor = (len(batch.x) - hp.alpha) / len(batch.x) if case.ours == "mvtcae" else case.constants
     constant = (
-        told * widest * CONSTANTS[job.model.kinds[0]](hp.scale) * batch.mask.sum() / len(batch)
+        factor * widest * CONSTANTS[job.model.kinds[0]](hp.scale) * batch.mask.sum() / len(batch)
     )
     networks = [*job.model.encoders.parameters(), *job.model.decoders.parameters()]
     a, b = (

@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python benchmarks/captions.py [--quick] [--device cuda]
 
-Fits MVP on pairs of which half lack one side, then asks of the test split: do captions told from
-pictures alone name the right class and colour, and does a classifier of real pictures find the
+Fits MVP on pairs of which half lack one side, then asks of the test split: do captions inferred
+from pictures alone name the right class and colour, and does a classifier of real pictures find the
 right class in those drawn from captions alone? Do these show the colour by their pixels, beside
 real ones and chance (`vedute.colors`)? Writes benchmarks/results/captions-<device>.json.
 """
@@ -33,12 +33,12 @@ SETTINGS: dict[str, Any] = {
     "latent_dim": 64,
     "likelihood": {"image": "normal"},
     "output": "tanh",
-    "average": False,  # a picture has more to tell than a sentence
+    "average": False,  # a picture has more information than a sentence
     "rec_weight": 4.0,
     "batch_size": 256,
     "lr": 2e-3,
     "cooldown": 2000,
-    "early_stopping": False,  # pictures are told worse while sentences still get better
+    "early_stopping": False,  # pictures get worse while sentences still get better
     "random_state": 0,
 }
 
@@ -77,10 +77,10 @@ def alone(test: Views, view: int) -> Views:
 
 def from_pictures(model: MVP, test: Views) -> dict[str, Any]:
     """Whether the first class and the first colour that a caption names are those of the object."""
-    told = model.impute(alone(test, 0)).x[1]
-    found, true = captions.meaning(told), captions.meaning(test.x[1])
+    imputed = model.impute(alone(test, 0)).x[1]
+    found, true = captions.meaning(imputed), captions.meaning(test.x[1])
     kind, color = (f == t for f, t in zip(found, true, strict=True))
-    examples = [captions.words(t) for t in told[:10]]
+    examples = [captions.words(t) for t in imputed[:10]]
     shares = {"class": kind, "colour": color, "both": kind & color}
     percent = {f"captions_{k}": round(100 * float(np.mean(v)), 2) for k, v in shares.items()}
     return percent | {"examples": examples}

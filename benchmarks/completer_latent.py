@@ -28,7 +28,7 @@ if __name__ == "__main__":
             K = len(np.unique(truth.y))
             model = Completer(latent_dim=size, n_clusters=K, random_state=42).fit(views)
             stable = clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
-            told = [x.numpy() for x in model.impute(views).x]
+            imputed = [x.numpy() for x in model.impute(views).x]
             true = list(io.of_views(truth).views.values())
-            error = scores.imputation_error(true, told, hidden)
+            error = scores.imputation_error(true, imputed, hidden)
             print(f"{name} {size:4d}  stability {stable:.3f}  error {error:.4f}", flush=True)

@@ -121,12 +121,12 @@ def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
     batch = job.data[job.rows()].floating()
     try:
         ours, theirs = _same_chance(job.model, slow, batch)
-        told = "same noise"
+        how = "same noise"
     except (AttributeError, StopIteration, RuntimeError):  # the code has changed around the draws
         ours, theirs = (_expected(m, batch) for m in (job.model, slow))
-        told = "mean of 64 draws"
+        how = "mean of 64 draws"
     torch.set_float32_matmul_precision(precision)
-    return told, max(abs(ours[k] - theirs[k]) / max(abs(theirs[k]), 1e-9) for k in theirs)
+    return how, max(abs(ours[k] - theirs[k]) / max(abs(theirs[k]), 1e-9) for k in theirs)
 
 
 @torch.no_grad()

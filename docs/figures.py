@@ -1,6 +1,7 @@
 """The figures of mvp.md, light and dark: python docs/figures.py (needs matplotlib).
 
-One sample with four views, of which the third is missing; colors say which view speaks.
+One sample with four views, of which the third is missing; the color is that of the view from which
+a latent comes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ HERE = Path(__file__).parent / "images"
 VIEWS = ("blood", "scan", "genes", "survey")
 MISSING = 2
 SEEN = tuple(v for v in range(len(VIEWS)) if v != MISSING)
-CYCLES = ((1, 3, 2, 0), (3, 0, 2, 1), (1, 3, 2, 0), (3, 0, 2, 1))  # [j][i]: who speaks there
-PLACES = (-0.7, 0.6, 0.1, -0.2)  # where the truth about a view lies
-STRAYS = (-0.35, 0.35, 0.0, 0.2)  # and how far a view strays when it guesses
+CYCLES = ((1, 3, 2, 0), (3, 0, 2, 1), (1, 3, 2, 0), (3, 0, 2, 1))  # [j][i]: the source
+PLACES = (-0.7, 0.6, 0.1, -0.2)  # the latent of each view
+ERRORS = (-0.35, 0.35, 0.0, 0.2)  # of the correspondences from each view
 
 
 class Ink(NamedTuple):
@@ -69,15 +70,15 @@ def main() -> None:
 
 
 def _rounded(path: re.Match[str]) -> str:
-    """A path with one decimal after the point: nobody sees more."""
+    """A path with one decimal after the point, which is enough."""
     short = re.sub(r"-?\d+\.\d+", lambda x: f"{float(x[0]):.1f}".removesuffix(".0"), path[0])
     return " ".join(short.split()).replace('d="', ' d="', 1)
 
 
 def table(ink: Ink) -> Figure:
-    """What every view says about every view."""
+    """The latent of every view from every view."""
     figure, ax = _canvas(9.2, 3.75, (-3.75, 8.65), (4.2, -0.85))
-    _heads(ax, ink, says=False)
+    _heads(ax, ink, rows=False)
     for i in range(4):
         y = i + 0.5
         for j in range(4):
@@ -90,14 +91,14 @@ def table(ink: Ink) -> Figure:
             _arrow(ax, (-2.2, y), (0.02, y), ink.views[i])
             ax.text(-1.1, y - 0.13, "encoder", color=ink.faint, fontsize=8.5, ha="center")
     notes = (
-        ("heavy frame: what a view says of itself,", "straight from its encoder"),
-        ("light frame: what it guesses of another", "view, by a small map from its own"),
-        ("a missing view says nothing,", "but the others speak of it"),
-        ("one column, one subject:", "those who know it should agree"),
+        ("heavy frame: the latent of a view", "by its own encoder"),
+        ("light frame: the latent of another view,", "by a correspondence (a small network)"),
+        ("a missing view gives no latents,", "but the others predict its latent"),
+        ("one column, one latent:", "the observed views should agree"),
     )
     for i, lines in enumerate(notes):
         for line, at in zip(lines, (0.35, 0.67), strict=True):
-            _say(ax, 4.45, i + at, line, ink, "left")
+            _note(ax, 4.45, i + at, line, ink, "left")
     return figure
 
 
@@ -106,7 +107,7 @@ def permutation(ink: Ink) -> Figure:
     figure, ax = _canvas(9.2, 4.35, (-1.35, 10.75), (4.75, -0.95))
     away = 6.6
     for shift in (0.0, away):
-        _heads(ax, ink, shift, says=shift == 0)
+        _heads(ax, ink, shift, rows=shift == 0)
     for i, name in enumerate(VIEWS):
         color = ink.empty if i == MISSING else ink.views[i]
         ax.text(-0.1, i + 0.5, name, color=color, ha="right", va="center")
@@ -114,11 +115,11 @@ def permutation(ink: Ink) -> Figure:
             _cell(ax, j, i, i, ink)
             _cell(ax, j, i, CYCLES[j][i], ink, away)
     _arrow(ax, (4.2, 2.0), (6.4, 2.0), ink.faint)
-    _say(ax, 5.3, 1.72, "turn each column", ink, "center")
-    _say(ax, 5.3, 2.28, "in a cycle through", ink, "center")
-    _say(ax, 5.3, 2.58, "the observed views", ink, "center")
-    _say(ax, 2.0, 4.4, "the table  Z⁰", ink, "center", size=10.5)
-    _say(ax, away + 2.0, 4.4, "the turned table  Z¹", ink, "center", size=10.5)
+    _note(ax, 5.3, 1.72, "turn each column", ink, "center")
+    _note(ax, 5.3, 2.28, "in a cycle through", ink, "center")
+    _note(ax, 5.3, 2.58, "the observed views", ink, "center")
+    _note(ax, 2.0, 4.4, "the table  Z⁰", ink, "center", size=10.5)
+    _note(ax, away + 2.0, 4.4, "the turned table  Z¹", ink, "center", size=10.5)
     return figure
 
 
@@ -140,18 +141,18 @@ def consensus(ink: Ink) -> Figure:
             _arrow(ax, (5.32, y), (5.88, 2.0 + 0.2 * (y - 2.0)), ink.faint)
     ax.text(4.88, -0.2, "wᵢ", ha="center", color=ink.faint, fontsize=9)
     _bell(ax, 5.93, 2.0, ink.text, ink, 0.86, bold=True, width=0.4)
-    _say(ax, 6.38, 2.68, "w, the", ink, "center")
-    _say(ax, 6.38, 2.94, "consensus", ink, "center")
+    _note(ax, 6.38, 2.68, "w, the", ink, "center")
+    _note(ax, 6.38, 2.94, "consensus", ink, "center")
     _arrow(ax, (2.5, 4.0), (2.5, 4.4), ink.faint)
     _bell(ax, 2.07, 4.85, ink.text, ink, 0.86, bold=True, at=PLACES[2], width=0.4)
-    _say(ax, 3.1, 4.7, "what is told of the genes,", ink, "left")
-    _say(ax, 3.1, 4.98, "which nobody measured", ink, "left")
+    _note(ax, 3.1, 4.7, "the latent of genes,", ink, "left")
+    _note(ax, 3.1, 4.98, "which were not measured", ink, "left")
     _product(figure.add_axes((0.675, 0.25, 0.31, 0.56)), ink)
     return figure
 
 
 def _product(ax: Axes, ink: Ink) -> None:
-    """Three opinions and their product."""
+    """Three posteriors and their product."""
     x = np.linspace(-4.2, 4.6, 121)
     means, widths = np.array([-0.9, 1.1, 0.45]), np.array([0.85, 1.15, 0.6])
     for v, mean, width in zip(SEEN, means, widths, strict=True):
@@ -161,7 +162,7 @@ def _product(ax: Axes, ink: Ink) -> None:
     mean, width = (means * widths**-2).sum() / precision, precision**-0.5
     ax.plot(x, _normal(x, mean, width), color=ink.text, linewidth=2.4)
     ax.text(mean + 0.55, _normal(mean, mean, width) * 0.95, "product", weight="bold", va="center")
-    ax.set_title("several opinions, one consensus", fontsize=10.5, loc="left", pad=14)
+    ax.set_title("several posteriors, one consensus", fontsize=10.5, loc="left", pad=14)
     ax.set_yticks([])
     ax.set_xticks([])
     for side in ("left", "top", "right"):
@@ -169,7 +170,7 @@ def _product(ax: Axes, ink: Ink) -> None:
     ax.spines["bottom"].set_color(ink.empty)
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(0, _normal(mean, mean, width) * 1.06)
-    for at, line in enumerate(("precisions add up; the mean leans", "towards those who are sure")):
+    for at, line in enumerate(("precisions add up; the mean is", "weighted by precision")):
         ax.text(0, -0.1 - 0.09 * at, line, transform=ax.transAxes, color=ink.faint, fontsize=9)
     ax.patch.set_visible(False)
 
@@ -192,22 +193,22 @@ def _bare(ax: Axes, across: tuple[float, float], down: tuple[float, float]) -> N
     ax.axis("off")
 
 
-def _heads(ax: Axes, ink: Ink, shift: float = 0.0, says: bool = True) -> None:
-    ax.text(2.0 + shift, -0.62, "about …", ha="center", color=ink.faint, fontsize=9)
+def _heads(ax: Axes, ink: Ink, shift: float = 0.0, rows: bool = True) -> None:
+    ax.text(2.0 + shift, -0.62, "latent of …", ha="center", color=ink.faint, fontsize=9)
     for j, name in enumerate(VIEWS):
         ax.text(j + 0.5 + shift, -0.15, name, ha="center", fontsize=9.5)
-    if says:
-        ax.text(-0.1, -0.15, "says …", ha="right", color=ink.faint, fontsize=9)
+    if rows:
+        ax.text(-0.1, -0.15, "from …", ha="right", color=ink.faint, fontsize=9)
 
 
 def _cell(ax: Axes, j: int, i: int, source: int, ink: Ink, shift: float = 0.0) -> None:
-    """What view `source` says about view j, in row i; dashes where it is missing."""
+    """The latent of view j from view `source`, in row i; dashes where that is missing."""
     x, y = j + shift + 0.07, i + 0.5
     if source == MISSING:
         _frame(ax, x + 0.03, y, 0.8, ink.empty, dashed=True)
         return
     own = source == j
-    at = PLACES[j] + (0.0 if own else STRAYS[source])
+    at = PLACES[j] + (0.0 if own else ERRORS[source])
     _bell(ax, x, y, ink.views[source], ink, 0.86, own, at, 0.55 if own else 0.75)
 
 
@@ -277,7 +278,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color
     )
 
 
-def _say(ax: Axes, x: float, y: float, text: str, ink: Ink, align: str, size: float = 9.0) -> None:
+def _note(ax: Axes, x: float, y: float, text: str, ink: Ink, align: str, size: float = 9.0) -> None:
     ax.text(x, y, text, ha=align, va="center", color=ink.faint, fontsize=size)
 
 

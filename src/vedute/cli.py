@@ -38,7 +38,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
@@ -53,11 +53,11 @@ def one_sentence(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def answering(run: Callable[..., None]) -> Callable[..., None]:
+def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
     """A user's mistake ends in one sentence and exit code 2, not in a traceback."""
 
     @wraps(run)
-    def answered(*args: Any, **options: Any) -> None:
+    def wrapped(*args: Any, **options: Any) -> None:
         try:
             run(*args, **options)
         except BrokenPipeError:
@@ -70,9 +70,9 @@ def answering(run: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
-    return answered
+    return wrapped
 
 
 for _name in commands.available():
     _command = commands.find(_name)
-    app.command(_name, epilog=f"Example: {_command.EXAMPLE}")(answering(_command.run))
+    app.command(_name, epilog=f"Example: {_command.EXAMPLE}")(one_line_errors(_command.run))

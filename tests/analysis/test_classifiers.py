@@ -46,9 +46,9 @@ def test_it_learns_and_judges_without_dropout():
     assert not network.training
     assert accuracy(network, test.x[0], labels(test)) > 0.95
     network.train()  # as somebody may have left it
-    first, second = (network.verdicts(test.x[0]) for _ in range(2))
+    first, second = (network.predict(test.x[0]) for _ in range(2))
     assert torch.equal(first, second)
-    assert torch.equal(first, network.verdicts(test.x[0] / 255))
+    assert torch.equal(first, network.predict(test.x[0] / 255))
 
 
 def test_the_seed_decides_and_nobodys_generator_moves():

@@ -14,10 +14,11 @@ from shell import done, refused
 
 from vedute import io
 from vedute.analysis import comparison
-from vedute.analysis.comparison import Row, Trial
+from vedute.analysis.comparison import MethodScores, Trial
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.datasets import load
+from vedute.io.data import labels_there
 from vedute.methods import find
 from vedute.metrics import scores as scoring
 
@@ -98,8 +99,8 @@ def test_labels_may_be_missing():
     X, y = three()
     some = y.astype(object)
     some[::4] = ""
-    assert (comparison.labeled(some) == (np.arange(80) % 4 != 0)).all()
-    assert (comparison.labeled(np.array([1.0, np.nan])) == [True, False]).all()
+    assert (labels_there(some) == (np.arange(80) % 4 != 0)).all()
+    assert (labels_there(np.array([1.0, np.nan])) == [True, False]).all()
     models = {"mean_fill": find("mean_fill")(n_clusters=3, random_state=0)}
     (all_of_them,), (known,) = compared(models, y, X), compared(models, some, X)
     assert 0 < known.scores["acc"] <= 1
@@ -116,10 +117,10 @@ def test_a_method_that_fails_does_not_end_the_comparison():
 
 def test_ranked_and_written():
     rows = [
-        Row("blind", scores={"acc": 0.9, "nmi": 0.8, "ari": 0.7}),
-        Row("far", 0.9, {"a": 0.9}, {"acc": 0.5, "nmi": 0.5, "ari": 0.5}),
-        Row("lost", failed="no"),
-        Row("near", 0.1, {"a": 0.1}),
+        MethodScores("blind", scores={"acc": 0.9, "nmi": 0.8, "ari": 0.7}),
+        MethodScores("far", 0.9, {"a": 0.9}, {"acc": 0.5, "nmi": 0.5, "ari": 0.5}),
+        MethodScores("lost", failed="no"),
+        MethodScores("near", 0.1, {"a": 0.1}),
     ]
     ranked = comparison.ranked(rows)
     assert [r.method for r in ranked] == ["near", "far", "blind", "lost"]
@@ -132,7 +133,7 @@ def test_ranked_and_written():
 def test_the_figure_is_drawn(tmp_path, labeled):
     pytest.importorskip("matplotlib")
     scores = {"acc": 0.5, "nmi": 0.5, "ari": 0.5} if labeled else {}
-    rows = [Row("x", 0.5, {"a": 0.4, "b": 0.6}, scores), Row("y", scores=scores)]
+    rows = [MethodScores("x", 0.5, {"a": 0.4, "b": 0.6}, scores), MethodScores("y", scores=scores)]
     comparison.figure(rows).savefig(tmp_path / "f.png", dpi=40)
     assert len(comparison.figure(rows).axes) == 1 + labeled
 
@@ -161,16 +162,16 @@ def test_compare_without_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("--methods nope", "no method 'nope'"),
         ("--methods mean_fill --set n_neighbours=3", "n_neighbours"),
         ("--methods mean_fill --clusters many", "whole number or auto"),
     ],
 )
-def test_mistakes_in_compare(tmp_path, words, told):
+def test_mistakes_in_compare(tmp_path, words, message):
     np.savez(tmp_path / "d.npz", **three()[0])
-    assert told in refused("compare", tmp_path / "d.npz", "-o", tmp_path / "out", *words.split())
+    assert message in refused("compare", tmp_path / "d.npz", "-o", tmp_path / "out", *words.split())
     assert [p.name for p in tmp_path.iterdir()] == ["d.npz"]
 
 
@@ -274,7 +275,7 @@ def test_ampute_a_mat(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("--rate 2 -o half.npz", "must lie in [0, 1]"),
         ("--rate .5 --protocol coin -o half.npz", "no protocol 'coin'"),
@@ -282,8 +283,8 @@ def test_ampute_a_mat(tmp_path):
         ("--rate .5 -o half.h5mu", "end in .npz"),
     ],
 )
-def test_mistakes_in_ampute(tmp_path, monkeypatch, words, told):
+def test_mistakes_in_ampute(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     np.savez("d.npz", **three()[0])
-    assert told in refused("ampute", "d.npz", *words.split())
+    assert message in refused("ampute", "d.npz", *words.split())
     assert [p.name for p in tmp_path.iterdir()] == ["d.npz"]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from vedute.analysis import cross_view
 from vedute.analysis.classifiers import Judge, Recipe, judges
-from vedute.analysis.cross_view import Told, by_mean, by_model, by_nearest, evaluate, subsets
+from vedute.analysis.cross_view import Prediction, by_mean, by_model, by_nearest, evaluate, subsets
 from vedute.benchmark import generation_tables, plan, records, samples, studies
 from vedute.benchmark import run as running
 from vedute.benchmark.method_grid import Shown
@@ -65,7 +65,9 @@ def model():
 
 def perfect(test):
     """Returns the true images, whatever it is given."""
-    return lambda batch: Told(torch.zeros(len(batch), 1), [x[batch.index] / 255 for x in test.x])
+    return lambda batch: Prediction(
+        torch.zeros(len(batch), 1), [x[batch.index] / 255 for x in test.x]
+    )
 
 
 def test_all_subsets_but_none_and_all():
@@ -92,7 +94,7 @@ def test_missing_and_given_views_are_told_apart():
 
     def repeats(batch):
         images = [x / 255 * m.view(-1, 1, 1, 1) for x, m in zip(batch.x, batch.mask.T, strict=True)]
-        return Told(torch.eye(4)[torch.arange(len(batch)) % 4], images)
+        return Prediction(torch.eye(4)[torch.arange(len(batch)) % 4], images)
 
     class Bright(Judge):
         def wrong(self, images, v, rows):
@@ -136,24 +138,24 @@ def test_one_draw_is_judged_beside_the_mean_and_changes_nothing_of_it(model, jur
     plain, drawn = (evaluate(by_model(model, asked), test, jury) for asked in (False, True))
     again = evaluate(by_model(model, drawn=True), test, jury)
     assert again.sizes == drawn.sizes  # the same draws
-    told = by_model(model, drawn=True)(test)
-    assert all(not torch.allclose(a, b) for a, b in zip(told.images, told.drawn, strict=True))
+    found = by_model(model, drawn=True)(test)
+    assert all(not torch.allclose(a, b) for a, b in zip(found.images, found.drawn, strict=True))
     for size, scores in plain.sizes.items():
         assert not any("drawn" in name for name in scores)
         assert scores == {k: v for k, v in drawn.sizes[size].items() if "drawn" not in k}
-        told = {k for k in drawn.sizes[size] if "drawn" in k}
+        names = {k for k in drawn.sizes[size] if "drawn" in k}
         ends = ("all", "given", "missing")
-        assert told == {f"{j.name}_drawn_{end}" for j in jury for end in ends}
+        assert names == {f"{j.name}_drawn_{end}" for j in jury for end in ends}
 
 
 def test_what_was_drawn_is_judged_by_itself(jury):
     """Right images where one draws, black ones at the mean."""
 
-    def tell(batch):
+    def predict(batch):
         right = [x[batch.index] / 255 for x in TEST.x]
-        return Told(None, [torch.zeros_like(x) for x in right], right)
+        return Prediction(None, [torch.zeros_like(x) for x in right], right)
 
-    found = evaluate(tell, TEST, jury[:1])
+    found = evaluate(predict, TEST, jury[:1])
     for scores in found.sizes.values():
         assert scores["coherence_drawn_missing"] == pytest.approx(jury[0].accuracy, abs=0.05)
         assert scores["coherence_missing"] < 0.6
@@ -161,12 +163,12 @@ def test_what_was_drawn_is_judged_by_itself(jury):
 
 def test_fills_have_draws_too():
     fill = KNNFill().fit(REAL)
-    told = by_model(fill, drawn=True)(TEST)
-    assert [x.shape for x in told.drawn] == [x.shape for x in told.images]
+    found = by_model(fill, drawn=True)(TEST)
+    assert [x.shape for x in found.drawn] == [x.shape for x in found.images]
 
 
 def test_what_is_hidden_changes_nothing(model):
-    """Poison: a teller sees the given views only."""
+    """Poison: a predictor sees the given views only."""
     seen = []
 
     def spy(batch):
@@ -183,12 +185,12 @@ def test_floors_and_fills_agree():
     mean, nearest = (evaluate(by(REAL), TEST, []) for by in (by_mean, by_nearest))
     fills = (MeanFill(random_state=0), KNNFill(n_neighbors=1, random_state=0))
     for floor, fill in zip((mean, nearest), fills, strict=True):
-        told = evaluate(by_model(fill.fit(REAL)), TEST, [])
+        found = evaluate(by_model(fill.fit(REAL)), TEST, [])
         for size, scores in floor.sizes.items():
             assert "nmi" not in scores
             if fill is fills[0]:
                 assert scores["ssim_missing"] == pytest.approx(
-                    told.sizes[size]["ssim_missing"], abs=1e-3
+                    found.sizes[size]["ssim_missing"], abs=1e-3
                 )
     assert nearest.sizes[1]["ssim_missing"] > 0
     same = evaluate(by_nearest(TEST), TEST, [])  # everybody is nearest to itself
@@ -271,8 +273,8 @@ def vedute_(*words):
 
 def test_a_study_from_the_runs_to_the_report(place):
     pytest.importorskip("matplotlib")
-    told = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
-    assert told.exit_code == 0, told.output
+    run = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
+    assert run.exit_code == 0, run.output
     found = records.read(Path("out/r.jsonl"))
     assert len(found) == 4
     mvp = found[0]
@@ -316,8 +318,8 @@ def test_a_study_from_the_runs_to_the_report(place):
 
 
 def test_complete_data_are_a_rate_like_others(place):
-    told = vedute_("bench", "tiny.toml", "--rates", "0", "--seeds", "1", "-o", "out/r.jsonl")
-    assert told.exit_code == 0, told.output
+    run = vedute_("bench", "tiny.toml", "--rates", "0", "--seeds", "1", "-o", "out/r.jsonl")
+    assert run.exit_code == 0, run.output
     assert [r["row_rate"] for r in records.read(Path("out/r.jsonl"))] == [0, 0]
     assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
     assert Path("report/side-by-side-squares-0.png").exists()
@@ -340,9 +342,9 @@ def test_without_a_view_to_show_there_are_no_such_images(place):
 
 def test_a_strange_view_to_show_is_refused_before_anything_runs(place):
     Path("tiny.toml").write_text(STUDY.replace("view1", "m7"))
-    told = vedute_("bench", "tiny.toml", "-o", "out/r.jsonl")
-    assert told.exit_code == 2
-    assert "shows view 'm7', which squares has not; its views are view0, view1" in told.stderr
+    run = vedute_("bench", "tiny.toml", "-o", "out/r.jsonl")
+    assert run.exit_code == 2
+    assert "shows view 'm7', which squares has not; its views are view0, view1" in run.stderr
 
 
 def test_what_a_user_changes_has_pictures_of_its_own(place):
@@ -484,9 +486,9 @@ def test_judges_that_were_trained_again_are_told_apart():
         {**record, "seed": seed, "scores": {"nmi_1": 50.0, "classifier_coherence": share}}
         for seed, share in ((42, 98.226), (44, 98.196))
     ]
-    told = "the classifiers that judge coherence are right on {} % of real images."
-    assert told.format("98.20 to 98.23") in generation_tables.markdown(Summary.of(runs))
-    assert told.format("98.23") in generation_tables.markdown(Summary.of(runs[:1]))
+    sentence = "the classifiers that judge coherence are right on {} % of real images."
+    assert sentence.format("98.20 to 98.23") in generation_tables.markdown(Summary.of(runs))
+    assert sentence.format("98.23") in generation_tables.markdown(Summary.of(runs[:1]))
 
 
 def test_references_are_of_labels_that_studies_have():

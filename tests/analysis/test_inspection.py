@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from vedute.analysis import inspection
 from vedute.cli import app
-from vedute.data.views import read_views
+from vedute.data.views import Views
 
 RNG = np.random.default_rng(0)
 
 
 def inspect(X, mask=None):
-    return inspection.inspect(*read_views(X, mask, dtype=torch.float64))
+    return inspection.inspect(Views.of(X, mask, dtype=torch.float64))
 
 
 def vedute_(*words):
@@ -27,7 +27,7 @@ def vedute_(*words):
     return result.exit_code, result.stdout, result.stderr
 
 
-def told(facts, *words):
+def warning(facts, *words):
     """The one warning with these words."""
     (found,) = (w for w in facts.warnings() if all(word in w for word in words))
     return found
@@ -63,7 +63,7 @@ def test_shares_ranges_and_guesses(odd):
 def test_zeros_are_told_apart_from_missing(odd):
     facts = inspect(odd)
     assert [v.zero_rows for v in facts.views] == [0, 3, 0]
-    assert "(3)" in told(facts, "'b'", "zeros")
+    assert "(3)" in warning(facts, "'b'", "zeros")
     mask = ~np.stack([np.isnan(x).all(1) for x in odd.values()], axis=1)
     mask[40:43, 1] = False
     assert inspect(odd, mask).views[1].zero_rows == 0
@@ -72,9 +72,9 @@ def test_zeros_are_told_apart_from_missing(odd):
 def test_constant_columns_and_repeated_rows(odd):
     facts = inspect(odd)
     assert facts.views[0].constant == ["2"]
-    assert "'2'" in told(facts, "'a'", "one value")
+    assert "'2'" in warning(facts, "'a'", "one value")
     assert facts.views[1].repeated_rows == 1  # the rows of zeros are another matter
-    told(facts, "'b'", "repeat")
+    warning(facts, "'b'", "repeat")
     assert facts.repeated_samples == 0
 
 
@@ -83,7 +83,7 @@ def test_repeated_samples():
     x[[4, 9]] = x[0]
     facts = inspect([x, 2 * x])
     assert facts.repeated_samples == 2
-    assert "(2)" in told(facts, "every view")
+    assert "(2)" in warning(facts, "every view")
     one = np.ones((30, 2), bool)
     one[9, 1] = False  # the same, but of one view only
     assert inspect([x, 2 * x], one).repeated_samples == 1
@@ -102,7 +102,7 @@ def test_patterns_are_counted(odd):
     assert inspect(odd).patterns == [(["a", "b", "c"], 40), (["b", "c"], 10), (["b"], 10)]
 
 
-def test_views_that_never_meet_and_views_that_fall_apart():
+def test_views_without_a_common_sample_and_groups_of_views():
     x = {k: RNG.standard_normal((40, 3)) for k in "abcd"}
     mask = np.zeros((40, 4), bool)
     mask[:20, [0, 1]] = mask[10:, 1] = True  # a-b
@@ -111,14 +111,14 @@ def test_views_that_never_meet_and_views_that_fall_apart():
     facts = inspect(x, mask)
     assert facts.strangers == [("a", "c"), ("a", "d"), ("b", "d"), ("c", "d")]
     assert facts.parts == [["a", "b", "c"], ["d"]]
-    told(facts, "'a'", "'c'", "detours")
-    assert "a, b, c | d" in told(facts, "fall apart")
+    warning(facts, "'a'", "'c'", "only other views relate them")
+    assert "a, b, c | d" in warning(facts, "groups that no sample connects")
 
 
 def test_early_stopping_needs_rows_with_two_views():
     few = inspect([RNG.standard_normal((50, 3)), RNG.standard_normal((50, 3))])
     assert (few.hideable, few.early_stopping) == (10, False)
-    told(few, "only 10 views")
+    warning(few, "only 10 views")
     enough = inspect([RNG.standard_normal((100, 3)), RNG.standard_normal((100, 3))])
     assert (enough.hideable, enough.early_stopping) == (20, True)
     assert not list(enough.warnings())
@@ -128,8 +128,8 @@ def test_counts_and_outliers_ask_for_something():
     counts = np.rint(RNG.lognormal(2, 1.5, size=(200, 5)))
     wild = RNG.standard_normal((5000, 2))
     wild[0, 0] = 1e4
-    told(inspect([counts]), "counts", "log1p")
-    told(inspect([wild]), "standard deviations", "laplace")
+    warning(inspect([counts]), "counts", "log1p")
+    warning(inspect([wild]), "standard deviations", "laplace")
 
 
 def test_frames_name_their_columns_and_categories():
@@ -155,15 +155,15 @@ def test_images():
 def test_a_view_that_nobody_has():
     facts = inspect([RNG.standard_normal((5, 2)), np.full((5, 3), np.nan)])
     assert facts.views[1].low is None
-    told(facts, "'view1'", "missing for every sample")
+    warning(facts, "'view1'", "missing for every sample")
 
 
 def test_many_rows_take_seconds():
     X = [RNG.standard_normal((100_000, 50)) for _ in range(3)]
     X[1][::3] = np.nan
-    views, specs = read_views(X, dtype=torch.float64)
+    views = Views.of(X, dtype=torch.float64)
     start = perf_counter()
-    assert inspection.inspect(views, specs).views[1].observed == 66_666
+    assert inspection.inspect(views).views[1].observed == 66_666
     assert perf_counter() - start < 15  # 2 s where nobody else is at work
 
 

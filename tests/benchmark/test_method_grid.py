@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from vedute.benchmark.method_grid import DPI, GAP, HEAD, MARGIN, Shown, load, side_by_side
+from vedute.benchmark.method_grid import DPI, GAP, HEAD, MARGIN, Shown, draw, load
 from vedute.benchmark.summary import Summary
 from vedute.figures.contact_sheet import RED
 
@@ -34,7 +34,7 @@ def drawn(shown):
     from matplotlib.image import imread
 
     file = BytesIO()
-    side_by_side(shown).savefig(file, dpi=DPI, format="png")
+    draw(shown).savefig(file, dpi=DPI, format="png")
     file.seek(0)
     return np.rint(255 * imread(file)[..., :3]).astype(int)
 
@@ -69,7 +69,7 @@ def test_a_long_name_stays_over_its_own_block():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     long = "mvp (100 epochs) (dropout=0.2, weight_decay=0.05)"
-    figure = side_by_side({long: flat((1, 2, 3), L=5), "two": flat((4, 5, 6), L=5)})
+    figure = draw({long: flat((1, 2, 3), L=5), "two": flat((4, 5, 6), L=5)})
     FigureCanvasAgg(figure).draw()
     names = [t for t in figure.texts if t.get_fontweight() == "bold"]
     spans = sorted((t.get_window_extent().x0, t.get_window_extent().x1) for t in names)

@@ -19,7 +19,6 @@ from vedute.cli import app
 from vedute.data import missing
 from vedute.datasets import synthetic
 from vedute.methods._best_pair import for_views
-from vedute.methods._redraw import fit_redrawn
 from vedute.methods.dcca import DCCA
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -126,8 +125,8 @@ def test_pairs_on_the_shared_mask_are_judged_as_best_pair_does(place):
     seen = missing.load_mask(Path("masks") / read()[0]["mask_file"], truth)
     assert seen.shape == (120, 3)
     model = for_views(dcca(), 3).fit(truth.hide(~torch.from_numpy(seen)))
-    told = {"+".join(r["pair"]): r["pair_score"] for r in read()}
-    assert told == pytest.approx(model.scores_, abs=2e-5)
+    tried = {"+".join(r["pair"]): r["pair_score"] for r in read()}
+    assert tried == pytest.approx(model.scores_, abs=2e-5)
     best = best_pair(read())
     assert best == tuple(truth.names[v] for v in model.chosen())
     (mine,) = (r for r in read() if tuple(r["pair"]) == best)
@@ -138,11 +137,13 @@ def test_pairs_on_the_shared_mask_are_judged_as_best_pair_does(place):
 def test_redrawn_masks_are_those_of_the_papers_protocol(place):
     assert bench("--methods", "redrawn", "--seeds", "1").exit_code == 0
     truth = synthetic.load(120)
-    model, views = fit_redrawn(dcca(), truth, 0.4, 42)
+    drawn = [missing.drop_views(running.pick(truth, pair), 0.4, 42) for pair in PAIRS]
+    found = [dcca().fit(views.bare()).labels_ for views in drawn]
+    accuracy = [running._percent(truth.y, labels)["acc"] for labels in found]
+    views = drawn[int(np.argmax(accuracy))]
     assert best_pair(read()) == views.names
     (mine,) = (r for r in read() if tuple(r["pair"]) == views.names)
-    accuracy = running._percent(truth.y, model.labels_)["acc"]
-    assert mine["pair_score"] == pytest.approx(accuracy / 100)
+    assert mine["pair_score"] == pytest.approx(max(accuracy) / 100)
     assert mine["redraw"]
     assert (mine["row_rate"], mine["slot_rate"]) == (0.4, 0.2)  # none lacks both
     saved = missing.load_mask(Path("masks") / mine["mask_file"], running.pick(truth, views.names))
@@ -186,19 +187,19 @@ def test_a_study_may_leave_the_search_to_every_run(place):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('pair = "redraw"', 'pair = "any"', "pair of 'redrawn' must be one of '', 'restrict', 're"),
         ('"mean_fill"\n', '"mean_fill"\npair = "redraw"\n', "mean_fill takes all views at once"),
     ],
 )
-def test_a_mistake_gets_one_sentence(place, old, new, told):
+def test_a_mistake_gets_one_sentence(place, old, new, message):
     before, _, after = STUDY.rpartition(old)
     Path("wrong.toml").write_text(before + new + after)
     result = bench(study="wrong.toml")
     assert result.exit_code == 2
     (line,) = result.stderr.strip().splitlines()
-    assert told in line
+    assert message in line
     assert not Path("masks").exists()
 
 

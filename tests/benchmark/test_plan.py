@@ -99,8 +99,8 @@ def test_finished_runs_are_never_repeated(place, monkeypatch):
     first = Path("out/r.jsonl").read_bytes()
     masks = {p.name: p.read_bytes() for p in Path("out/masks").iterdir()}
     assert len(masks) == 2
-    told = short().stdout
-    assert "8 runs, 4 of them done before" in told
+    output = short().stdout
+    assert "8 runs, 4 of them done before" in output
     assert Path("out/r.jsonl").read_bytes().startswith(first)
     assert len(read()) == 8
     assert masks == {p.name: p.read_bytes() for p in Path("out/masks").iterdir()}
@@ -116,19 +116,19 @@ def test_a_setting_that_came_later_repeats_no_run(place):
     del record["settings"]["view_dropout"]
     Path("out/r.jsonl").write_text(json.dumps(record) + "\n")
     assert "1 runs, 1 of them done before" in short(*words).stdout
-    told = short(*words, "--set", "view_dropout=.2").stdout
-    assert "1 runs, 0 of them done before" in told
+    output = short(*words, "--set", "view_dropout=.2").stdout
+    assert "1 runs, 0 of them done before" in output
 
 
 def test_other_settings_or_another_mask_are_other_runs(place):
     assert short("--methods", "small mvp", "--rates", ".5", "--seeds", "1").exit_code == 0
-    told = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1", "--set", "lr=.01")
-    assert "1 runs, 0 of them done before" in told.stdout
+    output = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1", "--set", "lr=.01")
+    assert "1 runs, 0 of them done before" in output.stdout
     assert read()[1]["overrides"] == {"steps": 4, "lr": 0.01}
     (mask,) = Path("out/masks").iterdir()
     missing.save_mask(mask, missing.make_mask(80, 3, 0.5, seed=7))
-    told = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1")
-    assert "1 runs, 0 of them done before" in told.stdout
+    output = short("--methods", "small mvp", "--rates", ".5", "--seeds", "1")
+    assert "1 runs, 0 of them done before" in output.stdout
     assert len({r["mask"] for r in read()}) == 2
 
 
@@ -152,8 +152,8 @@ def test_a_killed_study_loses_only_the_run_in_flight(place, monkeypatch):
     monkeypatch.undo()
     monkeypatch.chdir(place)
     monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(80))
-    told = bench("--methods", "mean_fill")
-    assert "4 runs, 2 of them done before" in told.stdout
+    output = bench("--methods", "mean_fill")
+    assert "4 runs, 2 of them done before" in output.stdout
     assert len(read()) == 4
 
 
@@ -181,7 +181,7 @@ def test_several_processes_do_the_same_and_survive_a_failure():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("bench moon -o r.jsonl", "no study 'moon'; choose from .*mvp-clustering"),
         ("bench paper -o r.jsonl", "no study 'paper'"),
@@ -202,7 +202,7 @@ def test_several_processes_do_the_same_and_survive_a_failure():
         ("report empty.jsonl -o page.html", "OUT is their folder, got page.html"),
     ],
 )
-def test_a_mistake_gets_one_sentence(place, words, told):
+def test_a_mistake_gets_one_sentence(place, words, message):
     Path("odd.toml").write_text("rate = 1")
     Path("empty.toml").write_text("")
     Path("text.jsonl").write_text("words\n")
@@ -210,7 +210,7 @@ def test_a_mistake_gets_one_sentence(place, words, told):
     result = vedute_(*words.split())
     assert result.exit_code == 2, result.output
     (line,) = result.stderr.strip().splitlines()
-    assert re.search(told, line), line
+    assert re.search(message, line), line
     assert not Path("r.jsonl").exists()
 
 
@@ -409,8 +409,10 @@ def test_dcca_is_held_against_the_numbers_taken_apart():
     )
     names = [row.label for row in summary.rows("acc")]
     assert names == ["dcca", f"{PAPER}dcca", f"{PAPER}dcca, rate by rate"]
-    told = "dcca: 50.00 over the 2 cells that the paper reports, where it has 41.25 rate by rate; "
-    assert summary.against_paper("dcca", "acc") == told + "at least its mean in 1 of 2."
+    sentence = (
+        "dcca: 50.00 over the 2 cells that the paper reports, where it has 41.25 rate by rate; "
+    )
+    assert summary.against_paper("dcca", "acc") == sentence + "at least its mean in 1 of 2."
     assert "where it has 49.51; at least its mean in 1 of 2" in summary.against_paper("dcca", "nmi")
     text = tables.markdown(summary)
     assert "ACC of k-means on the representation" in text

@@ -95,11 +95,11 @@ def test_embed_and_cluster(place, tmp_path):
     done("embed", place / "run", "-o", tmp_path / "e.npz")
     done("cluster", place / "run", place / "d.npz", "-o", tmp_path / "l.csv")
     fitted = load(place / "run" / "embedding.npz")
-    told = load(tmp_path / "e.npz")
-    np.testing.assert_allclose(told["embedding"], fitted["embedding"], atol=1e-5)
+    embedded = load(tmp_path / "e.npz")
+    np.testing.assert_allclose(embedded["embedding"], fitted["embedding"], atol=1e-5)
     rows = [line.split(",") for line in (tmp_path / "l.csv").read_text().split()]
     assert rows[0] == ["ids", "labels"]
-    assert [r[0] for r in rows[1:]] == fitted["ids"].tolist() == told["ids"].tolist()
+    assert [r[0] for r in rows[1:]] == fitted["ids"].tolist() == embedded["ids"].tolist()
     assert [int(r[1]) for r in rows[1:]] == fitted["labels"].tolist()
 
 
@@ -163,7 +163,7 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("fit no.npz -o OUT", "no.npz does not exist"),
         ("fit nothing -o OUT", "neither a file nor a dataset; datasets are .*handwritten"),
@@ -188,7 +188,7 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
         ("generate plain -o OUT.npz", "cannot generate"),
     ],
 )
-def test_a_mistake_gets_one_sentence_and_leaves_nothing(place, monkeypatch, words, told):
+def test_a_mistake_gets_one_sentence_and_leaves_nothing(place, monkeypatch, words, message):
     monkeypatch.chdir(place)
     np.savez("text.npz", a=np.array([["x"]]))
     np.savez("uneven.npz", a=np.ones((3, 2)), b=np.ones((4, 2)))
@@ -196,7 +196,7 @@ def test_a_mistake_gets_one_sentence_and_leaves_nothing(place, monkeypatch, word
     if not Path("plain").exists():
         done("fit", "d.npz", "-o", "plain", "--method", "mean_fill")
     before = sorted(Path().iterdir())
-    assert re.search(told, refused(*words.split()))
+    assert re.search(message, refused(*words.split()))
     assert sorted(Path().iterdir()) == before
 
 
@@ -221,9 +221,9 @@ def half_saved(_, folder):
 
 
 def test_list_names_everything():
-    told = done("list")
+    listed = done("list")
     for name in ("mvp", "knn_fill", "handwritten", "scene15", "synthetic"):
-        assert name in told
+        assert name in listed
     assert "knn_fill" not in done("list", "presets")
     assert vedute_("list", "everything").exit_code == 2
 
@@ -304,8 +304,8 @@ def test_demo(tmp_path, monkeypatch):
     digits = _demo_digits.datasets.load("handwritten")
     monkeypatch.setattr(_demo_digits.datasets, "load", lambda name: digits[::10])
     monkeypatch.setattr(MVP, "__init__", short(MVP.__init__))
-    told = done("demo", "-o", tmp_path / "out", "--json", "--seed", "1")
-    scores = json.loads(told.splitlines()[-1])
+    output = done("demo", "-o", tmp_path / "out", "--json", "--seed", "1")
+    scores = json.loads(output.splitlines()[-1])
     assert list(scores) == [
         "acc", "nmi", "ari", "imputation_error", "knn_imputation_error",
         "lowrank_imputation_error", "coverage", "seconds",
@@ -330,8 +330,8 @@ def test_picture_demo(tmp_path, monkeypatch):
     monkeypatch.setattr(_demo_images, "OBJECTS", 300)
     monkeypatch.setattr(_demo_images, "SIZE", 8)
     monkeypatch.setattr(_demo_images, "SETTINGS", _demo_images.SETTINGS | {"steps": 6})
-    told = done("demo", "--images", "-o", tmp_path / "out", "--json")
-    scores = json.loads(told.splitlines()[-1])
+    output = done("demo", "--images", "-o", tmp_path / "out", "--json")
+    scores = json.loads(output.splitlines()[-1])
     assert {f"{who}ssim_{n}" for who in ("", "mean_") for n in (1, 2, 3, 4)} < set(scores)
     assert (tmp_path / "out" / "inferred.png").read_bytes()[:4] == b"\x89PNG"
     assert "--force" in refused("demo", "--images", "-o", tmp_path / "out")
@@ -361,8 +361,8 @@ def test_a_damaged_run_is_said_to_be_damaged(place, tmp_path, name):
     run = tmp_path / "run"
     shutil.copytree(place / "run", run)
     (run / name).write_text("{")
-    told = refused("report", run, "-o", tmp_path / "page.html")
-    assert told == f"vedute: {run / name} is damaged; fit again\n"
+    message = refused("report", run, "-o", tmp_path / "page.html")
+    assert message == f"vedute: {run / name} is damaged; fit again\n"
 
 
 def test_a_run_that_forgot_its_data_takes_others(place, tmp_path):

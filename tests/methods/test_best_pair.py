@@ -18,7 +18,6 @@ from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.methods import find
 from vedute.methods._best_pair import BestPair, for_views
-from vedute.methods._redraw import fit_redrawn
 from vedute.methods.completer import Completer
 from vedute.methods.dcca import DCCA
 from vedute.methods.dccae import DCCAE
@@ -266,9 +265,11 @@ def test_shared_settings_stand_beside_the_method():
 
 def test_scaling_is_that_of_the_method_unless_it_is_set():
     X, _ = blobs(60)
-    low = BestPair(small("completer", steps=2), pair=("view0", "view1")).fit(X).scalers_[0].shift
+    low = (
+        BestPair(small("completer", steps=2), pair=("view0", "view1")).fit(X).views_[0].scaler.shift
+    )
     np.testing.assert_allclose(low, X[0].min(0))
-    mean = BestPair(small("dcca", steps=2), pair=("view0", "view1")).fit(X).scalers_[0].shift
+    mean = BestPair(small("dcca", steps=2), pair=("view0", "view1")).fit(X).views_[0].scaler.shift
     np.testing.assert_allclose(mean, X[0].mean(0))
 
 
@@ -290,26 +291,6 @@ def test_each_pair_has_a_checkpoint_of_its_own(tmp_path):
     method = small("dcca", steps=4, checkpoint=str(tmp_path / "c"))
     model = BestPair(method, random_state=0).fit(X)
     assert model.best_.checkpoint == f"{tmp_path / 'c'}-{model.chosen()[0]}-{model.chosen()[1]}"
-
-
-# As papers do.
-
-
-def test_masks_are_drawn_anew_for_each_pair():
-    X, y = blobs(noise=(0.2, 10.0, 0.2), classes=3)
-    truth = Views.of(X, y=y)
-    model, views = fit_redrawn(small("dcca", n_clusters=3, random_state=0), truth, 0.4, 42)
-    assert views.names == ("view0", "view2")
-    assert missing.rates(views.mask).rows == pytest.approx(0.4)
-    assert views.mask.any(1).all()
-    assert len(model.labels_) == 240
-    again, same = fit_redrawn(
-        small("dcca", n_clusters=3, random_state=0), truth, 0.4, 42, ("view0", "view2")
-    )
-    np.testing.assert_array_equal(again.labels_, model.labels_)
-    assert torch.equal(same.mask, views.mask)
-    with pytest.raises(ValueError, match="no labels to choose a pair by; name a pair"):
-        fit_redrawn(small("dcca"), Views.of(X), 0.4, 42)
 
 
 # The command line.

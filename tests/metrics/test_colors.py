@@ -75,10 +75,10 @@ def test_shares_leave_the_ground_out():
 
 
 def test_colors_are_read_as_whole_words():
-    told = colors.named(
+    names = colors.named(
         ["This bird is Grey, with a red-tipped tan bill.", "a bored bird", "violet and purple"]
     )
-    found = [{colors.NAMES[c] for c in row.nonzero()[:, 0]} for row in told]
+    found = [{colors.NAMES[c] for c in row.nonzero()[:, 0]} for row in names]
     assert found == [{"gray", "red", "brown"}, set(), {"purple"}]
 
 
@@ -86,10 +86,10 @@ def test_agreement_counts_named_colors_and_chance_all_pairs():
     images = torch.stack([painted("red"), painted("blue"), painted("red", "black")])
     said = ["a red bird", "a red bird with blue wings", "it is black and yellow"]
     # red: yes; red: no, blue: yes; black: yes, yellow: no
-    told = colors.agreement(images, said)
-    assert told["agreement"] == pytest.approx(3 / 5)
+    scored = colors.agreement(images, said)
+    assert scored["agreement"] == pytest.approx(3 / 5)
     # red is in 2 of 3 images, blue in 1, black in 1, yellow in none
-    assert told["chance"] == pytest.approx((2 * 2 / 3 + 1 / 3 + 1 / 3 + 0) / 5)
+    assert scored["chance"] == pytest.approx((2 * 2 / 3 + 1 / 3 + 1 / 3 + 0) / 5)
 
 
 def test_a_color_must_cover_enough():
@@ -105,12 +105,12 @@ def test_without_a_color_there_is_no_agreement():
 def test_pictures_agree_with_their_captions_and_not_with_those_of_others():
     pairs = captions.load(n=80, size=32)
     said = [captions.words(t) for t in pairs.x[1]]
-    told = colors.agreement(pairs.x[0], said, ground="white")
-    assert told["agreement"] > 0.97
-    assert told["chance"] < 0.3
+    scored = colors.agreement(pairs.x[0], said, ground="white")
+    assert scored["agreement"] > 0.97
+    assert scored["chance"] < 0.3
     moved = colors.agreement(pairs.x[0].roll(1, 0), said, ground="white")
-    assert moved["agreement"] == pytest.approx(told["chance"], abs=0.15)
-    assert moved["chance"] == told["chance"]
+    assert moved["agreement"] == pytest.approx(scored["chance"], abs=0.15)
+    assert moved["chance"] == scored["chance"]
 
 
 def test_what_is_no_colored_image_is_refused():

@@ -149,8 +149,8 @@ def test_dicts_are_compared_by_name() -> None:
     truth = {"a": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0)[:, None]}
     turned = {"b": truth["b"] + 1, "a": truth["a"]}
     hidden = np.ones((3, 2), bool)
-    told = imputation_error(truth, turned, hidden)
-    assert told == imputation_error(list(truth.values()), [truth["a"], truth["b"] + 1], hidden) > 0
+    error = imputation_error(truth, turned, hidden)
+    assert error == imputation_error(list(truth.values()), [truth["a"], truth["b"] + 1], hidden) > 0
     assert coverage(truth, turned, turned, hidden) == 0.5
     with pytest.raises(ValueError, match=r"views are a; the true ones differ, pass the same"):
         imputation_error(truth, {"a": truth["a"]}, hidden)

@@ -18,7 +18,7 @@ from vedute.metrics.significance import (
     wilcoxon,
 )
 
-# AUC of decision trees on fourteen datasets; "voting" told apart as its ranks are in the paper.
+# AUC of decision trees on fourteen datasets; "voting" kept apart, as its ranks are in the paper.
 TREES = {
     "C4.5": (763, 599, 954, 628, 882, 936, 661, 583, 775, 1000, 940, 619, 972, 957),
     "+m": (768, 591, 971, 661, 888, 931, 668, 583, 838, 1000, 962, 666, 981, 978),
@@ -117,8 +117,8 @@ def test_the_diagram_names_every_label_once():
     (ax,) = figure.axes
     texts = [t.get_text() for t in ax.texts]
     for label, rank in zip(found.labels, found.ranks, strict=True):
-        (told,) = (t for t in texts if label in t.split())
-        assert f"{rank:.1f}" in told
+        (text,) = (t for t in texts if label in t.split())
+        assert f"{rank:.1f}" in text
     assert any(f"critical difference {found.distance:.2f}" in t for t in texts)
     bars = [line for line in ax.get_lines() if line.get_linewidth() == 3]
     assert len(bars) == len(alike(found.ranks, found.distance))

@@ -24,7 +24,7 @@ from vedute.figures.png import picture
 from vedute.report import measure
 from vedute.report.examples import examples
 from vedute.report.page import POLICY, write_page
-from vedute.report.run_folder import Run
+from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
 HOSTILE = '<b>"questions" & co'
@@ -78,7 +78,7 @@ def test_evidence_measures_and_changes_nothing(place):
     found = measure.evidence(model, views)
     np.testing.assert_array_equal(model.transform(views), before)
     assert torch.equal(torch.random.get_rng_state(), state)
-    kept = Run.of(place / "run").found
+    kept = FittedRun.of(place / "run").found
     assert kept.keys() == found.keys()
     np.testing.assert_allclose(kept["margin"], found["margin"], atol=1e-4)
     assert found["held_out"]
@@ -87,7 +87,7 @@ def test_evidence_measures_and_changes_nothing(place):
 
 
 def test_fills_get_the_same_task_and_the_same_measure(place):
-    run = Run.of(place / "run")
+    run = FittedRun.of(place / "run")
     views = io.enter(io.read(place / "d.npz")).views
     hidden = torch.zeros_like(views.mask)
     rows, which = run.hidden["row"], run.hidden["view"]
@@ -95,9 +95,9 @@ def test_fills_get_the_same_task_and_the_same_measure(place):
     knn = methods.find("knn_fill")(random_state=0).fit(views.hide(hidden))
     filled = knn.impute(views.hide(hidden))
     at = np.flatnonzero(which == 0)[0]
-    scale = methods.load(place / "run").scalers_[0]
-    gap = (filled.x[0][rows[at]] - views.x[0][rows[at]]).numpy() / (scale.std * scale.scale)
-    assert run.found["knn_fill"][at] == pytest.approx((gap**2).mean(), rel=1e-4)
+    scale = methods.load(place / "run").views_[0].scaler
+    deviation = (filled.x[0][rows[at]] - views.x[0][rows[at]]).numpy() / (scale.std * scale.scale)
+    assert run.found["knn_fill"][at] == pytest.approx((deviation**2).mean(), rel=1e-4)
     assert list(run.errors()) == ["MVP", "low-rank fill", "kNN fill", "mean fill"]
 
 
@@ -108,9 +108,9 @@ def test_intervals_are_checked_on_views_that_did_not_set_their_width(place):
     hidden = torch.zeros_like(views.mask)
     hidden[rows, which] = True
     at = int(np.flatnonzero(which == 0)[0])
-    _, calm = measure._told(model, views, hidden, rows, which)
+    _, calm = measure._predicted(model, views, hidden, rows, which)
     views.x[0][rows[at]] += 1e3
-    _, wild = measure._told(model, views, hidden, rows, which)
+    _, wild = measure._predicted(model, views, hidden, rows, which)
     np.testing.assert_allclose(wild[0][at], calm[0][at], rtol=0.2)  # draws differ a little
     others = np.setdiff1d(np.flatnonzero(which == 0), at)
     assert np.median(wild[0][others] / calm[0][others]) > 2
@@ -118,11 +118,11 @@ def test_intervals_are_checked_on_views_that_did_not_set_their_width(place):
 
 def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_path):
     done("fit", place / "d.npz", "-o", tmp_path / "run", "--method", "knn_fill")
-    run = Run.of(tmp_path / "run")
+    run = FittedRun.of(tmp_path / "run")
     assert "knn_fill" not in run.found
     assert list(run.errors()) == ["kNN fill", "low-rank fill", "mean fill"]
-    gap = run.found["truth0"] - run.found["mean0"]
-    assert np.abs(gap).max() > 0.1  # a donor of itself would be exact
+    deviation = run.found["truth0"] - run.found["mean0"]
+    assert np.abs(deviation).max() > 0.1  # a donor of itself would be exact
     write_page(tmp_path / "run", tmp_path / "page.html")
     found = sections((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "clusters" not in found
@@ -229,7 +229,7 @@ def test_views_with_a_shape_are_pictures(place, tmp_path):
     done("report", place / "run", "-o", tmp_path / "p.html", *words)
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     sources = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
-    count = len(Run.of(place / "run").found["at0"])
+    count = len(FittedRun.of(place / "run").found["at0"])
     assert len(sources) == 3 * count
     assert Image.open(files.BytesIO(b64decode(sources[0]))).size == (6, 4)
 
@@ -273,15 +273,17 @@ def test_what_is_wrong_is_said_in_one_sentence(place, tmp_path):
 
 def test_a_model_is_never_lost_to_a_chart(place, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "evidence", lambda *_: 1 / 0)
-    told = done("fit", place / "d.npz", "-o", tmp_path / "run", "--method", "mean_fill")
-    assert "will lack its measurements" in told
+    output = done("fit", place / "d.npz", "-o", tmp_path / "run", "--method", "mean_fill")
+    assert "will lack its measurements" in output
     assert not (tmp_path / "run" / "report.npz").exists()
     assert methods.load(tmp_path / "run")
 
 
 def test_shapes_are_parsed():
     assert _pages.parse(["a=b=3x16X15"]) == {"a=b": (3, 16, 15)}
-    run = Run({}, {"names": ["a"], "shapes": [[4]]}, [], np.ones((1, 1), bool), None, None, {}, {})
+    run = FittedRun(
+        {}, {"names": ["a"], "shapes": [[4]]}, [], np.ones((1, 1), bool), None, None, {}, {}
+    )
     assert examples(run, {"a": (2, 2)}) == ""
 
 
@@ -333,8 +335,8 @@ def test_pointing_at_a_sample_tells_its_name(page):
     page.mouse("mouseMoved", 2, 2)
     assert page.value("document.querySelector('#tip').hidden")
     page.mouse("mouseMoved", *center(page, "#map .marks .dot"))
-    told = page.value("document.querySelector('#tip').innerText")
-    assert re.match(r"patient <\d+>\s*cluster \d\nlabel ", told)
+    tip = page.value("document.querySelector('#tip').innerText")
+    assert re.match(r"patient <\d+>\s*cluster \d\nlabel ", tip)
     x, y = center(page, "#data .bar.part")
     page.mouse("mouseMoved", x, y)
     assert "samples" in page.value("document.querySelector('#tip b').innerText")
@@ -429,5 +431,7 @@ def test_the_warm_up_ends_where_stages_are_watched(stages, watched, end):
     both = enumerate(zip(stages, watched, strict=True), start=1)
     history = [{"step": i, "stage": s, "watched": bool(w)} for i, (s, w) in both]
     run = SimpleNamespace(config={"settings": {"warmup": 5}}, history=history)
-    assert Run.warmup(run) == end
-    assert Run.warmup(SimpleNamespace(config={"settings": {"warmup": 0}}, history=history)) == 0
+    assert FittedRun.warmup(run) == end
+    assert (
+        FittedRun.warmup(SimpleNamespace(config={"settings": {"warmup": 0}}, history=history)) == 0
+    )

@@ -294,7 +294,7 @@ def test_the_end_of_a_stage_is_looked_at():
     assert model.w.item() == pytest.approx(-0.33, abs=1e-4)
 
 
-def test_ctrl_c_keeps_the_best_weights(tmp_path, capsys):
+def test_ctrl_c_keeps_the_best_weights(tmp_path, caplog):
     def stop(record):
         if record["step"] == 130:
             raise KeyboardInterrupt
@@ -311,7 +311,7 @@ def test_ctrl_c_keeps_the_best_weights(tmp_path, capsys):
     assert model.w.item() == pytest.approx(-0.85, abs=1e-4)
     assert model.closing == model.w  # what comes after the stages is done all the same
     assert not model.training
-    assert "interrupted at step 130; keeping the best" in capsys.readouterr().out
+    assert "interrupted at step 130; keeping the best" in caplog.text
     assert checkpoints.facts(tmp_path)["progress"]["step"] == 129  # to go on from, if one likes
 
 

@@ -1,13 +1,13 @@
-"""Judges of generated images: classifiers trained on real ones, and what they should say.
+"""Judges of generated images: classifiers trained on real ones, and the right answers.
 
 The network of the PolyMNIST literature: convolutions with kernel 4 and stride 2 until a side is
 below 8 (10, 20, ... channels), each with dropout of channels and ReLU, then a layer of 128 and the
 classes; 130568 parameters for 28 x 28 pixels. Trained by cross-entropy with Adam. Published code
 leaves dropout on when it judges; here a judge is always in eval mode.
 
-    per_view   one classifier per view tells the class
-    shared     one classifier for all views tells the class
-    angle      one classifier for all views tells which view an image is of
+    per_view   one classifier of the class per view
+    shared     one classifier of the class for all views
+    angle      one classifier for all views, of the view that an image shows
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from torch.nn import functional as F  # noqa: N812
 from vedute import io
 from vedute.data.views import Views
 
-SMALL = 8  # a side below which nothing is halved any more
+SMALL = 8  # a side below this is not halved any more
 CHUNK = 4096  # images judged at a time
 KINDS = ("per_view", "shared", "angle")
 
@@ -42,7 +42,7 @@ class Recipe:
     width: int = 10
     dense: int = 128
     dropout: float = 0.1  # published: 0.5, with which 20 epochs are not enough: 95.6 against 97.4 %
-    softened: float = 0.0  # share of images blurred, which says nothing about what they show
+    softened: float = 0.0  # share of images that are blurred in training
     epochs: int = 20
     batch_size: int = 256
     lr: float = 3e-3  # at its highest: it rises, then falls to nothing
@@ -67,7 +67,7 @@ class Classifier(nn.Sequential):
         super().__init__(*layers)
 
     @torch.no_grad()
-    def verdicts(self, images: Tensor) -> Tensor:
+    def predict(self, images: Tensor) -> Tensor:
         """The class of each image, (n,); bytes, or floats in [0, 1]."""
         self.eval()
         device = next(self.parameters()).device
@@ -77,7 +77,7 @@ class Classifier(nn.Sequential):
 
 def accuracy(classifier: Classifier, images: Tensor, labels: Tensor) -> float:
     """The share of images (n, C, H, W) whose class (n,) is found."""
-    found = classifier.verdicts(images)
+    found = classifier.predict(images)
     return float((found == labels.to(found.device)).double().mean())
 
 
@@ -131,8 +131,8 @@ def _learn(
 
 
 def _soften(images: Tensor, share: float) -> Tensor:
-    """Some images become the means of 3 x 3 pixels, once or twice. Decoders draw softly, which a
-    judge who has only seen sharp edges takes for a sign."""
+    """Some images become the means of 3 x 3 pixels, once or twice. Decoded images are smooth, which
+    a classifier trained on sharp ones only would take for evidence."""
     for _ in range(2 if share else 0):
         chosen = torch.rand(len(images), 1, 1, 1, device=images.device) < share
         blurred = F.avg_pool2d(images, 3, stride=1, padding=1, count_include_pad=False)
@@ -168,7 +168,7 @@ class Judge(NamedTuple):
     name         coherence (is it of the right class?) or angle (is it of the right view?)
     classifiers  L, maybe all the same
     answers      (n, L), what is right
-    accuracy     of real images, the mean over views: no generator can be expected to get further
+    accuracy     on real images, the mean over views: an upper bound for generated ones
     """
 
     name: str
@@ -178,7 +178,7 @@ class Judge(NamedTuple):
 
     def wrong(self, images: Tensor, v: int, rows: slice | Tensor) -> Tensor:
         """Which images (B, C, H, W) of view v and these rows are not what they should be, (B,)."""
-        found = self.classifiers[v].verdicts(images)
+        found = self.classifiers[v].predict(images)
         return found != self.answers[rows, v].to(found.device)
 
 
@@ -191,9 +191,9 @@ def judges(
     recipe: Recipe | None = None,
 ) -> list[Judge]:
     """Classifiers trained on the complete images of `real`, and their answers for `test`."""
-    strange = [kind for kind in kinds if kind not in KINDS]
-    if strange:
-        raise ValueError(f"no judge {strange[0]!r}; choose from {', '.join(KINDS)}")
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"no judge {unknown[0]!r}; choose from {', '.join(KINDS)}")
     return [_judge(kind, real, test, device, cache, recipe or RECIPES[kind]) for kind in kinds]
 
 

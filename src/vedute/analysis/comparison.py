@@ -1,4 +1,4 @@
-"""Methods side by side on one's own data: how well they tell views that were hidden from all."""
+"""Compare methods on one's own data: how well they impute views that were hidden from all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LABELED = ("acc", "nmi", "ari")
 @dataclass(frozen=True, eq=False)
 class Trial:
     """`views` of which some are hidden, `hidden` (n, L); truth: L arrays (n, *shape_v) with them,
-    NaN where nobody knows."""
+    NaN where they are unknown."""
 
     views: Views
     hidden: NDArray[np.bool_]
@@ -45,27 +45,27 @@ class Trial:
             torch.manual_seed(seed)
             hidden = holdout.choose(views.mask, fewest=1)
         if hidden is not None:
-            hidden &= (views.mask & ~hidden).any(0)  # nobody could learn a view that is all hidden
+            hidden &= (views.mask & ~hidden).any(0)  # no method can learn a view that is all hidden
         if hidden is None or not hidden.any():
             raise ValueError(
-                "no view can be hidden to measure with; this takes samples with two views or more"
+                "no view can be hidden to measure errors; give samples with two views or more"
             )
         true = [np.where(views.seen(v).numpy(), x.numpy(), np.nan) for v, x in enumerate(views.x)]
         return cls(views.bare().hide(hidden), hidden.numpy(), true)
 
-    def told(self, model: Estimator) -> list[Array]:
+    def imputed(self, model: Estimator) -> list[Array]:
         """All views as a fitted model fills them in, L arrays (n, *shape_v)."""
         return [x.numpy() for x in model.impute(self.views).x]
 
     def error(self, model: Estimator) -> float:
         """Of the hidden views: mean squared error in standard deviations; 1 is the mean's."""
-        return scoring.imputation_error(self.truth, self.told(model), self.hidden)
+        return scoring.imputation_error(self.truth, self.imputed(model), self.hidden)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What came of a method: error of the hidden views, also by view, NaN if it cannot impute;
-    with labels acc, nmi, ari; the reason why it has nothing of these."""
+class MethodScores:
+    """The scores of a method: error of the hidden views, also by view, NaN if it cannot impute;
+    with labels acc, nmi, ari; failed: the reason why it has none of these."""
 
     method: str
     error: float = np.nan
@@ -77,7 +77,7 @@ class Row:
 
 def compare(
     trial: Trial, models: Mapping[str, Estimator], y: Array | None, following: Following
-) -> Iterator[Row]:
+) -> Iterator[MethodScores]:
     """Fit every model on the same views; a mistake ends one method, not the comparison."""
     for name, model in models.items():
         start = perf_counter()
@@ -86,17 +86,17 @@ def compare(
                 model.fit(trial.views)
             yield _measured(name, model, trial, y, start)
         except (ValueError, TypeError, ArithmeticError) as e:
-            yield Row(name, failed=" ".join(str(e).split()))
+            yield MethodScores(name, failed=" ".join(str(e).split()))
 
 
-def ranked(rows: Sequence[Row]) -> list[Row]:
+def ranked(rows: Sequence[MethodScores]) -> list[MethodScores]:
     """The smallest error first; then those without one, by accuracy; the failed last."""
     return sorted(
         rows, key=lambda r: (bool(r.failed), np.isnan(r.error), r.error, -r.scores.get("acc", 0.0))
     )
 
 
-def columns(rows: Sequence[Row]) -> dict[str, Array]:
+def columns(rows: Sequence[MethodScores]) -> dict[str, Array]:
     """The table as a file has it."""
     views = dict.fromkeys(k for r in rows for k in r.by_view)
     table = {"method": [r.method for r in rows], "error": [r.error for r in rows]}
@@ -108,7 +108,7 @@ def columns(rows: Sequence[Row]) -> dict[str, Array]:
 
 
 @styled
-def figure(rows: Sequence[Row]) -> Figure:
+def figure(rows: Sequence[MethodScores]) -> Figure:
     """Errors of the hidden views, a dot per view; with labels, the agreement of clusters."""
     from matplotlib.figure import Figure
 
@@ -127,22 +127,24 @@ def figure(rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _measured(name: str, model: Estimator, trial: Trial, y: Array | None, start: float) -> Row:
+def _measured(
+    name: str, model: Estimator, trial: Trial, y: Array | None, start: float
+) -> MethodScores:
     error, by_view = np.nan, {}
     if model.generative:
-        told = trial.told(model)
-        error = scoring.imputation_error(trial.truth, told, trial.hidden)
-        each = scoring.imputation_errors_by_view(trial.truth, told, trial.hidden)
+        imputed = trial.imputed(model)
+        error = scoring.imputation_error(trial.truth, imputed, trial.hidden)
+        each = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
         by_view = dict(zip(trial.views.names, each, strict=True))
     seconds = perf_counter() - start
     scores = {}
     if y is not None and model.n_clusters is not None:
         known = labels_there(y)
         scores = scoring.clustering_scores(y[known], model.labels_[known])
-    return Row(name, error, by_view, scores, seconds)
+    return MethodScores(name, error, by_view, scores, seconds)
 
 
-def _draw_errors(ax: Axes, rows: Sequence[Row]) -> None:
+def _draw_errors(ax: Axes, rows: Sequence[MethodScores]) -> None:
     ax.barh(range(len(rows)), [r.error for r in rows], height=0.55, color=PALE)
     views = list(dict.fromkeys(k for r in rows for k in r.by_view))
     for i, view in enumerate(views):
@@ -159,7 +161,7 @@ def _draw_errors(ax: Axes, rows: Sequence[Row]) -> None:
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=4, frameon=False, fontsize=8)
 
 
-def _draw_scores(ax: Axes, rows: Sequence[Row]) -> None:
+def _draw_scores(ax: Axes, rows: Sequence[MethodScores]) -> None:
     ax.barh(
         range(len(rows)), [100 * r.scores.get("acc", np.nan) for r in rows], height=0.55, color=PALE
     )

@@ -1,4 +1,4 @@
-"""What a fitted model makes of every incomplete set of views: the evaluation of image papers.
+"""Views predicted from every incomplete set of views: the evaluation of papers on images.
 
 Of a complete test set, every subset of the L views but none and all (30 for L = 5) is given alone:
 
@@ -42,7 +42,7 @@ Scores = dict[str, float]
 ROWS = 2000  # at a time
 
 
-class Told(NamedTuple):
+class Prediction(NamedTuple):
     """z: the representation (B, D), if there is any; images: of all views (B, C, H, W) in [0, 1],
     or of none; drawn: the same from one draw of the posterior."""
 
@@ -51,7 +51,7 @@ class Told(NamedTuple):
     drawn: Sequence[Tensor] = ()
 
 
-Teller = Callable[[Views], Told]
+Predictor = Callable[[Views], Prediction]
 
 
 class Evaluation(NamedTuple):
@@ -68,7 +68,9 @@ def subsets(L: int) -> list[tuple[int, ...]]:
 
 
 @torch.no_grad()
-def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 42) -> Evaluation:
+def evaluate(
+    predictor: Predictor, test: Views, judges: Sequence[Judge], seed: int = 42
+) -> Evaluation:
     """All subsets of a complete test set; `test` as `enter` gives it, with its labels."""
     if test.y is None or not bool(test.mask.all()):
         raise ValueError("evaluation needs a complete test set with labels; pass one")
@@ -76,7 +78,7 @@ def evaluate(teller: Teller, test: Views, judges: Sequence[Judge], seed: int = 4
     for given in subsets(test.shape[1]):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            z, by_view = _means(teller, test, given, judges)
+            z, by_view = _means(predictor, test, given, judges)
         row: dict[str, Any] = {"given": list(given)}
         if z is not None:
             K = len(np.unique(test.y))
@@ -98,7 +100,7 @@ def _nmi(z: Tensor, middles: Array, y: Array) -> float:
 
 
 def _means(
-    teller: Teller, test: Views, given: Iterable[int], judges: Sequence[Judge]
+    predictor: Predictor, test: Views, given: Iterable[int], judges: Sequence[Judge]
 ) -> tuple[Tensor | None, dict[str, Array]]:
     """The representation (n, D), and per view the mean of each score, (L,)."""
     n, L = test.shape
@@ -108,13 +110,13 @@ def _means(
     for start in range(0, n, ROWS):
         rows = slice(start, start + ROWS)
         batch = test[rows].bare()
-        told = teller(batch.hide(hidden.expand(len(batch), L)))
-        parts += [] if told.z is None else [told.z]
-        for v in range(len(told.images)):
-            here = {judge.name: ~judge.wrong(told.images[v], v, rows) for judge in judges}
-            here["ssim"] = ssim(told.images[v], batch.x[v] / 255)
-            if told.drawn:
-                here |= {f"{j.name}_drawn": ~j.wrong(told.drawn[v], v, rows) for j in judges}
+        found = predictor(batch.hide(hidden.expand(len(batch), L)))
+        parts += [] if found.z is None else [found.z]
+        for v in range(len(found.images)):
+            here = {judge.name: ~judge.wrong(found.images[v], v, rows) for judge in judges}
+            here["ssim"] = ssim(found.images[v], batch.x[v] / 255)
+            if found.drawn:
+                here |= {f"{j.name}_drawn": ~j.wrong(found.drawn[v], v, rows) for j in judges}
             for name, values in here.items():
                 total = sums.setdefault(name, values.new_zeros(L, dtype=torch.float64))
                 total[v] += values.double().sum()
@@ -133,7 +135,7 @@ def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
     }
 
 
-# Who tells.
+# Predictors.
 
 
 def device_of(estimator: Estimator) -> torch.device:
@@ -147,8 +149,8 @@ def enter(estimator: Estimator, test: Views) -> Views:
     return estimator._enter(test).to(device_of(estimator))
 
 
-def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
-    """A fitted estimator; one that cannot decode tells the representation only."""
+def by_model(estimator: Estimator, drawn: bool = False) -> Predictor:
+    """A fitted estimator; one that cannot decode gives the representation only."""
     times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
     if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
@@ -157,17 +159,17 @@ def by_model(estimator: Estimator, drawn: bool = False) -> Teller:
 
 def _on_device(
     model: Model, kinds: Sequence[Likelihood], times: Sequence[int], batch: Views
-) -> Told:
+) -> Prediction:
     seen = batch.floating()
     outs = [model.decode(seen, k) for k in times] if isinstance(model, Generative) else [[]]
-    told = ([unit(kinds[v], x[0]) for v, x in enumerate(out)] for out in outs)
-    return Told(model.embed(seen).float(), *told)
+    images = ([unit(kinds[v], x[0]) for v, x in enumerate(out)] for out in outs)
+    return Prediction(model.embed(seen).float(), *images)
 
 
-def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Told:
+def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Prediction:
     outs = [estimator._decode(batch, k) for k in times] if estimator.generative else [[]]
-    told = ([unit(LIKELIHOODS["normal"], torch.from_numpy(x[0])) for x in out] for out in outs)
-    return Told(torch.from_numpy(estimator._embed(batch)), *told)
+    images = ([unit(LIKELIHOODS["normal"], torch.from_numpy(x[0])) for x in out] for out in outs)
+    return Prediction(torch.from_numpy(estimator._embed(batch)), *images)
 
 
 def unit(kind: Likelihood, out: Tensor) -> Tensor:
@@ -175,24 +177,24 @@ def unit(kind: Likelihood, out: Tensor) -> Tensor:
     return ((kind.mean(out.float()) + 1) / 2).clamp(0, 1)
 
 
-def by_mean(real: Views) -> Teller:
+def by_mean(real: Views) -> Predictor:
     """Every view is its mean image in the complete training set."""
     means = [x.float().mean(0) / 255 for x in real.x]
-    return lambda batch: Told(None, [m.expand(len(batch), *m.shape) for m in means])
+    return lambda batch: Prediction(None, [m.expand(len(batch), *m.shape) for m in means])
 
 
-def by_nearest(real: Views) -> Teller:
+def by_nearest(real: Views) -> Predictor:
     """Every view is that of the training sample whose given views are nearest, pixel by pixel.
 
     All training samples are complete here, which is more than a model was shown.
     """
 
-    def tell(batch: Views) -> Told:
+    def predict(batch: Views) -> Prediction:
         distance = torch.zeros(len(batch), len(real), device=batch.mask.device)
         for v in batch.mask[0].nonzero()[:, 0].tolist():
             a, b = (x.flatten(1) / 255 for x in (batch.x[v], real.x[v]))
             distance += b.square().sum(1) - 2 * a @ b.T  # up to |a|^2
         rows = distance.argmin(1)
-        return Told(None, [x[rows] / 255 for x in real.x])
+        return Prediction(None, [x[rows] / 255 for x in real.x])
 
-    return tell
+    return predict

@@ -1,4 +1,4 @@
-"""What is in these data: views, gaps, oddities, and the settings they ask for. Trains nothing."""
+"""Facts about data: views, missing values, unusual values, settings that fit. Trains nothing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from vedute.data.views import Views
 from vedute.nn import likelihoods
 
 Bools = NDArray[np.bool_]
-FAR = 30.0  # standard deviations from the mean, where squared errors see nothing else
+FAR = 30.0  # standard deviations from the mean: such values dominate squared errors
 SKEWED = 6.0  # the same, for counts
-FEW = 3  # features of which it is no wonder that rows repeat
+FEW = 3  # features: rows of so few repeat by chance
 COUNTS = 100  # whole numbers from 0 to more than this are counts, not grades
 
 
@@ -57,8 +57,8 @@ class ViewFacts:
     counts: bool
 
     @property
-    def telling(self) -> bool:
-        """Whether it is a wonder that rows repeat."""
+    def rows_differ(self) -> bool:
+        """Whether rows should differ, so that repeated ones deserve a warning."""
         return self.likelihood == "normal" and bool(np.prod(self.shape) > FEW)
 
 
@@ -66,7 +66,7 @@ class ViewFacts:
 class Inspection:
     """patterns: which views are seen together, (names, samples), the most frequent first;
     strangers: pairs of views that no sample has both of; parts: groups of views that samples
-    connect, one if all is well; hideable: views that can be hidden to end training"""
+    connect, one if all are connected; hideable: views that can be hidden to end training"""
 
     n: int
     views: list[ViewFacts]
@@ -87,10 +87,10 @@ class Inspection:
         for v in self.views:
             yield from _warnings(v, self.repeated_samples)
         for a, b in self.strangers:
-            yield f"no sample has both {a!r} and {b!r}: one tells of the other by detours only"
+            yield f"no sample has both {a!r} and {b!r}: only other views relate them"
         if len(self.parts) > 1:
             groups = " | ".join(", ".join(part) for part in self.parts)
-            yield f"the views fall apart ({groups}): no sample connects them, fit them one by one"
+            yield f"the views form groups that no sample connects ({groups}): fit each by itself"
         if self.repeated_samples:
             yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
         if not self.early_stopping and len(self.views) > 1:
@@ -106,7 +106,7 @@ def inspect(views: Views) -> Inspection:
     seen = views.mask.numpy()
     found = [_look(views, v, spec) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
-    telling = seen[:, [facts.telling for facts, _ in found]].any(1)
+    differ = seen[:, [facts.rows_differ for facts, _ in found]].any(1)
     meet = seen.T.astype(np.int64) @ seen  # (L, L): samples that have both
     _, group = connected_components(meet > 0, directed=False)
     pairs = combinations(range(len(specs)), 2)
@@ -118,14 +118,14 @@ def inspect(views: Views) -> Inspection:
         patterns=_patterns(seen, names),
         strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
         parts=[[k for k, g in zip(names, group, strict=True) if g == p] for p in np.unique(group)],
-        repeated_samples=_repeats(_mixed(codes)[telling]),
+        repeated_samples=_repeats(_mixed(codes)[differ]),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",
     )
 
 
 def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.uint64]]:
-    """The facts on a view, and a number for each of its rows that tells them apart."""
+    """The facts on a view, and a hash of each of its rows."""
     raw, row = views.x[v].flatten(1), views.mask[:, v]
     there = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
@@ -182,7 +182,7 @@ def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
             f"view {v.name!r} has rows of zeros ({v.zero_rows}), which count as data: if they "
             "mean missing, write NaN instead"
         )
-    if v.repeated_rows > repeated and v.telling:
+    if v.repeated_rows > repeated and v.rows_differ:
         yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
     if v.counts and v.farthest > SKEWED:
         yield f"view {v.name!r} holds counts up to {v.high:g}: their logarithm, log1p, often helps"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from vedute.benchmark.summary import PAPER, RAISED, SCORES, Row, Summary
-from vedute.figures.plots import COLORS, GREY, PALE, legend_below, styled
+from vedute.benchmark.summary import PAPER, RAISED, SCORES, Summary, TableRow
+from vedute.figures.plots import COLORS, GREY, PALE, curve_with_band, legend_below, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
     return figure
 
 
-def _best(labels: Sequence[str], rows: Sequence[Row], score: str) -> list[str]:
+def _best(labels: Sequence[str], rows: Sequence[TableRow], score: str) -> list[str]:
     """As many as there are colors, in their order; labels that lack cells come last."""
     if len(labels) <= len(COLORS):
         return list(labels)
@@ -67,7 +67,4 @@ def _line(
     if color is None:
         ax.plot(rates, means, "-", color=PALE, linewidth=1.0, zorder=0, label="others")
         return
-    stds = [c.std or 0.0 for c in known.values()]
-    low, high = ([m + sign * s for m, s in zip(means, stds, strict=True)] for sign in (-1, 1))
-    ax.fill_between(rates, low, high, color=color, alpha=0.18, linewidth=0)
-    ax.plot(rates, means, "o-", color=color, linewidth=1.8, markersize=3.5, label=label)
+    curve_with_band(ax, rates, means, [c.std or 0.0 for c in known.values()], "o-", color, label)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
 
 from vedute.benchmark import studies
 from vedute.benchmark.summary import Cell, Score, Summary
-from vedute.figures.plots import COLORS, GREY, legend_below, styled
+from vedute.figures.plots import COLORS, GREY, curve_with_band, legend_below, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ PANELS = ("nmi", "coherence_all", "coherence_drawn_missing", "angle_all", "ssim_
 STYLES = ("o-", "o--", "o-.", "o:")
 
 
-class Row(NamedTuple):
+class GenerationRow(NamedTuple):
     """What a label reaches on a dataset, trained at a rate: a cell per number of missing views.
     ours: it was measured here, not published by others."""
 
@@ -55,7 +55,7 @@ def markdown(summary: Summary) -> str:
         text += f"## {title}\n\n| {' | '.join(heads)} |\n|---|--:|---|{'--:|' * len(missing)}\n"
         for row in rows:
             rivals = [r for r in rows if r.ours and (r.dataset, r.rate) == (row.dataset, row.rate)]
-            cells = [_told(row, i, rivals, digits) for i in range(len(missing))]
+            cells = [_text(row, i, rivals, digits) for i in range(len(missing))]
             text += f"| {row.dataset} | {row.rate:g} | {row.label} | {' | '.join(cells)} |\n"
         text += "\n"
     return text + "".join(f"{line}\n" for line in _notes(summary))
@@ -63,17 +63,15 @@ def markdown(summary: Summary) -> str:
 
 def comma_separated(summary: Summary) -> str:
     """One line per score, dataset, rate, label and number of missing views."""
-    file = StringIO()
-    writer = csv.writer(file, lineterminator="\n")
+    lines = [
+        (score, row.dataset, row.rate, row.label, m, *cell.rounded(), cell.runs)
+        for score in SCORES
+        for row in _rows(summary, score)
+        for m, cell in zip(_missing(summary), row.cells, strict=True)
+        if cell is not None
+    ]
     heads = ["score", "dataset", "rate", "label", "missing", "mean", "std", "runs"]
-    writer.writerow(heads)
-    for score in SCORES:
-        for row in _rows(summary, score):
-            for m, cell in zip(_missing(summary), row.cells, strict=True):
-                if cell is not None:
-                    numbers = (round(cell.mean, 5), round(cell.std or 0.0, 5), cell.runs)
-                    writer.writerow([score, row.dataset, row.rate, row.label, m, *numbers])
-    return file.getvalue()
+    return pd.DataFrame(lines, columns=heads).to_csv(index=False, lineterminator="\n")
 
 
 def places(summary: Summary) -> list[tuple[str, float]]:
@@ -116,7 +114,9 @@ def _looks(summary: Summary) -> dict[str, tuple[str, str]]:
     return looks
 
 
-def _line(ax: Axes, row: Row, missing: Sequence[int], looks: Mapping[str, tuple[str, str]]) -> None:
+def _line(
+    ax: Axes, row: GenerationRow, missing: Sequence[int], looks: Mapping[str, tuple[str, str]]
+) -> None:
     known = [(m, c.mean, c.std or 0.0) for m, c in zip(missing, row.cells, strict=True) if c]
     at, means, stds = zip(*known, strict=True)
     if row.label in FLOORS:
@@ -124,23 +124,22 @@ def _line(ax: Axes, row: Row, missing: Sequence[int], looks: Mapping[str, tuple[
         ax.plot(at, means, style, color=GREY, linewidth=1.4, label=row.label)
         return
     color, style = looks[row.label]
-    low, high = ([m + sign * s for m, s in zip(means, stds, strict=True)] for sign in (-1, 1))
-    ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
-    ax.plot(at, means, style, color=color, linewidth=1.8, markersize=3.5, label=row.label)
+    curve_with_band(ax, at, means, stds, style, color, row.label)
 
 
-def _rows(summary: Summary, score: str) -> Iterator[Row]:
+def _rows(summary: Summary, score: str) -> Iterator[GenerationRow]:
     for place in places(summary):
         for label in summary.labels:
             cells = _cells(summary, label, place, score)
             if any(cells):
-                yield Row(*place, label, cells)
-        for floor, prefix in FLOORS.items():  # every run tells the same
-            told = [_cells(summary, k, place, f"{prefix}_{score}") for k in summary.labels]
-            yield from (Row(*place, floor, cells) for cells in [c for c in told if any(c)][:1])
+                yield GenerationRow(*place, label, cells)
+        for floor, prefix in FLOORS.items():  # the same in every run
+            each = [_cells(summary, k, place, f"{prefix}_{score}") for k in summary.labels]
+            known = [cells for cells in each if any(cells)]
+            yield from (GenerationRow(*place, floor, cells) for cells in known[:1])
 
 
-def _with_references(summary: Summary, score: str) -> Iterator[Row]:
+def _with_references(summary: Summary, score: str) -> Iterator[GenerationRow]:
     """After each row what others report of its method, on other data."""
     for row in _rows(summary, score):
         yield row
@@ -148,7 +147,7 @@ def _with_references(summary: Summary, score: str) -> Iterator[Row]:
         found = studies.references(row.label, row.dataset, row.rate, score)
         for source, values in found.items():
             cells = [Cell(values[g - 1]) if 1 <= g <= len(values) else None for g in given]
-            yield Row(row.dataset, row.rate, f"*{source}*", cells, ours=False)
+            yield GenerationRow(row.dataset, row.rate, f"*{source}*", cells, ours=False)
 
 
 def _cells(summary: Summary, label: str, place: tuple[str, float], score: str) -> list[Cell | None]:
@@ -168,7 +167,7 @@ def _missing(summary: Summary) -> list[int]:
     return list(range(1, max(_views(summary, d) for d in summary.datasets)))
 
 
-def _told(row: Row, i: int, rivals: Sequence[Row], digits: int) -> str:
+def _text(row: GenerationRow, i: int, rivals: Sequence[GenerationRow], digits: int) -> str:
     cell = row.cells[i]
     if cell is None:
         return "–"

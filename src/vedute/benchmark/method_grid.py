@@ -1,4 +1,4 @@
-"""What several methods infer from the same view of the same samples, in one picture.
+"""Views that several methods infer from the same view of the same samples, in one picture.
 
 A run keeps its part in a small file (`Shown`), so that the picture is drawn later, where there is
 neither its model nor its data: what was given at the left, then a block for the truth and one for
@@ -74,7 +74,7 @@ def load(summary: Summary, dataset: str, rate: float, folder: Path) -> dict[str,
 
 
 @styled
-def side_by_side(shown: Mapping[str, Shown]) -> Figure:
+def draw(shown: Mapping[str, Shown]) -> Figure:
     """Methods by their names, all given the same; to be saved with `DPI`, pixel by pixel."""
     from matplotlib.figure import Figure
 
@@ -96,9 +96,9 @@ def side_by_side(shown: Mapping[str, Shown]) -> Figure:
         tile = (block.shape[1] - 2 * GAP) / len(views)
         x, y = (left + 2 * GAP) / width, 1 - (top - HEAD) / height
         fits = len(name) * LETTER <= block.shape[1]
-        told = name if fits else fill(name, round(1.5 * block.shape[1] / LETTER), max_lines=2)
+        text = name if fits else fill(name, round(1.5 * block.shape[1] / LETTER), max_lines=2)
         size = 12 if fits else 8
-        figure.text(x, y - 15 / height, told, va="top", fontsize=size, fontweight="bold")
+        figure.text(x, y - 15 / height, text, va="top", fontsize=size, fontweight="bold")
         for v, view in enumerate(views):
             x, y = (left + GAP + tile * (v + 0.5)) / width, 1 - (top - 3) / height
             figure.text(x, y, view, ha="center", va="bottom", fontsize=9, color=GREY)

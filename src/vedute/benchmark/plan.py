@@ -17,7 +17,7 @@ import torch
 
 from vedute import io, methods
 from vedute.benchmark import studies, workers
-from vedute.benchmark.records import Record, best_pair
+from vedute.benchmark.records import RunRecord, best_pair
 from vedute.benchmark.run import SPLIT, Run, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
@@ -30,7 +30,7 @@ MOST_JOBS, GPU_JOBS = 8, 2
 
 
 def plan(
-    study: Study, masks: Path, overrides: Mapping[str, Any], records: Iterable[Record] = ()
+    study: Study, masks: Path, overrides: Mapping[str, Any], records: Iterable[RunRecord] = ()
 ) -> list[Run]:
     """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
 
@@ -39,8 +39,8 @@ def plan(
     """
     for entry in study.entries:  # before any mask is written
         if entry.pair and not methods.find(entry.method).two_views:
-            told = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
-            raise ValueError(told)
+            problem = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
+            raise ValueError(problem)
     done = {_key(record): record for record in records}
     runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
     return list(chain.from_iterable(runs))
@@ -52,7 +52,7 @@ def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in overrides.items() if k in known}
 
 
-def unfinished(runs: Iterable[Run], records: Iterable[Record]) -> list[Run]:
+def unfinished(runs: Iterable[Run], records: Iterable[RunRecord]) -> list[Run]:
     """Those without a record of the same label, data, mask, pair, seed and settings."""
     done = {_key(record) for record in records}
     return [run for run in runs if _key(asdict(run)) not in done]
@@ -72,7 +72,7 @@ def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[L
 
 def run_all(
     waiting: Sequence[Lane[Run]], masks: Path
-) -> Iterator[tuple[Run, Record | BaseException]]:
+) -> Iterator[tuple[Run, RunRecord | BaseException]]:
     """Every run with its record, or with what went wrong, as they finish."""
     jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
     work = partial(measure, masks=masks, jobs=jobs)
@@ -81,7 +81,7 @@ def run_all(
     return workers.outcomes(work, waiting)
 
 
-def time_left(waiting: Iterable[Lane[Run]], records: Sequence[Record]) -> float:
+def time_left(waiting: Iterable[Lane[Run]], records: Sequence[RunRecord]) -> float:
     """Seconds, from what runs of the same method took, on the same dataset if there were any."""
     took: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for r in records:
@@ -126,7 +126,7 @@ def _runs_on(
     study: Study,
     masks: Path,
     overrides: Mapping[str, Any],
-    done: Mapping[str, Record],
+    done: Mapping[str, RunRecord],
 ) -> Iterator[Run]:
     split = SPLIT.get(study.task)
     truth = load(dataset, split)
@@ -163,7 +163,7 @@ def _tried(run: Run, entry: Entry, truth: Views, study: Study, masks: Path) -> l
     return found
 
 
-def _best(tried: Sequence[Run], done: Mapping[str, Record]) -> Run | None:
+def _best(tried: Sequence[Run], done: Mapping[str, RunRecord]) -> Run | None:
     """The run on the best pair, once there are records of all."""
     found = [done.get(_key(asdict(run))) for run in tried]
     known = [record for record in found if record is not None]
@@ -184,7 +184,7 @@ def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
 
 
 def _clusters(entry: Entry, study: Study, truth: Views) -> int | None:
-    """As many as classes; none where nobody asks for clusters and the method needs none."""
+    """As many as classes; none where neither the task nor the method needs clusters."""
     asked = study.task == "clustering" or methods.find(entry.method).soft
     return len(np.unique(truth.y)) if asked and truth.y is not None else None
 
@@ -195,14 +195,14 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(record: Mapping[str, Any]) -> str:
-    """What makes a run what it is. Settings at their defaults are left out: one that a method has
-    only got since then is as it was."""
+    """What identifies a run. Settings at their defaults are left out, so that records stay valid
+    when a method gets a new setting."""
     parts = ("label", "dataset", "rate", "seed", "mask")
     older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
-    said = [record.get(k, v) for k, v in older.items()]
+    first = [record.get(k, v) for k, v in older.items()]
     plain = _defaults(record["method"])
     kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
-    return json.dumps([*said, *(record[k] for k in parts), kept], sort_keys=True)
+    return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
 
 
 @cache

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from vedute.figures.plots import BLUE, GREY, INK, styled
 from vedute.metrics.significance import ALPHA, Comparison, Paired, alike
@@ -38,13 +38,11 @@ def markdown(found: Comparison) -> str:
 
 def comma_separated(found: Comparison) -> str:
     """One line per pair of labels."""
-    file = StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for t in found.tests:
-        numbers = (t.wins, t.losses, round(t.difference, 5), f"{t.p:.4g}")
-        writer.writerow([t.better, t.worse, found.cells, *numbers])
-    return file.getvalue()
+    lines = [
+        (t.better, t.worse, found.cells, t.wins, t.losses, round(t.difference, 5), f"{t.p:.4g}")
+        for t in found.tests
+    ]
+    return pd.DataFrame(lines, columns=COLUMNS).to_csv(index=False, lineterminator="\n")
 
 
 @styled
@@ -80,8 +78,8 @@ def _axis(ax: Axes, k: int, distance: float) -> None:
         ax.plot((rank, rank), (0, -0.3), color=INK, linewidth=1)
         ax.text(rank, -0.5, str(rank), ha="center", va="bottom", fontsize=8.5)
     ax.plot((1, 1 + distance), (-2.1, -2.1), "|-", color=BLUE, linewidth=1.4)
-    told = f"critical difference {distance:.2f}"
-    ax.text(1 + distance, -2.1, f"  {told}", ha="left", va="center", color=BLUE, fontsize=8.5)
+    text = f"  critical difference {distance:.2f}"
+    ax.text(1 + distance, -2.1, text, ha="left", va="center", color=BLUE, fontsize=8.5)
 
 
 def _winner(test: Paired) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-Record = dict[str, Any]
+RunRecord = dict[str, Any]
 
 
-def read(path: Path) -> list[Record]:
+def read(path: Path) -> list[RunRecord]:
     """All records in a file; a last line that was cut off while it was written does not count."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
@@ -20,7 +20,7 @@ def read(path: Path) -> list[Record]:
     return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
 
 
-def append(path: Path, record: Record) -> None:
+def append(path: Path, record: RunRecord) -> None:
     """Add a record to the end of a file, on the disk when this returns."""
     line = json.dumps(record, allow_nan=False) + "\n"
     with path.open("a", encoding="utf-8") as file:
@@ -36,13 +36,13 @@ def mend(path: Path) -> None:
         os.truncate(path, whole)
 
 
-def best_pair(records: Iterable[Record]) -> tuple[str, str] | None:
+def best_pair(records: Iterable[RunRecord]) -> tuple[str, str] | None:
     """The pair of views with the highest score of those that were tried; None where none was."""
     tried = [(-r["pair_score"], tuple(r["pair"])) for r in records if "pair_score" in r]
     return min(tried)[1] if tried else None
 
 
-def _parse(line: bytes, i: int, path: Path) -> Record:
+def _parse(line: bytes, i: int, path: Path) -> RunRecord:
     try:
         record = json.loads(line)
     except ValueError:

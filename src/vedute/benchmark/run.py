@@ -13,10 +13,10 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
                     are redrawn, their accuracy
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
-    shown           generation: the file in `pictures` with what `shown_view` tells, if any
+    shown           generation: the file in `pictures` of images inferred from `shown_view`
 
-Generation runs keep in folders beside the masks what needs no second making, classifiers and
-floors, and pictures of their own: a sheet, images for `side_by_side`, of MVP a latent traversal.
+Generation runs keep classifiers and floors, which other runs use again, in folders beside the
+masks, and pictures of their own: a sheet, images for `method_grid`, of MVP a latent traversal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vedute import __version__, datasets, io, methods
 from vedute.analysis import classifiers, cross_view
 from vedute.analysis.classifiers import Judge
 from vedute.benchmark import samples, workers
-from vedute.benchmark.records import Record
+from vedute.benchmark.records import RunRecord
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.estimators import clustering
@@ -87,7 +87,7 @@ class Run:
         return f"{self.label} on {self.dataset}{views} at {self.rate:g}, seed {self.seed}"
 
 
-def measure(run: Run, masks: Path, jobs: int) -> Record:
+def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
     """The record of a run; masks: the folder; jobs: how many runs there are at once."""
     start = perf_counter()
     truth = load(run.dataset, SPLIT.get(run.task))
@@ -102,10 +102,10 @@ def measure(run: Run, masks: Path, jobs: int) -> Record:
     model.fit(views)
     seconds = perf_counter() - before
     if run.task == "generation":
-        told = _generation(model, truth, run, masks.parent)
+        measured = _generation(model, truth, run, masks.parent)
     else:
-        told = {"scores": _rounded(_scores(model, truth, views, run.seed))}
-        told |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
+        measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
+        measured |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
     rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
     return {
         **asdict(run),
@@ -119,7 +119,7 @@ def measure(run: Run, masks: Path, jobs: int) -> Record:
         "wall": round(perf_counter() - start, 4),
         "steps": history[-1]["step"] if history else None,
         "parameters": _parameters(model),
-        **told,
+        **measured,
     }
 
 
@@ -136,8 +136,8 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
         true = list(io.of_views(truth).views.values())
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            told = model.impute(views, interval=INTERVAL)
-        mean, low, high = ([x.numpy() for x in end.x] for end in told)
+            imputed = model.impute(views, interval=INTERVAL)
+        mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
         found["error"] = scoring.imputation_error(true, mean, hidden)
         found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
     return found
@@ -152,18 +152,18 @@ def _pair_score(model: Estimator, truth: Views, views: Views) -> float:
     return scoring.clustering_accuracy(truth.y, model.labels_)
 
 
-def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> Record:
-    """What the model makes of the test split, beside two floors; pictures."""
+def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRecord:
+    """Scores of views inferred in the test split, of two floors; pictures."""
     start = perf_counter()
     test = load(run.dataset, "test")
     device = cross_view.device_of(model)
     judges = classifiers.judges(run.judges, real, test, device, folder / "classifiers")
     judged = perf_counter()
-    teller = cross_view.by_model(model, run.drawn)
-    found = cross_view.evaluate(teller, cross_view.enter(model, test), judges)
+    predictor = cross_view.by_model(model, run.drawn)
+    found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
     seconds = perf_counter() - judged
     scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
-    kept: Record = {}
+    kept: RunRecord = {}
     if model.generative:
         scores |= _floors(run.dataset, real, test, device, folder / "floors")
         kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
@@ -197,7 +197,7 @@ def _floors(
 
 
 def _fingerprint(real: Views, test: Views) -> str:
-    """Sixteen hex digits that tell two datasets apart by their sizes and first samples."""
+    """Sixteen hex digits of the sizes and first samples of both splits."""
     digest = hashlib.sha256(repr([real.shape, test.shape]).encode())
     for x in (*real[:1000].x, *test[:1000].x):
         digest.update(x.contiguous().numpy().data)
@@ -209,8 +209,10 @@ def _by_size(prefix: str, found: cross_view.Evaluation) -> dict[str, float]:
     return {f"{prefix}{k}_{n}": v for n, scores in found.sizes.items() for k, v in scores.items()}
 
 
-def _pictures(model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path) -> Record:
-    """A sheet; a latent traversal; a file for `side_by_side`, which the record names."""
+def _pictures(
+    model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path
+) -> RunRecord:
+    """A sheet; a latent traversal; a file for `method_grid`, which the record names."""
     name = _file(run)
     shown = test.names.index(run.shown_view) if run.shown_view else None
     _save(folder / f"{name}.png", samples.sheet(model, test, judge))
@@ -280,7 +282,7 @@ def pick(views: Views, names: Sequence[str]) -> Views:
 
 @cache
 def _warm_up(method: str, device: Any) -> None:
-    """A first fit loads and sets up what the others find there; it is not to be timed."""
+    """A first fit, not timed, which loads libraries and sets up the device."""
     cls = methods.find(method)
     wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
     few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}

@@ -1,4 +1,4 @@
-"""What a model infers, as images for a sheet of the gallery: a few samples, or a walk."""
+"""Inferred images for contact sheets: a few samples, or a latent traversal."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def firsts(test: Views, each: int) -> list[int]:
 def traverse(
     estimator: NeuralEstimator, view: int, axes: int = 6, steps: int = 9, reach: float = 2.5
 ) -> Array:
-    """A view decoded along the principal axes of what training samples are, from -reach to +reach
-    standard deviations: (axes, steps, C, H, W) in bytes. MVP only, which keeps such samples."""
+    """A view decoded along the principal axes of the posteriors of training samples, from -reach to
+    +reach standard deviations: (axes, steps, C, H, W) in bytes. MVP only, which keeps them."""
     model = estimator._fitted()
     if not isinstance(model, MVPModel):
-        raise TypeError(f"{type(estimator).__name__} keeps no posteriors to walk through; use MVP")
+        raise TypeError(f"{type(estimator).__name__} keeps no posteriors to traverse; use MVP")
     codes = walk(model.posteriors, axes, steps, reach)  # (axes, steps, k + L D)
     flat = codes.flatten(0, 1)
-    shared, told = flat[:, : model.shared], flat[:, model.shared :]
+    shared, private = flat[:, : model.shared], flat[:, model.shared :]
     outs = model._decode_latents(
-        shared[None], told.reshape(1, len(flat), len(estimator.views_), -1)
+        shared[None], private.reshape(1, len(flat), len(estimator.views_), -1)
     )
-    images = _bytes(cross_view.unit(estimator.kinds_[view], outs[view][0]))
+    images = _bytes(cross_view.unit(estimator.views_[view].likelihood, outs[view][0]))
     return images.reshape(*codes.shape[:2], *images.shape[1:]).cpu().numpy()
 
 

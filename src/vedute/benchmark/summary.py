@@ -9,14 +9,14 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from vedute.benchmark import studies
-from vedute.benchmark.records import Record, best_pair
+from vedute.benchmark.records import RunRecord, best_pair
 
 PAPER = "the paper's "
 RAISED = ("acc", "nmi", "ari", "kmeans_acc", "kmeans_nmi", "kmeans_ari")  # more is better
 
 
 class Score(NamedTuple):
-    """How a score is told: title, and digits after the point."""
+    """How a score is shown: title, and digits after the point."""
 
     title: str
     digits: int
@@ -42,8 +42,12 @@ class Cell(NamedTuple):
     std: float | None = None
     runs: int = 0
 
+    def rounded(self) -> tuple[float, float]:
+        """Mean and std as a file has them."""
+        return round(self.mean, 5), round(self.std or 0.0, 5)
 
-class Row(NamedTuple):
+
+class TableRow(NamedTuple):
     """One line of a table: a cell per rate, then their mean; marks are best, second or nothing."""
 
     dataset: str
@@ -59,15 +63,15 @@ class Summary:
     labels: Sequence[str]
     datasets: Sequence[str]
     rates: Sequence[float]
-    records: Mapping[tuple[str, str, float], Sequence[Record]]  # of a label, dataset and rate
+    records: Mapping[tuple[str, str, float], Sequence[RunRecord]]  # of a label, dataset and rate
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Summary:
+    def of(cls, records: Iterable[RunRecord]) -> Summary:
         """A run with other settings or another mask than those before it makes them obsolete.
 
         Of runs on several pairs of views, those on the best pair.
         """
-        cells: dict[tuple[str, str, float], dict[tuple[int, str], Record]] = {}
+        cells: dict[tuple[str, str, float], dict[tuple[int, str], RunRecord]] = {}
         for r in records:
             cell = cells.setdefault((_label(r), r["dataset"], r["rate"]), {})
             if any(_recipe(old) != _recipe(r) for old in cell.values()):
@@ -92,10 +96,10 @@ class Summary:
             return None if found is None else Cell(*found)
         runs = self.records.get((label, dataset, rate), [])
         values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
-        told = [v for v in values if v is not None]
-        return Cell(fmean(told), pstdev(told), len(told)) if told else None
+        known = [v for v in values if v is not None]
+        return Cell(fmean(known), pstdev(known), len(known)) if known else None
 
-    def rows(self, score: str) -> list[Row]:
+    def rows(self, score: str) -> list[TableRow]:
         """The table of a score; labels and datasets that have none are left out."""
         found = []
         for dataset in self.datasets:
@@ -111,14 +115,14 @@ class Summary:
             columns = zip(*(grid[label] for label in rivals), strict=True)
             marked = zip(*(_marks(column, score) for column in columns), strict=True)
             marks = dict(zip(rivals, marked, strict=True))
-            found += [Row(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
+            found += [TableRow(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
         return found
 
     def method(self, label: str) -> str:
         return next(str(rs[0]["method"]) for (k, _, _), rs in self.records.items() if k == label)
 
     def redrawn(self, label: str) -> bool:
-        """Whether it had masks of its own, and a pair chosen by labels: no rival of the others."""
+        """Whether labels chose its pair, on masks of its own: it is not compared with others."""
         runs = (r for (k, _, _), rs in self.records.items() if k == label for r in rs)
         return any(r.get("redraw") for r in runs)
 
@@ -172,17 +176,17 @@ def _beside(pairs: Sequence[tuple[float, float, float | None]], how: str) -> str
     )
 
 
-def _label(r: Record) -> str:
+def _label(r: RunRecord) -> str:
     """With what the user changed: mvp (steps=10)"""
     changed = ", ".join(f"{k}={v}" for k, v in r["overrides"].items())
     return f"{r['label']} ({changed})" if changed else str(r["label"])
 
 
-def _recipe(r: Record) -> tuple[str, dict[str, object]]:
+def _recipe(r: RunRecord) -> tuple[str, dict[str, object]]:
     return r["mask"], {k: v for k, v in r["settings"].items() if k != "random_state"}
 
 
-def _on_best_pair(runs: list[Record]) -> list[Record]:
+def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:
     best = best_pair(runs)
     return [r for r in runs if best is None or tuple(r["pair"]) == best]
 
@@ -198,7 +202,7 @@ def _mean(cells: Sequence[Cell | None]) -> Cell | None:
 
 
 def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
-    """Numbers that look the same are the same."""
+    """Best and second of a column; numbers that round to the same are equal."""
     worth = [
         None if c is None else _cost(round(c.mean, SCORES[score].digits), score) for c in column
     ]

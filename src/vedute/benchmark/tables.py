@@ -2,77 +2,84 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
-from io import StringIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
-from vedute.benchmark.summary import SCORES, Cell, Row, Summary
+import pandas as pd
+
+from vedute.benchmark.summary import SCORES, Cell, Summary, TableRow
 
 
 def markdown(summary: Summary) -> str:
-    heads = ["dataset", "method", *(f"{rate:g}" for rate in summary.rates), "mean"]
+    heads = ["dataset", "method", *_columns(summary)]
     text = ""
-    for score, (title, digits) in SCORES.items():
-        rows = summary.rows(score)
-        if not rows:
-            continue
+    for score, rows in _tables(summary):
+        title = SCORES[score].title
         text += f"## {title}\n\n| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}\n"
-        for first, row in _firsts(rows):
-            pairs = zip(row.cells, row.marks, strict=True)
-            cells = [_bold(_told(c, digits, " ± "), mark) for c, mark in pairs]
-            text += f"| {row.dataset if first else ''} | {row.label} | {' | '.join(cells)} |\n"
+        for dataset, label, *cells in _cells(rows, score, " ± ", _bold):
+            text += f"| {dataset} | {label} | {' | '.join(cells)} |\n"
         notes = [_seeds(rows), "Best **bold**, second best *italic*."]
         notes += [_devices(summary)] if score == "seconds" else []
-        told = [summary.against_paper(label, score) for label in summary.labels]
-        lines = [f"- {line}\n" for line in told if line is not None]
+        compared = [summary.against_paper(label, score) for label in summary.labels]
+        lines = [f"- {line}\n" for line in compared if line is not None]
         text += f"\n{' '.join(notes)}\n\n" + "".join(lines) + ("\n" if lines else "")
     return (text + _pairs(summary)).rstrip("\n") + "\n"
 
 
 def latex(summary: Summary) -> str:
     """One table environment per score; needs booktabs."""
-    heads = ["", "", *(f"{rate:g}" for rate in summary.rates), "mean"]
-    text = ""
-    for score, (title, digits) in SCORES.items():
-        rows = summary.rows(score)
-        if not rows:
-            continue
-        text += (
-            f"\\begin{{table}}\n\\centering\n\\caption{{{_escaped(f'{title}. {_seeds(rows)}')}}}\n"
+    tables = []
+    for score, rows in _tables(summary):
+        table = pd.DataFrame(_cells(rows, score, " $\\pm$ ", _underlined))
+        table[[0, 1]] = table[[0, 1]].map(_escaped)
+        table.loc[1:, 0] = table.loc[1:, 0].map(lambda name: name and f"\\midrule\n{name}")
+        table.columns = pd.Index(["", "", *_columns(summary)])
+        text = table.style.hide(axis=0).to_latex(
+            caption=_escaped(f"{SCORES[score].title}. {_seeds(rows)}"),
+            column_format=f"ll{'r' * len(_columns(summary))}",
+            position_float="centering",
+            hrules=True,
         )
-        text += f"\\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}\n\\toprule\n"
-        text += " & ".join(heads) + " \\\\\n"
-        for first, row in _firsts(rows):
-            pairs = zip(row.cells, row.marks, strict=True)
-            cells = [_underlined(_told(c, digits, " $\\pm$ "), mark) for c, mark in pairs]
-            names = [_escaped(row.dataset if first else ""), _escaped(row.label)]
-            text += ("\\midrule\n" if first else "") + " & ".join([*names, *cells]) + " \\\\\n"
-        text += "\\bottomrule\n\\end{tabular}\n\\end{table}\n\n"
-    return text
+        tables.append(f"{text}\n")
+    return "".join(tables)
 
 
 def comma_separated(summary: Summary) -> str:
     """One line per score, dataset, label and rate."""
-    file = StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["score", "dataset", "label", "rate", "mean", "std", "runs"])
-    for score in SCORES:
-        for row in summary.rows(score):
-            for rate, cell in zip(summary.rates, row.cells[:-1], strict=True):
-                if cell is not None:
-                    numbers = (round(cell.mean, 5), round(cell.std or 0.0, 5), cell.runs or "")
-                    writer.writerow([score, row.dataset, row.label, rate, *numbers])
-    return file.getvalue()
+    lines = [
+        (score, row.dataset, row.label, rate, *cell.rounded(), cell.runs or "")
+        for score in SCORES
+        for row in summary.rows(score)
+        for rate, cell in zip(summary.rates, row.cells[:-1], strict=True)
+        if cell is not None
+    ]
+    heads = ["score", "dataset", "label", "rate", "mean", "std", "runs"]
+    return pd.DataFrame(lines, columns=heads).to_csv(index=False, lineterminator="\n")
 
 
-def _firsts(rows: Iterable[Row]) -> Iterable[tuple[bool, Row]]:
-    """Each row, and whether it is the first of its dataset."""
+def _tables(summary: Summary) -> Iterator[tuple[str, list[TableRow]]]:
+    """Every score that there is a table of, with its rows."""
+    found = ((score, summary.rows(score)) for score in SCORES)
+    return ((score, rows) for score, rows in found if rows)
+
+
+def _columns(summary: Summary) -> list[str]:
+    return [*(f"{rate:g}" for rate in summary.rates), "mean"]
+
+
+def _cells(
+    rows: Iterable[TableRow], score: str, between: str, marked: Callable[[str, str], str]
+) -> Iterator[list[str]]:
+    """Of each row its dataset, where that is a new one, its label and its cells as text."""
+    digits = SCORES[score].digits
     for _, group in groupby(rows, key=lambda row: row.dataset):
-        yield from ((i == 0, row) for i, row in enumerate(group))
+        for i, row in enumerate(group):
+            pairs = zip(row.cells, row.marks, strict=True)
+            cells = [marked(_text(cell, digits, between), mark) for cell, mark in pairs]
+            yield ["" if i else row.dataset, row.label, *cells]
 
 
-def _told(cell: Cell | None, digits: int, between: str) -> str:
+def _text(cell: Cell | None, digits: int, between: str) -> str:
     if cell is None:
         return "–"
     std = "" if cell.std is None else f"{between}{cell.std:.{digits}f}"
@@ -93,7 +100,7 @@ def _escaped(text: str) -> str:
     return text.replace("_", "\\_").replace("%", "\\%").replace("±", "$\\pm$")
 
 
-def _seeds(rows: Iterable[Row]) -> str:
+def _seeds(rows: Iterable[TableRow]) -> str:
     found: dict[str, list[int]] = {}
     for row in rows:
         found.setdefault(row.label, []).extend(c.runs for c in row.cells if c and c.runs)
@@ -102,8 +109,8 @@ def _seeds(rows: Iterable[Row]) -> str:
     many = f"{high} seed{'s' if high > 1 else ''}"
     if low < high:
         some = {n: [k for k, v in fewest.items() if v == n] for n in sorted({*fewest.values()})}
-        told = [f"{n} of {', '.join(labels)}" for n, labels in some.items() if n < high]
-        many = f"{low} to {many} ({'; '.join(told)})"
+        fewer = [f"{n} of {', '.join(labels)}" for n, labels in some.items() if n < high]
+        many = f"{low} to {many} ({'; '.join(fewer)})"
     return f"Mean ± population standard deviation over {many}."
 
 
@@ -115,9 +122,9 @@ def _pairs(summary: Summary) -> str:
             runs = [summary.records.get((label, dataset, rate), []) for rate in summary.rates]
             chosen = [rs[0].get("pair") if rs else None for rs in runs]
             if any(chosen):
-                told = [" + ".join(pair) if pair else "–" for pair in chosen]
+                pairs = [" + ".join(pair) if pair else "–" for pair in chosen]
                 how = "labels" if summary.redrawn(label) else "stability"
-                lines.append(f"| {dataset} | {label} | {how} | {' | '.join(told)} |\n")
+                lines.append(f"| {dataset} | {label} | {how} | {' | '.join(pairs)} |\n")
     if not lines:
         return ""
     heads = ["dataset", "method", "by", *(f"{rate:g}" for rate in summary.rates)]
@@ -138,11 +145,11 @@ def _devices(summary: Summary) -> str:
         for r in runs:
             where.setdefault(r["device"], set()).add(label)
             jobs.setdefault(r["device"], set()).add(r["jobs"])
-    told = [
+    measured = [
         f"{_list(summary.labels, found)} on {device}{_at_once(jobs[device])}"
         for device, found in where.items()
     ]
-    return f"Measured: {'; '.join(told)}."
+    return f"Measured: {'; '.join(measured)}."
 
 
 def _at_once(jobs: set[int]) -> str:

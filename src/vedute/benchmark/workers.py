@@ -83,7 +83,7 @@ def cpu_name() -> str:
 
 
 def _begin(threads: int) -> None:
-    """In a new process: as many threads as it may have, and no life without its parent."""
+    """In a new process: as many threads as it may have; it ends when its parent does."""
     for kind in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{kind}_NUM_THREADS"] = str(threads)
     import torch

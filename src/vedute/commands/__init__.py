@@ -1,5 +1,5 @@
 """One file per command: `run`, whose docstring is its help, and an EXAMPLE. The folder is the
-registry. Files are imported for --help, so torch and its friends are imported inside `run`."""
+registry. Files are imported for --help, so large libraries are imported inside `run`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from vedute import datasets, methods
 from vedute.benchmark import plan, records, studies
-from vedute.benchmark.records import Record
+from vedute.benchmark.records import RunRecord
 from vedute.benchmark.run import Run
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
@@ -33,7 +33,7 @@ SHOWN = {
 def choose(
     name: str, labels: str | None, data: str | None, rates: str | None, seeds: str | None
 ) -> Study:
-    """A study, or what the user wants of it; other datasets, rates and seeds are welcome."""
+    """A study, or a part of it; datasets, rates and seeds may be others than its own."""
     study = studies.load(name)
     entries = _entries(study, _words("--methods", labels, str))
     names = _words("--datasets", data, str) or study.datasets
@@ -61,17 +61,17 @@ def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, 
         checked |= _settings.check(cls, plan.applicable(entry, overrides))
         entries.append(replace(entry, settings=_settings.check(cls, entry.settings)))
     unknown = {k: v for k, v in overrides.items() if k not in checked}
-    _settings.check(methods.find(study.entries[0].method), unknown)  # says which name is close
+    _settings.check(methods.find(study.entries[0].method), unknown)  # raises, if there is any
     return replace(study, entries=entries), checked
 
 
 def follow(
-    outcomes: Iterable[tuple[Run, Record | BaseException]],
+    outcomes: Iterable[tuple[Run, RunRecord | BaseException]],
     lanes: Sequence[Lane[Run]],
-    known: Iterable[Record],
+    known: Iterable[RunRecord],
     out: Path,
 ) -> int:
-    """Append records to `out` as they come and tell one line each; how many runs failed."""
+    """Append records to `out` as they come and print one line each; how many runs failed."""
     waiting, done, failed = [list(lane.tasks) for lane in lanes], list(known), 0
     total, console = sum(map(len, waiting)), Console(stderr=True, highlight=False)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -83,15 +83,15 @@ def follow(
                 tasks[:] = [t for t in tasks if t is not run]
             if isinstance(outcome, BaseException):
                 failed += 1
-                told = f"failed: {' '.join(str(outcome).split()) or type(outcome).__name__}"
+                result = f"failed: {' '.join(str(outcome).split()) or type(outcome).__name__}"
             else:
                 records.append(out, outcome)
                 done.append(outcome)
-                told = _told(outcome)
+                result = _scores(outcome)
             rest = [lane._replace(tasks=t) for lane, t in zip(lanes, waiting, strict=True)]
             left = _left(plan.time_left(rest, done))
             bar.update(task, completed=number, description=left)
-            line = f"{number}/{total} {run}: {told}" + ("" if number == total else f"; {left}")
+            line = f"{number}/{total} {run}: {result}" + ("" if number == total else f"; {left}")
             console.print(line, markup=False, soft_wrap=True)
     return failed
 
@@ -123,7 +123,7 @@ def _words(option: str, text: str | None, kind: Callable[[str], T]) -> list[T]:
     return list(dict.fromkeys(words))
 
 
-def _told(record: Record) -> str:
+def _scores(record: RunRecord) -> str:
     scores = [f"{SHOWN[k]} {v:.4g}" for k, v in record["scores"].items() if k in SHOWN]
     return ", ".join([*scores, f"{record['seconds']:.1f} s"])
 

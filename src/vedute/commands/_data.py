@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+
+from vedute.commands import _options
 
 if TYPE_CHECKING:
     from vedute import io
@@ -27,63 +31,73 @@ OptionalSource = Annotated[
         show_default=False,
     ),
 ]
-Spec = Annotated[
-    Path | None,
-    typer.Option(
-        "--views",
-        metavar="SPEC",
-        help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
-    ),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
-]
-OneHot = Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")]
-Samples = Annotated[
-    str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
-]
-Decimal = Annotated[
-    str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
-]
-OutViews = Annotated[
-    Path,
-    typer.Option(
-        "-o",
-        "--out",
-        metavar="OUT",
-        help="What to write: a folder or file like DATA, or .npz.",
-        show_default=False,
-    ),
-]
+OutViews = Annotated[Path, _options.out("What to write: a folder or file like DATA, or .npz.")]
 OutRows = Annotated[
-    Path,
-    typer.Option(
-        "-o",
-        "--out",
-        metavar="OUT",
-        help="The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).",
-        show_default=False,
-    ),
+    Path, _options.out("The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).")
 ]
 
 
-def reading(
-    views: Path | None,
-    label: str | None,
-    one_hot: bool,
-    samples: str | None,
-    decimal: str | None,
-) -> io.Reading:
-    """The options above, checked."""
-    from vedute import io
+class ReadingOptions(NamedTuple):
+    """Options that say how DATA is read; `reads` gives them to a command."""
 
-    if samples not in (None, "rows", "columns"):
-        raise ValueError(f"--samples takes rows or columns, got {samples!r}")
-    if decimal not in (None, ","):
-        raise ValueError(f"--decimal takes a comma, got {decimal!r}; points need no option")
-    spec, column = (None, None) if views is None else io.read_spec(views)
-    return io.Reading(spec, column, label, one_hot, samples, decimal)
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SPEC",
+            help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
+        ),
+    ] = None
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
+    ] = None
+    one_hot: Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")] = (
+        False
+    )
+    samples: Annotated[
+        str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
+    ] = None
+
+    def checked(self) -> io.Reading:
+        from vedute import io
+
+        if self.samples not in (None, "rows", "columns"):
+            raise ValueError(f"--samples takes rows or columns, got {self.samples!r}")
+        if self.decimal not in (None, ","):
+            raise ValueError(
+                f"--decimal takes a comma, got {self.decimal!r}; points need no option"
+            )
+        spec, column = (None, None) if self.views is None else io.read_spec(self.views)
+        return io.Reading(spec, column, self.label, self.one_hot, self.samples, self.decimal)
+
+    def words(self) -> list[str]:
+        """The options as they are typed."""
+        given = {k: v for k, v in self._asdict().items() if v and k != "one_hot"}
+        typed = [str(word) for name, v in given.items() for word in (f"--{name}", v)]
+        return [*typed, "--one-hot"] if self.one_hot else typed
+
+
+def reads(run: Callable[..., None]) -> Callable[..., None]:
+    """Add `ReadingOptions` to a command, before its last option; they are its first argument."""
+
+    @wraps(run)
+    def command(**options: Any) -> None:
+        run(ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields)), **options)
+
+    _, *own, last = inspect.signature(run, eval_str=True).parameters.values()
+    shared = [
+        inspect.Parameter(
+            name, last.kind, default=ReadingOptions._field_defaults[name], annotation=kind
+        )
+        for name, kind in get_type_hints(ReadingOptions, include_extras=True).items()
+    ]
+    found = [*own, *shared, last]
+    command.__dict__["__signature__"] = inspect.Signature(found, return_annotation=None)
+    command.__annotations__ = {p.name: p.annotation for p in found}
+    return command
 
 
 def open_data(source: str, how: io.Reading) -> io.Data:
@@ -105,8 +119,9 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 
 def check(views: Views) -> None:
-    """Refuse to fit where nothing can be learned: columns without values, views that never meet."""
+    """Refuse data that nothing can be learned from: empty columns, views without common samples."""
     specs = views.specs or ()
+
     for v, spec in enumerate(specs):
         empty = ~views.seen(v).flatten(1).any(0)
         if bool(empty.any()) and bool(views.mask[:, v].any()) and not any(spec.levels or ()):
@@ -121,8 +136,8 @@ def check(views: Views) -> None:
                 raise ValueError(f"view {name!r} has no value in any row; leave it out")
             firsts += [f"{name} {r if views.ids is None else views.ids[r]}" for r in rows]
         raise ValueError(
-            f"no sample has two views: their ids never meet (the first ones: {', '.join(firsts)}); "
-            "call a sample by the same id in all views"
+            f"no sample has two views: no id is in two of them (first ids: {', '.join(firsts)}); "
+            "give a sample the same id in all views"
         )
 
 
@@ -134,13 +149,13 @@ def source_of(run: Path, source: str | None) -> str:
     if source is not None:
         return source
     if not (run / "data.json").is_file():
-        methods.load(run)  # says what is wrong where it is no RUN at all
+        methods.load(run)  # raises where this is no RUN at all
         raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
     return run_folder.source_of(run)
 
 
 def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Entry]:
-    """A fitted estimator, the data to use it on, and those checked.
+    """A fitted estimator, the data to use it on, and these checked.
 
     They are read as the data of the RUN were, unless `how` says otherwise.
     """
@@ -149,10 +164,25 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
 
     model = methods.load(run)
     known = run_folder.reading_of(run)
-    said = {k: v for k, v in how._asdict().items() if v}
-    known = {k: v for k, v in known.items() if k in io.Reading._fields} | said
-    data = open_data(source, io.Reading(**known)._replace(lenient="label" not in said))
+    given = {k: v for k, v in how._asdict().items() if v}
+    known = {k: v for k, v in known.items() if k in io.Reading._fields} | given
+    data = open_data(source, io.Reading(**known)._replace(lenient="label" not in given))
     return model, data, io.enter(data, model.specs)
+
+
+def write_rows(
+    run: Path,
+    source: str | None,
+    how: ReadingOptions,
+    out: Path,
+    force: bool,
+    columns: Callable[[Estimator, Views], Mapping[str, Any]],
+) -> None:
+    """A table with a row per sample, of what a fitted estimator makes of its views."""
+    reading, source = how.checked(), source_of(run, source)
+    with new_rows(out, force, source) as write:
+        model, _, entry = open_run(run, source, reading)
+        write(entry.views.ids, columns(model, entry.views))
 
 
 @contextmanager

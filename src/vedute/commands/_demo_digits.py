@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute import datasets, io, methods
+from vedute.analysis.comparison import MethodScores
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.metrics import scores as scoring
+from vedute.training import history
 
 Array = NDArray[Any]
 METHODS = ("mvp", "lowrank_fill", "knn_fill", "mean_fill")
@@ -25,21 +27,10 @@ INTERVAL, WIDTH = 0.9, 1.645  # a 90 % interval is the mean -+ 1.645 standard de
 PIXELS = (16, 15)
 
 
-class Row(NamedTuple):
-    """One line of the table."""
-
-    method: str
-    acc: float
-    nmi: float
-    ari: float
-    error: float
-    seconds: float
-
-
 class Result(NamedTuple):
     """Rows in the order of METHODS, the coverage of MVP's intervals, and what was written."""
 
-    rows: list[Row]
+    rows: list[MethodScores]
     coverage: float
     files: dict[str, str]
 
@@ -48,9 +39,7 @@ class Result(NamedTuple):
         row = {r.method: r for r in self.rows}
         mvp = row["mvp"]
         return {
-            "acc": round(100 * mvp.acc, 2),
-            "nmi": round(100 * mvp.nmi, 2),
-            "ari": round(100 * mvp.ari, 2),
+            **{name: round(100 * score, 2) for name, score in mvp.scores.items()},
             "imputation_error": round(mvp.error, 4),
             "knn_imputation_error": round(row["knn_fill"].error, 4),
             "lowrank_imputation_error": round(row["lowrank_fill"].error, 4),
@@ -75,15 +64,15 @@ def run(
         seconds = perf_counter() - start
         scores = scoring.clustering_scores(_digits(truth), model.labels_)
         error = scoring.imputation_error(true, _arrays(filled[name]), hidden)
-        rows.append(Row(name, **scores, error=error, seconds=seconds))
-    told = models["mvp"].impute(views, interval=INTERVAL)
-    coverage = scoring.coverage(true, _arrays(told.lower), _arrays(told.upper), hidden)
+        rows.append(MethodScores(name, error, scores=scores, seconds=seconds))
+    imputed = models["mvp"].impute(views, interval=INTERVAL)
+    coverage = scoring.coverage(true, _arrays(imputed.lower), _arrays(imputed.upper), hidden)
     files = _write_tables(folder, truth, models["mvp"], filled["mvp"])
     if find_spec("matplotlib") is None:
         files["(no figures)"] = "they need matplotlib: pip install 'vedute[plots]'"
     else:
         flat = _balanced(filled["mean_fill"])
-        files |= _write_figures(folder, truth, views, models["mvp"], told, flat)
+        files |= _write_figures(folder, truth, views, models["mvp"], imputed, flat)
     return Result(rows, coverage, files)
 
 
@@ -102,20 +91,19 @@ def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -
 
 
 def _write_figures(
-    folder: Path, truth: Views, views: Views, model: Estimator, told: Any, mean_filled: Array
+    folder: Path, truth: Views, views: Views, model: Estimator, imputed: Any, mean_filled: Array
 ) -> dict[str, str]:
     from vedute.figures import plots
 
     v = truth.names.index("pix")
-    mean, lower, upper = (x.x[v].numpy() for x in told)
+    mean, lower, upper = (x.x[v].numpy() for x in imputed)
     lost = np.flatnonzero(~views.mask[:, v].numpy())
-    shown = [
-        int(lost[_digits(truth)[lost] == digit][0]) for digit in range(10)
-    ]  # the first of each
+    digits = _digits(truth)[lost]
+    shown = [int(lost[digits == digit][0]) for digit in range(10)]  # the first of each
     notes = ["\n".join(["seen:", *_seen(views, row)]) for row in shown]
     figures = {
         "missing.png": plots.missing_pattern(views.mask.numpy(), views.names),
-        "training.png": plots.training_curves(model.history_),
+        "training.png": plots.training_curves(model.history_, history.kept(model.history_)),
         "map.png": plots.embedding_map(model.embedding_, mean_filled, _digits(truth)),
         "pix.png": plots.inferred_images(
             truth.x[v].numpy(), mean, (upper - lower) / (2 * WIDTH), PIXELS, shown, notes
@@ -127,7 +115,7 @@ def _write_figures(
         "missing.png": "which views are missing together",
         "training.png": "loss terms, and the error on hidden views that ends training",
         "map.png": "the representation beside the mean-filled data, in the plane",
-        "pix.png": "images nobody showed to the model, as it infers them",
+        "pix.png": "images that were hidden from the model, as it infers them",
     }
 
 

@@ -1,4 +1,4 @@
-"""The picture demo: objects seen from one side, and what MVP makes of the four others."""
+"""The demo of images: objects seen from some sides, the other sides inferred by MVP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS: dict[str, Any] = {
     "latent_dim": 64,
     "rec_weight": 500.0,  # pixels differ less than standardised features do
     "view_dropout": 0.0,  # more steps for the time
-    "dropout": 0.0,  # so short a training learns nothing by heart
+    "dropout": 0.0,  # so short a training does not overfit
     "batch_size": 64,
     "steps": 800,
     "lr": 3e-3,
@@ -45,8 +45,8 @@ class Result(NamedTuple):
     seconds: float
 
     def scores(self) -> dict[str, float]:
-        told = {f"ssim_{n}": round(x, 4) for n, x in self.ssim.items()}
-        return told | {f"mean_ssim_{n}": round(x, 4) for n, x in self.mean_ssim.items()}
+        scores = {f"ssim_{n}": round(x, 4) for n, x in self.ssim.items()}
+        return scores | {f"mean_ssim_{n}": round(x, 4) for n, x in self.mean_ssim.items()}
 
 
 def run(
@@ -60,11 +60,11 @@ def run(
         model.fit(drop_views(train, RATE, MASK_SEED))
     seconds = perf_counter() - start
     (folder / "inferred.png").write_bytes(png(sheet(model, test)))
-    told, mean = (
-        cross_view.evaluate(teller, cross_view.enter(model, test[:JUDGED]), [])
-        for teller in (cross_view.by_model(model), cross_view.by_mean(train))
+    found, mean = (
+        cross_view.evaluate(predictor, cross_view.enter(model, test[:JUDGED]), [])
+        for predictor in (cross_view.by_model(model), cross_view.by_mean(train))
     )
-    return Result(_ssim(told), _ssim(mean), seconds)
+    return Result(_ssim(found), _ssim(mean), seconds)
 
 
 def sheet(model: Estimator, test: Views) -> Array:

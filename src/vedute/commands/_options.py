@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
-RunOut = Annotated[
-    Path,
-    typer.Option("-o", "--out", metavar="RUN", help="The folder to write.", show_default=False),
-]
+
+def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
+    """The option -o of a command."""
+    return typer.Option("-o", "--out", metavar=metavar, help=help, show_default=show_default)
+
+
+def settings(help: str) -> Any:
+    """The option --set of a command."""
+    return typer.Option("--set", metavar="NAME=VALUE", help=help)
+
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]

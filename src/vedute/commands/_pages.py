@@ -25,7 +25,7 @@ def new(out: Path, force: bool) -> Iterator[Path]:
 
 
 def measure(run: Path) -> None:
-    """Keep in the RUN what a page will tell, measured in a process of its own: whatever happens
+    """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
     with Console(stderr=True).status("measuring what was learned"):
         failed = _in_a_process(run)

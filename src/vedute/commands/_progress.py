@@ -1,4 +1,4 @@
-"""A bar that tells the loss terms while a method trains."""
+"""A progress bar with the loss terms while a method trains."""
 
 from __future__ import annotations
 

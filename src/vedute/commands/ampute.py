@@ -11,7 +11,9 @@ from vedute.commands import _data, _options
 EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
 
 
+@_data.reads
 def run(
+    reading: _data.ReadingOptions,
     data: _data.Source,
     out: _data.OutViews,
     rate: Annotated[float, typer.Option(metavar="R", help="From 0 to 1; see the protocols.")],
@@ -22,11 +24,6 @@ def run(
         ),
     ] = "bernoulli",
     seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
     """Hide views of DATA, whole ones, and keep the truth aside.
@@ -40,7 +37,7 @@ def run(
     from vedute.data import missing
     from vedute.io import hide
 
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
     if out.suffix.lower() in io.ANNOTATED:
         raise ValueError(f"views cannot be hidden in {out.suffix} files; let OUT end in .npz")
@@ -56,11 +53,11 @@ def run(
         io.write_npz(truth_part, hide.numbers(views))
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
-    _tell("rows that lack a view", before.rows, after.rows)
-    _tell("views that are missing", before.slots, after.slots)
+    _print_rate("rows that lack a view", before.rows, after.rows)
+    _print_rate("views that are missing", before.slots, after.slots)
     print(f"mask {missing.fingerprint(left.mask)}: {protocol}, rate {rate:g}, seed {seed}")
 
 
-def _tell(what: str, before: float, after: float) -> None:
+def _print_rate(what: str, before: float, after: float) -> None:
     was = f" (before: {100 * before:.1f} %)" if before else ""
     print(f"{what}: {100 * after:.1f} %{was}")

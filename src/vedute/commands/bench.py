@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vedute.commands import _options
+
 EXAMPLE = "vedute bench mvp-clustering --datasets handwritten --rates .5 -o records.jsonl"
 
 
@@ -15,10 +17,7 @@ def run(
         str, typer.Argument(metavar="STUDY", help="A study by its name, or a .toml file.")
     ],
     out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="RECORDS", help="The .jsonl file to go on with, or to start."
-        ),
+        Path, _options.out("The .jsonl file to go on with, or to start.", metavar="RECORDS")
     ],
     methods: Annotated[
         str | None,
@@ -32,8 +31,7 @@ def run(
     rates: Annotated[str | None, typer.Option(metavar=".1,.5", show_default="the study's")] = None,
     seeds: Annotated[str | None, typer.Option(metavar="42,44", show_default="the study's")] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="For methods that have it; repeatable."),
+        list[str] | None, _options.settings("For methods that have it; repeatable.")
     ] = None,
     jobs: Annotated[
         int | None,

@@ -12,38 +12,33 @@ from vedute.commands import _data, _options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from vedute.analysis.comparison import Row
+    from vedute.analysis.comparison import MethodScores
     from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute compare data/ --methods mvp -o compared"
 
 
+@_data.reads
 def run(
+    reading: _data.ReadingOptions,
     data: _data.Source,
     methods: Annotated[
         str, typer.Option(metavar="A,B|all", help="Beside the three simple fills.")
     ] = "mvp",
     out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="OUT", help="A folder for scores.csv and scores.png."),
+        Path | None, _options.out("A folder for scores.csv and scores.png.", show_default=True)
     ] = None,
     clusters: Annotated[
         str | None,
         typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="For methods that have it; repeatable."),
+        list[str] | None, _options.settings("For methods that have it; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
-    """Hide a tenth of the observed views of DATA and see which method tells them best.
+    """Hide a tenth of the observed views of DATA and see which method imputes them best.
 
     All methods see the same views; the three simple fills are always among them. Where DATA has
     labels, clusters are compared with them, too; no method sees a label.
@@ -56,7 +51,7 @@ def run(
     from vedute.analysis import comparison
     from vedute.commands._progress import following
 
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     if out is not None:
         _data.check_place(out, data)
     with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
@@ -71,8 +66,9 @@ def run(
             _draw(folder / "scores.png", rows)
     console = Console(highlight=False)
     console.print(_table(rows))
-    told = f"{int(trial.hidden.sum())} views hidden from all methods. Error: mean squared, in "
-    console.print(f"{told}standard deviations of each feature; 1 is the mean.", soft_wrap=True)
+    hidden = f"{int(trial.hidden.sum())} views hidden from all methods."
+    unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
+    console.print(f"{hidden} {unit}", soft_wrap=True)
     for row in rows:
         if row.failed:
             console.print(f"{row.method} failed: {row.failed}", markup=False, soft_wrap=True)
@@ -110,11 +106,11 @@ def _models(
         used |= set(mine)
         models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(methods.find(next(iter(models))), unknown)  # says which name is close
+    _settings.check(methods.find(next(iter(models))), unknown)  # raises, if there is any
     return models
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[MethodScores]) -> Table:
     from rich.table import Table
 
     labeled = any(row.scores for row in rows)
@@ -131,7 +127,7 @@ def _table(rows: list[Row]) -> Table:
     return table
 
 
-def _draw(path: Path, rows: list[Row]) -> None:
+def _draw(path: Path, rows: list[MethodScores]) -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:

@@ -13,9 +13,7 @@ EXAMPLE = "vedute demo -o demo-out"
 
 
 def run(
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write.")] = (
-        Path("vedute-demo")
-    ),
+    out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object.")] = False,
     seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
     force: _options.Force = False,
@@ -27,9 +25,8 @@ def run(
 
     2000 digits in six views (bundled); half of them lack about half their views. No labels
     are used but for the scores. Takes two minutes on two cores. With --images: 2000 objects made
-    on the spot, each seen from five sides; the sides nobody saw are drawn.
+    on the spot, each seen from five sides; the missing sides are inferred.
     """
-    import json
     from time import perf_counter
 
     start = perf_counter()
@@ -47,13 +44,12 @@ def run(
     with io.atomic_folder(out, force) as folder:
         console.print("Handwritten digits, six views; half of the rows lack some of them.")
         result = _demo_digits.run(folder, seed, following)
-        scores = result.scores() | {"seconds": round(perf_counter() - start, 1)}
-        (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+        scores = _write_scores(folder, result.scores(), perf_counter() - start)
     table = Table(header_style="bold")
     for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
         table.add_column(head, justify="left" if head == "method" else "right")
     for row in result.rows:
-        percent = [f"{100 * x:.1f}" for x in (row.acc, row.nmi, row.ari)]
+        percent = [f"{100 * x:.1f}" for x in row.scores.values()]
         table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
     console.print(table)
     console.print(
@@ -64,12 +60,19 @@ def run(
     for name, what in {**result.files, "scores.json": "these numbers"}.items():
         console.print(f"  {name:22} {what}")
     if as_json:
-        print(json.dumps(scores))
+        print(scores)
+
+
+def _write_scores(folder: Path, scores: dict[str, float], seconds: float) -> str:
+    """Keep scores.json, and return its text."""
+    import json
+
+    text = json.dumps(scores | {"seconds": round(seconds, 1)})
+    (folder / "scores.json").write_text(f"{text}\n", encoding="utf-8")
+    return text
 
 
 def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
-    import json
-
     from rich.console import Console
 
     from vedute import io
@@ -80,13 +83,12 @@ def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
     with io.atomic_folder(out, force) as folder:
         console.print("Tables, chairs, cars, airplanes and rifles; half of them lack some sides.")
         result = _demo_images.run(folder, seed, following)
-        scores = result.scores() | {"seconds": round(result.seconds, 1)}
-        (folder / "scores.json").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+        scores = _write_scores(folder, result.scores(), result.seconds)
     for given, ssim in result.ssim.items():
-        told = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
-        console.print(f"inferred from {given} of 5 sides: {told}")
+        scored = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
+        console.print(f"inferred from {given} of 5 sides: {scored}")
     console.print(
         f"In {out}: inferred.png (each object from its last side alone; below, the truth)"
     )
     if as_json:
-        print(json.dumps(scores))
+        print(scores)

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 
+@_data.reads
 def run(
+    reading: _data.ReadingOptions,
     data: _data.Source,
-    out: _options.RunOut,
+    out: Annotated[Path, _options.out("The folder to write.", "RUN")],
     method: Annotated[
         str | None, typer.Option(help="`vedute list methods` shows them.", show_default="mvp")
     ] = None,
@@ -27,8 +29,7 @@ def run(
         str | None, typer.Option(metavar="NAME", help="Published settings for this dataset.")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable."),
+        list[str] | None, _options.settings("A setting of the method; repeatable.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -46,18 +47,13 @@ def run(
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
     ] = None,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
     """Learn from DATA and write the model and its results to the folder RUN.
 
-    Samples that a view lacks and rows without values are missing views, single gaps missing
-    entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best weights
-    so far.
+    Samples that a view lacks and rows without values are missing views, single empty cells
+    missing entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best
+    weights so far.
     """
     from contextlib import ExitStack
 
@@ -67,7 +63,7 @@ def run(
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     _data.check_place(out, data)
     with ExitStack() as whole:
         if save_config is not None:
@@ -76,7 +72,7 @@ def run(
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
         model, views = _fit(model, data, how, preset, out, force)
-        _pages.measure(out)  # the model is safe by now, whatever becomes of its page
+        _pages.measure(out)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
     _summarize(model, views)
@@ -90,7 +86,7 @@ def _estimator(
     settings: list[str],
     given: dict[str, Any],
 ) -> tuple[Estimator, str, str | None]:
-    """An unfitted estimator, its method and preset: --set goes before the file, and both before
+    """An unfitted estimator, its method and preset: --set overrides the file, and both override
     the preset."""
     from vedute import methods
     from vedute.commands import _settings
@@ -127,8 +123,8 @@ def _fit(
         model = for_views(model, len(views.names))
         with following(model):
             model.fit(views)
-        reading = {k: v for k, v in how._asdict().items() if v}
-        run_folder.write(folder, model, views, source, preset, reading)
+        given = {k: v for k, v in how._asdict().items() if v}
+        run_folder.write(folder, model, views, source, preset, given)
         before = saving.tensors_of(out)
         (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
@@ -142,7 +138,7 @@ def _summarize(model: Estimator, views: Views) -> None:
     print(f"{views!r}")
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
-        print("too few rows with two views to watch any: trained for a fixed number of steps")
+        print("too few rows with two views to hide any: trained for a fixed number of steps")
     if isinstance(model, BestPair):
         print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):

@@ -1,4 +1,4 @@
-"""vedute generate: samples that never were."""
+"""vedute generate: new samples."""
 
 from __future__ import annotations
 
@@ -13,17 +13,8 @@ EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
 
 def run(
-    run: _options.Run,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="OUT",
-            help="The .npz file or the folder of .csv files to write.",
-            show_default=False,
-        ),
-    ],
+    run: _options.RunFolder,
+    out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
     force: _options.Force = False,
 ) -> None:

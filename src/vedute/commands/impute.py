@@ -11,19 +11,16 @@ from vedute.commands import _data, _options
 EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
 
+@_data.reads
 def run(
-    run: _options.Run,
+    reading: _data.ReadingOptions,
+    run: _options.RunFolder,
     out: _data.OutViews,
     data: _data.OptionalSource = None,
     interval: Annotated[
         float | None,
         typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
     ] = None,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
     """Write DATA with missing views and entries filled in, the rest as it was.
@@ -33,7 +30,7 @@ def run(
     """
     from vedute import io
 
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     source = _data.source_of(run, data)
     with _data.new_views(out, force, source) as part:
         model, given, entry = _data.open_run(run, source, how)

@@ -1,4 +1,4 @@
-"""vedute inspect: what is in these data."""
+"""vedute inspect: facts about data."""
 
 from __future__ import annotations
 
@@ -19,23 +19,19 @@ MOST_PATTERNS, BAR = 16, 20
 SEEN, LOST = "●", "·"
 
 
+@_data.reads
 def run(
+    reading: _data.ReadingOptions,
     data: _data.Source,
     out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="OUT", help="Draw the missing patterns to a .png."),
+        Path | None, _options.out("Draw the missing patterns to a .png.", show_default=True)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
-    """Show views, ranges, what is missing and where, oddities, and the settings they ask for.
+    """Show views, ranges, what is missing and where, unusual values, and settings that fit them.
 
-    Rows of zeros are told apart from missing ones. Nothing is trained.
+    Rows of zeros are not missing rows. Nothing is trained.
     """
     from contextlib import nullcontext
     from importlib.util import find_spec
@@ -47,7 +43,7 @@ def run(
         raise ValueError(f"OUT must end in .png, got {out}")
     if out is not None and find_spec("matplotlib") is None:
         raise ImportError("the figure needs matplotlib: pip install 'vedute[plots]'")
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     with nullcontext() if out is None else io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
         facts = inspection.inspect(views)
@@ -56,9 +52,7 @@ def run(
     if as_json:
         _print_json(facts)
         return
-    flags = {"--views": spec, "--label": label, "--samples": samples, "--decimal": decimal}
-    words = [str(w) for flag, value in flags.items() if value is not None for w in (flag, value)]
-    _print(facts, data, [*words, "--one-hot"] if one_hot else words)
+    _print(facts, data, reading.words())
     if out is not None:
         print(f"wrote {out}")
 
@@ -73,9 +67,9 @@ def _print_json(facts: Inspection) -> None:
     import json
     from dataclasses import asdict
 
-    told = asdict(facts) | {"rates": facts.rates._asdict()}
-    told |= {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
-    print(json.dumps(told))
+    found = asdict(facts) | {"rates": facts.rates._asdict()}
+    found |= {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    print(json.dumps(found))
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
@@ -144,7 +138,7 @@ def _suggestions(facts: Inspection) -> list[tuple[str, str]]:
         ("scaling", _each(facts.views, "scaling")),
         ("early_stopping", enough if facts.early_stopping else few),
         ("device", facts.device),
-        ("n_clusters", 'yours to choose; "auto" takes the most stable number'),
+        ("n_clusters", 'you choose; "auto" takes the most stable number'),
     ]
 
 

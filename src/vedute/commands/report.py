@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vedute.benchmark.records import Record
+from vedute.benchmark.records import RunRecord
 from vedute.commands import _options
 
 EXAMPLE = "vedute report run -o page.html"
@@ -21,15 +21,7 @@ def run(
             help="A folder that `vedute fit` wrote, or a .jsonl file that `vedute bench` wrote.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="OUT",
-            help="The page (.html), or the folder of tables, to write.",
-        ),
-    ],
+    out: Annotated[Path, _options.out("The page (.html), or the folder of tables, to write.")],
     ids: Annotated[
         bool, typer.Option("--ids/--no-ids", help="Name samples and folders on the page.")
     ] = True,
@@ -88,7 +80,7 @@ def _study(source: Path, out: Path, force: bool) -> None:
     print(f"wrote {', '.join(written)} to {out}")
 
 
-def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
+def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
     from vedute.benchmark import curves, ranking, tables
     from vedute.benchmark.summary import Summary
     from vedute.metrics import significance
@@ -99,19 +91,18 @@ def _clustering(found: list[Record], folder: Path, plots: bool) -> None:
         "tables.tex": tables.latex(summary),
         "tables.csv": tables.comma_separated(summary),
     }
-    rivals = significance.compare(summary.comparable("acc"))
-    if rivals is not None:
-        texts["ranks.md"] = ranking.markdown(rivals)
-        texts["tests.csv"] = ranking.comma_separated(rivals)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    ranks = significance.compare(summary.comparable("acc"))
+    if ranks is not None:
+        texts["ranks.md"] = ranking.markdown(ranks)
+        texts["tests.csv"] = ranking.comma_separated(ranks)
+    _write(folder, texts)
     for score in [k for k in ("acc", "error") if plots and summary.rows(k)]:
         curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
-    if plots and rivals is not None:
-        ranking.diagram(rivals).savefig(folder / "ranks.png", dpi=150)
+    if plots and ranks is not None:
+        ranking.diagram(ranks).savefig(folder / "ranks.png", dpi=150)
 
 
-def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) -> None:
+def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
     from vedute import io
     from vedute.benchmark import generation_tables, method_grid
     from vedute.benchmark.summary import Summary
@@ -121,20 +112,24 @@ def _generation(found: list[Record], folder: Path, plots: bool, pictures: Path) 
         "generation.md": generation_tables.markdown(summary),
         "generation.csv": generation_tables.comma_separated(summary),
     }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    _write(folder, texts)
     summary = Summary.of(_as_planned(found))
     for dataset, rate in generation_tables.places(summary) if plots else ():
         figure = generation_tables.curves(summary, dataset, rate)
         figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
         shown = method_grid.load(summary, dataset, rate, pictures)
         if shown:
-            figure = method_grid.side_by_side(shown)
+            figure = method_grid.draw(shown)
             path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
             figure.savefig(path, dpi=method_grid.DPI)
 
 
-def _as_planned(found: list[Record]) -> list[Record]:
-    """Without the runs that a user changed with --set, where there are others: figures have few."""
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _as_planned(found: list[RunRecord]) -> list[RunRecord]:
+    """Without the runs that a user changed with --set, where there are others."""
     places = {(r["dataset"], r["rate"]) for r in found if not r["overrides"]}
     return [r for r in found if not r["overrides"] or (r["dataset"], r["rate"]) not in places]

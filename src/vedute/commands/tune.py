@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
 
 
+@_data.reads
 def run(
+    reading: _data.ReadingOptions,
     data: _data.Source,
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="OUT", help="The .toml file to write.")
-    ] = Path("tuned.toml"),
+    out: Annotated[Path, _options.out("The .toml file to write.", show_default=True)] = Path(
+        "tuned.toml"
+    ),
     method: Annotated[str, typer.Option(help="`vedute list methods` shows them.")] = "mvp",
     trials: Annotated[
         int | None,
@@ -30,22 +32,16 @@ def run(
         typer.Option("--time", metavar="MINUTES", help="As many as fit in this time."),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Keep this as it is; repeatable."),
+        list[str] | None, _options.settings("Keep this as it is; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
-    spec: _data.Spec = None,
-    label: _data.Label = None,
-    one_hot: _data.OneHot = False,
-    samples: _data.Samples = None,
-    decimal: _data.Decimal = None,
     force: _options.Force = False,
 ) -> None:
-    """Find settings that tell hidden views of DATA best; write them for `vedute fit --config`.
+    """Find settings that impute hidden views of DATA best; write them for `vedute fit --config`.
 
     Tried are latent_dim, hidden, dropout, view_dropout, the betas and lr, by Optuna where it is
-    installed, else by successive halving. The best meet the defaults once more on other hidden
-    views, and that difference is told. No labels are used.
+    installed, else by successive halving. The best are compared with the defaults once more on
+    other hidden views, and that difference is printed. No labels are used.
     """
     from vedute import io, methods
     from vedute.analysis import tuning
@@ -59,11 +55,11 @@ def run(
         raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
     cls = methods.find(method)
     fixed = _settings.check(cls, _settings.parse(settings or []))
-    how = _data.reading(spec, label, one_hot, samples, decimal)
+    how = reading.checked()
     with io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
-        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _Teller())
+        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _PrintTrial())
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")
@@ -73,8 +69,8 @@ def run(
     print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}")
 
 
-class _Teller:
-    """One line per candidate, on stderr."""
+class _PrintTrial:
+    """Prints one line per candidate to stderr."""
 
     def __init__(self) -> None:
         self.number, self.best = 0, float("inf")

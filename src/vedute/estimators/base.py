@@ -88,8 +88,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "stability_": 'The curve that `n_clusters="auto"` read the number from.',
         "r2_": "By view, the share of hidden views that was explained (methods that impute).",
         "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
-        "views_": "What the views looked like.",
-        "kinds_": "Their likelihoods.",
+        "views_": "One record per view: name, shape, likelihood, scaler, calibration.",
     }
     paper: ClassVar[str] = ""  # its authors and where it appeared
     year: ClassVar[int | None] = None
@@ -97,7 +96,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
-    relearns: ClassVar[bool] = False  # learns again with the hidden views once they have told
+    relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
     generative = Ability(lambda cls: cls._decode is not Estimator._decode)  # can it impute?

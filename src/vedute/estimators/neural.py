@@ -24,7 +24,8 @@ from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
 from vedute.nn.likelihoods import Likelihood
-from vedute.training.loop import Record, Settings, continued, train, useful_steps
+from vedute.training.history import Record, continued, useful_steps
+from vedute.training.loop import Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop

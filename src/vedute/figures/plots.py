@@ -57,7 +57,7 @@ MOST_POINTS = 5000  # t-SNE of more takes too long
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Our look, for this figure only."""
+    """The style of this package, for this figure only."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> Figure:
@@ -90,8 +90,8 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
     axes["count"].set_title(f"{len(counts)} patterns of observed views")
     axes["count"].annotate(more, (1, 0.9), xycoords="axes fraction", ha="right", color=GREY)
     rows, slots = (~seen.all(1)).mean(), (~seen).mean()
-    told = f"{n} samples\n{rows:.0%} lack a view\n{slots:.0%} of all views\nare missing"
-    axes["text"].text(0, 0.95, told, va="top", linespacing=1.5)
+    facts = f"{n} samples\n{rows:.0%} lack a view\n{slots:.0%} of all views\nare missing"
+    axes["text"].text(0, 0.95, facts, va="top", linespacing=1.5)
     axes["text"].set_axis_off()
     _dots(axes["dots"], np.array([pattern for pattern, _ in shown]).T, names)
     lost = 100 * (~seen).mean(0)
@@ -105,8 +105,8 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
 
 
 @styled
-def training_curves(history: Sequence[dict[str, Any]]) -> Figure:
-    """Loss terms, and the error on hidden views over steps, with the weights that were kept."""
+def training_curves(history: Sequence[dict[str, Any]], kept: Mapping[str, Any]) -> Figure:
+    """Loss terms, and the error on hidden views over steps; kept: the record whose weights were."""
     figure, axes = _figure((8.8, 3.4), [["terms", "error"]])
     terms, error = axes["terms"], axes["error"]
     terms.set(xlabel="step", title="Loss terms")
@@ -130,14 +130,13 @@ def training_curves(history: Sequence[dict[str, Any]]) -> Figure:
         error.text(0.5, 0.5, "no view was hidden", transform=error.transAxes, ha="center")
         return figure
     error.plot([r["step"] for r in checked], [r["hidden_error"] for r in checked], color=BLUE)
-    after = [r for r in checked if r["stage"] > 0] or checked  # a warm-up's weights never win
-    best = min(after, key=lambda r: float(r["hidden_error"]))
-    error.axvline(best["step"], color=RED, linewidth=1, linestyle=(0, (4, 3)))
-    error.plot(best["step"], best["hidden_error"], "o", color=RED, markersize=6)
-    told = f"stopped at step {steps[-1]}\nkept step {best['step']}: {best['hidden_error']:.3f}"
-    side, shift = ("right", -6) if best["step"] > max(steps) / 2 else ("left", 6)
-    corner = (best["step"], error.get_ylim()[1])
-    error.annotate(told, corner, (shift, -8), **OFFSET, ha=side, va="top", color=RED)
+    step, least = kept["step"], kept["hidden_error"]
+    error.axvline(step, color=RED, linewidth=1, linestyle=(0, (4, 3)))
+    error.plot(step, least, "o", color=RED, markersize=6)
+    text = f"stopped at step {steps[-1]}\nkept step {step}: {least:.3f}"
+    side, shift = ("right", -6) if step > max(steps) / 2 else ("left", 6)
+    corner = (step, error.get_ylim()[1])
+    error.annotate(text, corner, (shift, -8), **OFFSET, ha=side, va="top", color=RED)
     return figure
 
 
@@ -147,7 +146,7 @@ def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
     figure, axes = _figure((9.4, 4.9), [["left", "right"]])
     panels = {"Mean-filled data": mean_filled, "Learned representation": embedding}
     for ax, (title, points) in zip(axes.values(), panels.items(), strict=True):
-        _scatter(ax, _plane(np.asarray(points, np.float64)), np.asarray(y))
+        _scatter(ax, plane(np.asarray(points, np.float64)), np.asarray(y))
         ax.set_title(title)
     return figure
 
@@ -190,6 +189,15 @@ def inferred_images(
     return figure
 
 
+def curve_with_band(
+    ax: Axes, x: ArrayLike, means: ArrayLike, stds: ArrayLike, style: str, color: str, label: str
+) -> None:
+    """Means over x, with a band of one standard deviation."""
+    mean, std = np.asarray(means), np.asarray(stds)
+    ax.fill_between(x, mean - std, mean + std, color=color, alpha=0.18, linewidth=0)
+    ax.plot(x, mean, style, color=color, linewidth=1.8, markersize=3.5, label=label)
+
+
 def legend_below(figure: Figure, lines: Mapping[str, Any]) -> None:
     """Under all panels, in as many columns as the longest name leaves room for."""
     widest = LINE + LETTER * max((len(name) for name in lines), default=1)
@@ -230,7 +238,7 @@ def _dots(ax: Axes, seen: NDArray[np.bool_], names: Sequence[str]) -> None:
     ax.spines[:].set_visible(False)
 
 
-def _plane(points: Array) -> Array:
+def plane(points: Array) -> Array:
     """(n, d) -> (n, 2): t-SNE that starts from the principal axes; these alone for many points."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE

@@ -11,7 +11,8 @@ representation, the largest cluster and mean-fill. What "best" means, by `select
                 tell each other best are the most alike, and add the least to clusters
     labels      accuracy of the clusters against `y`, as in papers: a choice no user could make
 
-`redraw` has the protocol of papers in full: there each pair has missing views of its own.
+The benchmark has the protocol of papers in full (`pair = "redraw"` in a study): there each pair has
+missing views of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Do pictures show the colors that sentences name? By hue, saturation and value of the pixels.
 
-Every pixel has one color, told from its place in HSV space:
+Every pixel has one color, by its place in HSV space:
 
     black          value < 0.2
     white, gray    saturation < 0.15; white from value 0.8 on
@@ -48,13 +48,13 @@ def agreement(
     """
     if len(images) != len(sentences):
         raise ValueError(f"{len(images)} images and {len(sentences)} sentences; pass one for each")
-    told, shown = named(sentences), shares(images, ground).cpu() >= least
-    pairs = int(told.sum())
+    names, shown = named(sentences), shares(images, ground).cpu() >= least
+    pairs = int(names.sum())
     if not pairs:
         return {"agreement": float("nan"), "chance": float("nan")}
-    by_chance = told.double().sum(0) @ shown.double().mean(0)
+    by_chance = names.double().sum(0) @ shown.double().mean(0)
     return {
-        "agreement": int((told & shown).sum()) / pairs,
+        "agreement": int((names & shown).sum()) / pairs,
         "chance": float(by_chance) / pairs,
     }
 
@@ -100,8 +100,8 @@ def hsv(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         raise ValueError(f"images have shape {tuple(images.shape)}; pass colors, (B, 3, H, W)")
     x = images.double() / 255 if images.dtype == torch.uint8 else images.double()
     if x.numel() and not (x.min() >= 0 and x.max() <= 1):
-        told = f"[{float(x.min()):.3g}, {float(x.max()):.3g}]"
-        raise ValueError(f"images have values in {told}; pass bytes, or floats in [0, 1]")
+        span = f"[{float(x.min()):.3g}, {float(x.max()):.3g}]"
+        raise ValueError(f"images have values in {span}; pass bytes, or floats in [0, 1]")
     red, green, blue = x.unbind(1)
     value, low = x.amax(1), x.amin(1)
     spread = value - low

@@ -1,5 +1,5 @@
 "use strict";
-// Brings the drawn charts to life: hover, legends that show and hide, pan and zoom. No library.
+// Interaction with the charts: tooltips, legends that show and hide, pan and zoom. No library.
 // Without it the page reads the same: every mark already has its <title>, every chart its axes.
 (() => {
   const NS = "http://www.w3.org/2000/svg";
@@ -17,7 +17,7 @@
   tip.id = "tip";
   tip.setAttribute("role", "status");
   tip.hidden = true;
-  function tell(words, x, y) {
+  function showTip(words, x, y) {
     const [first, ...rest] = words.split("\n");
     const head = document.createElement("b");
     head.textContent = first;
@@ -28,9 +28,9 @@
     tip.style.left = clamp(x - box.width / 2, 6, innerWidth - box.width - 6) + "px";
     tip.style.top = (over > 6 ? over : y + 20) + "px";
   }
-  const hush = () => { tip.hidden = true; };
+  const hideTip = () => { tip.hidden = true; };
 
-  // Ticks, as drawn on paper.
+  // Ticks while zoomed; those of the whole chart are drawn already.
   function number(v) {
     if (Math.abs(v) < 1e-12) return "0";
     const words = Math.abs(v) >= 1000
@@ -59,6 +59,7 @@
       this.marks = svg.querySelector(".marks");
       this.box = svg.dataset.box.split(" ").map(Number);
       this.grid = svg.querySelector(".grid");
+      this.drawn = this.grid ? [...this.grid.children] : [];
       this.ring = make("circle", { class: "ring", r: 7, visibility: "hidden" }, svg);
       this.dots = [];
       for (const title of svg.querySelectorAll("title")) {
@@ -96,15 +97,15 @@
       if (best) {
         const at = this.place(best), m = this.svg.getScreenCTM();
         for (const [k, v] of [["cx", at.x], ["cy", at.y], ["visibility", "visible"]]) this.ring.setAttribute(k, v);
-        tell(best.mark.words, at.x * m.a + m.e, at.y * m.d + m.f);
+        showTip(best.mark.words, at.x * m.a + m.e, at.y * m.d + m.f);
         return;
       }
       this.ring.setAttribute("visibility", "hidden");
-      e.target.words ? tell(e.target.words, e.clientX, e.clientY) : hush();
+      e.target.words ? showTip(e.target.words, e.clientX, e.clientY) : hideTip();
     }
     leave() {
       this.ring.setAttribute("visibility", "hidden");
-      hush();
+      hideTip();
     }
 
     // Pan and zoom: one transform of all marks, and the ticks drawn anew.
@@ -153,7 +154,7 @@
       const v = this.view;
       this.marks.setAttribute("transform", kx === 1 ? "" : `matrix(${v.kx} 0 0 ${v.ky} ${v.tx} ${v.ty})`);
       if (this.tools.parentNode.className === "chart") this.tools.hidden = kx === 1;
-      if (this.grid) this.ticks();
+      if (this.grid) kx === 1 ? this.grid.replaceChildren(...this.drawn) : this.ticks();
       this.leave();
     }
     ticks() {
@@ -209,7 +210,7 @@
     }
   }
 
-  // Legends: a click shows or hides a series, a double click leaves it alone on stage.
+  // Legends: a click shows or hides a series, a double click shows it alone.
   function legends(figure) {
     const buttons = [...figure.querySelectorAll(".legend button")];
     const set = (button, on) => {
@@ -232,9 +233,9 @@
 
   for (const svg of document.querySelectorAll("svg.plot")) new Chart(svg);
   for (const figure of document.querySelectorAll("figure")) legends(figure);
-  addEventListener("scroll", hush, { passive: true });
+  addEventListener("scroll", hideTip, { passive: true });
 
-  // Where we are.
+  // The section in view, in the table of contents.
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
   const seen = new IntersectionObserver((entries) => {
     for (const e of entries) links.get(e.target.id).classList.toggle("here", e.isIntersecting);

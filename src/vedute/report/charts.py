@@ -9,8 +9,9 @@ import numpy as np
 
 from vedute.report import svg
 from vedute.report.html import Key, color, figure, legend
-from vedute.report.run_folder import Array, Run
+from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
+from vedute.training import history
 
 MOST_PATTERNS, MOST_SPOTS = 24, 160
 WIDE, HALF = 1000, 492
@@ -18,7 +19,7 @@ CONTRAST = 20  # counts further apart are drawn on a logarithmic scale
 LEFT, RIGHT, TOP, GROUND, STEP = 96.0, 800.0, 44.0, 200.0, 26  # of the pattern chart, in pixels
 
 
-def patterns(run: Run) -> str:
+def patterns(run: FittedRun) -> str:
     """Which views are observed together: one column per pattern, most frequent first."""
     counts = Counter(map(tuple, run.mask.tolist())).most_common()
     shown, rest = counts[:MOST_PATTERNS], counts[MOST_PATTERNS:]
@@ -32,14 +33,14 @@ def patterns(run: Run) -> str:
         plot.notes += _pattern(run, y, p, max(len(shown), 8), pattern, count)
     plot.notes.append(svg.text(LEFT, 12, f"samples{' (logarithmic)' if log else ''}", "name"))
     if rest:
-        told = f"and {len(rest)} rarer patterns, {svg.number(sum(c for _, c in rest))} samples"
-        plot.notes.append(svg.text(RIGHT, 12, told, "name end"))
+        more = f"and {len(rest)} rarer patterns, {svg.number(sum(c for _, c in rest))} samples"
+        plot.notes.append(svg.text(RIGHT, 12, more, "name end"))
     title = f"{len(counts)} pattern{'' if len(counts) == 1 else 's'} of observed views"
     note = "One column per pattern: dark dots are observed views, pale dots missing ones."
     return figure(title, plot, note, kind="wide")
 
 
-def terms(run: Run) -> str:
+def terms(run: FittedRun) -> str:
     """Loss terms over steps."""
     names = list(dict.fromkeys(k for r in run.history for k in r["terms"]))
     steps = np.array([r["step"] for r in run.history], float)
@@ -53,7 +54,7 @@ def terms(run: Run) -> str:
     return figure("Loss by term", plot, "The loss is the sum of these.", keys)
 
 
-def hidden_error(run: Run) -> str:
+def hidden_error(run: FittedRun) -> str:
     """Error on hidden views over steps, and the weights that were kept."""
     checked = [r for r in run.history if r["hidden_error"] is not None]
     if not checked:
@@ -63,10 +64,9 @@ def hidden_error(run: Run) -> str:
     label = "mean squared error in standard deviations"
     plot = _over_steps(run, np.append(error, 0.0), label, False, "hidden-view error")
     _curve(plot, steps, error, 0, "hidden views")
-    after = [i for i, r in enumerate(checked) if r["step"] > run.warmup()]
-    best = min(after or range(len(checked)), key=lambda i: error[i])
-    x, y = float(plot.x(steps[best])), float(plot.y(error[best]))
-    step, least = f"step {steps[best]:.0f}", f"error {error[best]:.3f}"
+    kept = history.kept(checked)
+    x, y = float(plot.x(kept["step"])), float(plot.y(kept["hidden_error"]))
+    step, least = f"step {kept['step']:.0f}", f"error {kept['hidden_error']:.3f}"
     plot.marks.insert(0, f'<path class="line kept" d="M{svg.px(x)} {plot.y.start}V{plot.y.end}"/>')
     plot.marks.append(svg.dot(x, y, "big k2", "kept", step, least))
     note = f"1 is the mean of each feature. Kept: {step}, {least}."
@@ -79,23 +79,23 @@ def short(name: str, most: int = 12) -> str:
 
 
 def _pattern(
-    run: Run, y: Scale, p: int, columns: int, pattern: tuple[bool, ...], count: int
+    run: FittedRun, y: Scale, p: int, columns: int, pattern: tuple[bool, ...], count: int
 ) -> Iterator[str]:
     """The bar of one pattern and its column of dots."""
     step = (RIGHT - LEFT) / columns
     x, wide, height = LEFT + step * (p + 0.5), min(0.68 * step, 40.0), GROUND - float(y(count))
     lost = [k for k, seen in zip(run.names, pattern, strict=True) if not seen]
-    told = f"{svg.number(count)} samples ({svg.percent(count / len(run.mask), 1)})"
+    size = f"{svg.number(count)} samples ({svg.percent(count / len(run.mask), 1)})"
     kind = "part" if lost else "full"
     missing = f"missing: {', '.join(lost) or 'nothing'}"
-    yield svg.bar(x - wide / 2, GROUND - height, wide, height, kind, told, missing)
+    yield svg.bar(x - wide / 2, GROUND - height, wide, height, kind, size, missing)
     yield svg.text(x, GROUND - height - 8, svg.number(count), "mid small")
     for v, seen in enumerate(pattern):
         at = GROUND + 24 + STEP * v
         yield f'<circle class="{"seen" if seen else "lost"}" cx="{svg.px(x)}" cy="{at}" r="6"/>'
 
 
-def _shares(run: Run) -> Iterator[str]:
+def _shares(run: FittedRun) -> Iterator[str]:
     """The names of the views, and how much of each is missing."""
     shares = (~run.mask).mean(0)
     yield svg.text(820, GROUND, "missing", "name")
@@ -103,12 +103,12 @@ def _shares(run: Run) -> Iterator[str]:
         at, length = GROUND + 24 + STEP * v, 100 * float(share) / max(float(shares.max()), 1e-9)
         yield svg.bar(LEFT - 4, at - 11, RIGHT - LEFT + 8, 22, "row")
         yield svg.text(LEFT - 14, at, short(name), "end")
-        told = f"{name}: missing for {svg.number((~run.mask[:, v]).sum())} samples"
-        yield svg.bar(820, at - 8, length, 16, "gone", told)
+        words = f"{name}: missing for {svg.number((~run.mask[:, v]).sum())} samples"
+        yield svg.bar(820, at - 8, length, 16, "gone", words)
         yield svg.text(826 + length, at, svg.percent(share), "small")
 
 
-def _over_steps(run: Run, values: Array, label: str, log: bool, title: str) -> Plot:
+def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str) -> Plot:
     """An empty chart for values over steps, the warm-up shaded."""
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
@@ -125,11 +125,11 @@ def _over_steps(run: Run, values: Array, label: str, log: bool, title: str) -> P
 
 
 def _curve(plot: Plot, steps: Array, value: Array, i: int, name: str) -> None:
-    """A line, and spots on it that tell their values."""
+    """A line, and dots on it with their values as tooltips."""
     x, y = plot.x(steps), plot.y(value)
     plot.marks.append(svg.line(x, y, f"s{i} {color(i)}"))
     few = np.linspace(0, len(steps) - 1, min(MOST_SPOTS, len(steps)))
     some = np.unique(few.round().astype(int))
     for t in some[np.isfinite(value[some])]:
-        told = (f"{name} {value[t]:.4g}", f"step {steps[t]:.0f}")
-        plot.marks.append(svg.dot(x[t], y[t], f"spot s{i} {color(i)}", *told))
+        tip = (f"{name} {value[t]:.4g}", f"step {steps[t]:.0f}")
+        plot.marks.append(svg.dot(x[t], y[t], f"spot s{i} {color(i)}", *tip))

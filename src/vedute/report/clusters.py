@@ -1,4 +1,4 @@
-"""Clusters: how large, how firm, which samples are between two, and what they say of labels."""
+"""Clusters: their sizes, how certain they are, which samples are uncertain, and the labels."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from html import escape
 import numpy as np
 
 from vedute.report import svg
+from vedute.report.charts import short
 from vedute.report.html import Key, color, figure, legend, table
-from vedute.report.run_folder import Array, Run
+from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 MOST_CLUSTERS, MOST_CLASSES, MOST_ROWS, FIRST_ROWS = 40, 30, 60, 12
 
 
-def sizes(run: Run) -> str:
-    """One bar per cluster, the uncertain part of it set off."""
+def sizes(run: FittedRun) -> str:
+    """One bar per cluster, its uncertain part in a paler color."""
     assert run.labels is not None
     counts = np.bincount(run.labels)
     doubt = np.bincount(run.labels[run.uncertain()], minlength=len(counts))
@@ -28,13 +29,13 @@ def sizes(run: Run) -> str:
         at, firm = 20.0 + 26 * k, int(counts[k] - doubt[k])
         end, whole = float(x(firm)), float(x(counts[k]))
         share = svg.percent(doubt[k] / max(counts[k], 1))
-        told = (
+        tip = (
             f"cluster {k}: {svg.number(counts[k])} samples",
             f"{doubt[k]} of them uncertain ({share})",
         )
         plot.notes.append(svg.text(74, at, f"cluster {k}", "end"))
-        plot.notes.append(svg.bar(86, at - 9, end - 86, 18, f"s0 {color(k)}", *told))
-        plot.notes.append(svg.bar(end, at - 9, whole - end, 18, f"s1 pale {color(k)}", *told))
+        plot.notes.append(svg.bar(86, at - 9, end - 86, 18, f"s0 {color(k)}", *tip))
+        plot.notes.append(svg.bar(end, at - 9, whole - end, 18, f"s1 pale {color(k)}", *tip))
         plot.notes.append(svg.text(whole + 6, at, svg.number(counts[k]), "small"))
     keys = legend([Key("s0", "ink", "certain"), Key("s1", "ink pale", "uncertain")])
     more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
@@ -42,8 +43,8 @@ def sizes(run: Run) -> str:
     return figure("Cluster sizes", plot, note, keys if "margin" in run.found else "")
 
 
-def matrix(run: Run) -> str:
-    """Labels against clusters: the share of each label in each cluster. Empty where not wanted."""
+def matrix(run: FittedRun) -> str:
+    """Labels against clusters: the share of each label in each cluster; empty without either."""
     if run.labels is None or "y" not in run.found:
         return ""
     values, y = np.unique(run.found["y"], return_inverse=True)
@@ -62,29 +63,25 @@ def matrix(run: Run) -> str:
     for place, k in enumerate(order):
         plot.notes.append(svg.text(left + cell * (place + 0.5), top - 12, str(k), "mid small"))
     for i, value in enumerate(values):
-        plot.notes.append(
-            svg.text(left - 10, top + tall * (i + 0.5), _short(str(value)), "end small")
-        )
+        name = short(str(value), 11)
+        plot.notes.append(svg.text(left - 10, top + tall * (i + 0.5), name, "end small"))
         for place, k in enumerate(order):
             share = counts[i, k] / max(counts[i].sum(), 1)
-            told = (f"label {value}, cluster {k}", f"{counts[i, k]} samples ({svg.percent(share)})")
-            box = svg.bar(
-                left + cell * place, top + tall * i, cell - 1.5, tall - 1.5, "cell", *told
-            )
+            tip = (f"label {value}, cluster {k}", f"{counts[i, k]} samples ({svg.percent(share)})")
+            box = svg.bar(left + cell * place, top + tall * i, cell - 1.5, tall - 1.5, "cell", *tip)
             plot.notes.append(box.replace("<rect", f'<rect style="--a:{share:.2f}"', 1))
             if counts[i, k] and cell > 24:
                 kind = "mid small over" if share > 0.5 else "mid small"
                 at = left + cell * (place + 0.5) - 0.75, top + tall * (i + 0.5)
                 plot.notes.append(svg.text(*at, str(counts[i, k]), kind))
-    plot.notes.append(
-        svg.text(left, 12, "cluster", "name") + svg.text(left - 10, 12, "label", "name end")
-    )
-    note = "Labels were never seen by the method. Clusters stand where they match best."
+    plot.notes.append(svg.text(left, 12, "cluster", "name"))
+    plot.notes.append(svg.text(left - 10, 12, "label", "name end"))
+    note = "The method never saw the labels. Each cluster is placed at the label it matches best."
     return figure("Clusters and labels", plot, note)
 
 
-def stability(run: Run) -> str:
-    """Why so many clusters: how well clusterings repeat. Empty where the number was given."""
+def stability(run: FittedRun) -> str:
+    """How stable clusterings are by their number; empty where the user gave the number."""
     if "stable_stability" not in run.found:
         return ""
     K, stable, error, chance = (
@@ -98,8 +95,8 @@ def stability(run: Run) -> str:
         plot.marks.append(svg.line(x(K), y(curve), f"s{i} {color(3 * i)}"))
         for k, value, wide in zip(K, curve, error, strict=True):
             sure = f" ± {wide:.2f}" if i == 0 else ""
-            told = (f"{k:.0f} clusters", f"{word}: {value:.2f}{sure}")
-            plot.marks.append(svg.dot(x(k), y(value), f"s{i} {color(3 * i)}", *told))
+            tip = (f"{k:.0f} clusters", f"{word}: {value:.2f}{sure}")
+            plot.marks.append(svg.dot(x(k), y(value), f"s{i} {color(3 * i)}", *tip))
     keys = legend(
         [Key("s0", color(0), "these data"), Key("s1", color(3), "a cloud without clusters")]
     )
@@ -107,8 +104,8 @@ def stability(run: Run) -> str:
     return figure("How many clusters", plot, note, keys)
 
 
-def uncertain(run: Run) -> str:
-    """The samples between two clusters, most doubtful first."""
+def uncertain(run: FittedRun) -> str:
+    """The samples between two clusters, the most uncertain first."""
     if "margin" not in run.found or run.labels is None:
         return ""
     found, rows = run.found, np.flatnonzero(run.uncertain())
@@ -120,16 +117,14 @@ def uncertain(run: Run) -> str:
     lines = [_line(run, int(row)) for row in rows[:MOST_ROWS]]
     title = f"<h3>Uncertain samples <small>{len(rows)} of {len(run.mask)}</small></h3>"
     head = table(heads, lines[:FIRST_ROWS], numeric=99)
-    rest = table(heads, lines[FIRST_ROWS:], numeric=99) if len(lines) > FIRST_ROWS else ""
-    more = (
-        f"<details><summary>{len(lines) - FIRST_ROWS} more</summary>{rest}</details>"
-        if rest
-        else ""
-    )
+    more = ""
+    if len(lines) > FIRST_ROWS:
+        rest = table(heads, lines[FIRST_ROWS:], numeric=99)
+        more = f"<details><summary>{len(lines) - FIRST_ROWS} more</summary>{rest}</details>"
     return f'<div class="plain">{title}{head}{more}</div>'
 
 
-def _line(run: Run, row: int) -> list[str]:
+def _line(run: FittedRun, row: int) -> list[str]:
     assert run.labels is not None
     found, k, other = run.found, int(run.labels[row]), int(run.found["runner_up"][row])
     tries = int(found["tries"][row])
@@ -150,7 +145,3 @@ def _matched(counts: Array) -> list[int]:
     rows, columns = linear_sum_assignment(counts, maximize=True)
     first = [int(c) for _, c in sorted(zip(rows, columns, strict=True))]
     return first + [k for k in range(counts.shape[1]) if k not in first]
-
-
-def _short(name: str, most: int = 11) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -11,7 +11,7 @@ import numpy as np
 from vedute.figures.png import gray, picture
 from vedute.report import svg
 from vedute.report.html import figure
-from vedute.report.run_folder import Array, Run
+from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 WIDTH = 1.645  # deviations: 90 % of a normal distribution lie within
@@ -33,24 +33,24 @@ class Profile(NamedTuple):
     high: Array
 
 
-def examples(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     """Every view in turn; shapes: of views that are pictures, though given as rows of numbers."""
-    strange = [k for k in shapes if k not in run.names]
-    if strange:
-        raise ValueError(f"no view {strange[0]!r}; views are {', '.join(run.names)}")
+    unknown = [k for k in shapes if k not in run.names]
+    if unknown:
+        raise ValueError(f"no view {unknown[0]!r}; views are {', '.join(run.names)}")
     parts = []
     for v, name in enumerate(run.names):
         own = tuple(run.facts["shapes"][v])
         shape = tuple(shapes.get(name, own))
         if np.prod(shape) != np.prod(own):
-            told = "x".join(map(str, shape))
-            raise ValueError(f"view {name!r} has {np.prod(own)} numbers per sample, not {told}")
+            sides = "x".join(map(str, shape))
+            raise ValueError(f"view {name!r} has {np.prod(own)} numbers per sample, not {sides}")
         if f"truth{v}" in run.found:
             parts.append(pictures(run, v, shape) if len(shape) > 1 else profiles(run, v))
     return "".join(parts)
 
 
-def profiles(run: Run, v: int) -> str:
+def profiles(run: FittedRun, v: int) -> str:
     """Three instances of a view: one of the easiest, a typical one, one of the hardest."""
     count, width = len(run.found[f"at{v}"]), run.found[f"scale{v}"].size
     some = {round(q * (count - 1)): word for q, word in WHICH.items()}
@@ -65,7 +65,7 @@ def profiles(run: Run, v: int) -> str:
     return figure(run.names[v], body, escape(note), kind="wide")
 
 
-def pictures(run: Run, v: int, shape: Sequence[int]) -> str:
+def pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
     """Truth, inferred and uncertainty of some instances, the easiest first."""
     at = run.found[f"at{v}"]
     images = {k: run.found[f"{k}{v}"].reshape(-1, *shape) for k in ("truth", "mean", "std")}
@@ -89,8 +89,8 @@ def pictures(run: Run, v: int, shape: Sequence[int]) -> str:
     return figure(run.names[v], body, note, kind="wide")
 
 
-def _chart(run: Run, v: int, i: int, word: str) -> str:
-    """One instance: the truth, what was inferred, and how sure."""
+def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
+    """One instance: the truth, the inferred values and their 90 % intervals."""
     p = _profile(run, v, i)
     few = len(p.feature) <= FEW
     edge = 0.5 if few else 0.0
@@ -114,7 +114,7 @@ def _chart(run: Run, v: int, i: int, word: str) -> str:
 
 
 def _dots(plot: Plot, p: Profile, few: bool, names: Array | None) -> None:
-    """What was inferred and the truth, each telling both."""
+    """Dots for the inferred and the true values, with both in the tooltip."""
     for f, t, m, a, b in zip(*p, strict=True):
         lines = (
             f"feature {f}" if names is None else str(names[f]),
@@ -128,7 +128,7 @@ def _dots(plot: Plot, p: Profile, few: bool, names: Array | None) -> None:
             plot.marks.append(svg.dot(x, plot.y(t), "was" if few else "was small", *lines))
 
 
-def _profile(run: Run, v: int, i: int) -> Profile:
+def _profile(run: FittedRun, v: int, i: int) -> Profile:
     shift, scale, _ = _unit(run, v)
     truth, mean, std = (run.found[f"{k}{v}"][i].ravel() for k in ("truth", "mean", "std"))
     truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, WIDTH * std / scale
@@ -139,15 +139,15 @@ def _profile(run: Run, v: int, i: int) -> Profile:
     return Profile(some, *(a[some] for a in (truth, mean, *ends)))
 
 
-def _error(run: Run, v: int, i: int) -> float:
+def _error(run: FittedRun, v: int, i: int) -> float:
     """The measure of imputation: squared standard deviations, constant features aside."""
     scale = run.found[f"scale{v}"].ravel()
-    gap = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
-    known = (scale > 0) & ~np.isnan(gap)
-    return float(np.mean((gap[known] / scale[known]) ** 2)) if known.any() else np.nan
+    deviation = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
+    known = (scale > 0) & ~np.isnan(deviation)
+    return float(np.mean((deviation[known] / scale[known]) ** 2)) if known.any() else np.nan
 
 
-def _unit(run: Run, v: int) -> tuple[Array, Array, str]:
+def _unit(run: FittedRun, v: int) -> tuple[Array, Array, str]:
     """(shift, scale, its name): the user's own unit, where the features of a view share one."""
     scale = run.found[f"scale{v}"].ravel().astype(float)
     some = scale[scale > 0]

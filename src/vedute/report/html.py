@@ -1,4 +1,4 @@
-"""Pieces of HTML. User's words go through `escape`; everything else here is ours."""
+"""Pieces of HTML. Text from the user goes through `escape`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,8 @@ def legend(keys: Iterable[Key], kind: str = "") -> str:
 
 def figure(title: str, body: object, note: str = "", keys: str = "", kind: str = "") -> str:
     """A chart with its title, its legend and a line on how to read it (HTML)."""
-    told = f"<p>{note}</p>" if note else ""
-    return (
-        f'<figure class="{kind}"><figcaption><h3>{escape(title)}</h3>{told}</figcaption>'
-        f"{keys}{body}</figure>"
-    )
+    caption = f"<h3>{escape(title)}</h3>" + (f"<p>{note}</p>" if note else "")
+    return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{keys}{body}</figure>'
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1) -> str:
@@ -73,7 +70,7 @@ def palette() -> str:
 
 
 def _shade(i: int, dark: bool) -> str:
-    """The palette is made for white paper: at night it is lighter."""
+    """The palette is made for white paper; on dark ground it is lighter."""
     to_white = (0.22, 0.55, 0.0, 0.7)[i // 10] if dark else (0.0, 0.45, 0.0, 0.65)[i // 10]
     to_black = 0.4 if i // 10 == 2 and not dark else 0.25 * (i // 10 == 2)
     parts = [int(COLORS[i % 10][k : k + 2], 16) for k in (1, 3, 5)]

@@ -1,15 +1,15 @@
-"""What a page tells of a fit beyond what is learned: measured once, after `fit`, kept in the RUN.
+"""What a page shows of a fit beyond what is learned: measured once, after `fit`, kept in the RUN.
 
 method, kinds            (), (L,)      its name, and the likelihood of each view
 map, map_rows            (m, 2), (m,)  samples in the plane, and which they are
 y                        (n,)          labels, where the data have them
-margin, runner_up        (n,)          how clear the cluster is, and which comes next
+margin, runner_up        (n,)          distance from the next cluster, and which that is
 stable_<what>            (tried,)      the curve that chose the number of clusters, if one did
 stays, tries             (n,)          of `tries` views left out in turn, `stays` keep the cluster
 held_out                 ()            False: the hidden views of this run were trained on
 picked                   (h,)          which of its hidden views were measured
 <fill>                   (h,)          the error of each simple fill at these
-levels, covered          (q,), (L, q)  intervals promise the one, hold the other
+levels, covered          (q,), (L, q)  nominal and actual coverage of intervals, by view
 truth<v>, mean<v>, std<v>, at<v>       some hidden instances of view v, by error; their rows
 center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
 columns<v>               (width,)      their names, where they have some
@@ -63,7 +63,7 @@ def evidence(model: Estimator, views: Views) -> Found:
 
 def _in_the_plane(model: Estimator) -> Found:
     rows = _some(len(model.embedding_), MOST_MAPPED)
-    return {"map": plots._plane(model.embedding_[rows].astype(np.float64)), "map_rows": rows}
+    return {"map": plots.plane(model.embedding_[rows].astype(np.float64)), "map_rows": rows}
 
 
 def _certainty(model: Estimator, views: Views) -> Found:
@@ -99,7 +99,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Found:
     if held_out:
         found |= _fills(model, views, hidden, rows)
     truth = [_with_holes(views, v)[rows] for v in range(len(views.x))]
-    means, stds = _told(model, views, hidden, rows, which)
+    means, stds = _predicted(model, views, hidden, rows, which)
     found |= _coverage(model, truth, means, stds, which)
     for v, scaler in enumerate(model._scalers()):
         at = np.flatnonzero(which == v)
@@ -137,14 +137,14 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     return found
 
 
-def _told(
+def _predicted(
     model: Estimator, views: Views, hidden: torch.Tensor, rows: Array, which: Array
 ) -> tuple[list[Array], list[Array]]:
     """Means and deviations of all views of `rows`, L arrays (m, *shape_v) each, in user units.
 
     The calibration of an instance never saw it: it comes from the other folds.
     """
-    if model.relearns:  # it knows the hidden views by now
+    if model.relearns:  # its last fit saw the hidden views
         model = clone(model).fit(views.hide(hidden))
         data = model._enter(views[rows].hide(hidden[rows]).bare())
         return model._imputer().values(data, spread=True)
@@ -158,9 +158,9 @@ def _told(
         if not here.any() or not len(rest.inputs):
             continue
         calibrated = model._imputer().calibrated(rest, model.shrinks)
-        told = Imputer(model._decode, calibrated).values(held.inputs[here], spread=True)
+        mean, std = Imputer(model._decode, calibrated).values(held.inputs[here], spread=True)
         for v in range(len(means)):
-            means[v][here], stds[v][here] = told[0][v], told[1][v]
+            means[v][here], stds[v][here] = mean[v], std[v]
     return means, stds
 
 

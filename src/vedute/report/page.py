@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from vedute.report import html, plane, sections
-from vedute.report.run_folder import Run
+from vedute.report.run_folder import FittedRun
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # nothing is ever loaded
 
@@ -27,10 +27,10 @@ def write_page(
 
     ids: whether samples are named. shapes: of views that are pictures, {"pix": (16, 15)}.
     """
-    out.write_text(page(Run.of(run, private=not ids), shapes or {}), encoding="utf-8")
+    out.write_text(page(FittedRun.of(run, private=not ids), shapes or {}), encoding="utf-8")
 
 
-def page(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     """The page as text; the same for the same run."""
     script = _file("charts.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

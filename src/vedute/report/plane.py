@@ -1,4 +1,4 @@
-"""The map of samples: one set of dots, colored by whichever question is asked of it."""
+"""The map of samples: one set of dots, colored by cluster, label, missing pattern or certainty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vedute.report import svg
 from vedute.report.html import Key, color, figure, legend
-from vedute.report.run_folder import Array, Run
+from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 MOST_CLASSES = 20
@@ -20,9 +20,9 @@ SIZE = (1000, 640)
 
 
 class Coloring(NamedTuple):
-    """A question, and each sample's answer: words of the classes, (n,) which one it is.
+    """What samples are colored by: the names of its classes, and (n,) the class of each sample.
 
-    ordered: answers are more or less of something, and get shades of one color.
+    ordered: classes are ordered, and get shades of one color.
     """
 
     question: str
@@ -31,14 +31,13 @@ class Coloring(NamedTuple):
     ordered: bool = False
 
 
-def colorings(run: Run) -> list[Coloring]:
+def colorings(run: FittedRun) -> list[Coloring]:
     """What samples can be colored by."""
     found = []
     if run.labels is not None:
         K = int(run.labels.max()) + 1
-        found.append(
-            Coloring("cluster", [f"cluster {k}" for k in range(K)], run.labels.astype(int))
-        )
+        names = [f"cluster {k}" for k in range(K)]
+        found.append(Coloring("cluster", names, run.labels.astype(int)))
     if "y" in run.found:
         found.append(_by_label(run.found["y"]))
     found.append(_by_pattern(run))
@@ -47,17 +46,17 @@ def colorings(run: Run) -> list[Coloring]:
     return found
 
 
-def plane(run: Run) -> str:
+def plane(run: FittedRun) -> str:
     """The representation in two dimensions."""
     points, rows = run.found["map"].astype(float), run.found["map_rows"]
-    if run.private:  # the order of rows tells who they are, too
+    if run.private:  # the order of rows identifies samples, too
         order = np.lexsort(points.T)
         points, rows = points[order], rows[order]
     plot = _frame(points)
     asked = colorings(run)
     for (x, y), row in zip(points, rows, strict=True):
         kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
-        plot.marks.append(svg.dot(plot.x(x), plot.y(y), kinds, *_told(run, asked, int(row))))
+        plot.marks.append(svg.dot(plot.x(x), plot.y(y), kinds, *_tip(run, asked, int(row))))
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
     note = (
@@ -67,17 +66,13 @@ def plane(run: Run) -> str:
     return figure("The samples in the plane", _switch(asked) + str(plot), note, kind="wide map")
 
 
-def rules(run: Run) -> str:
-    """Which class of dots has which color under which question, as CSS."""
+def rules(run: FittedRun) -> str:
+    """The color of each class of dots under each coloring, as CSS."""
     found = ""
     for q, asked in enumerate(colorings(run)):
         for i in range(len(asked.words)):
-            shade = (
-                f"var(--r{round(8 * i / max(len(asked.words) - 1, 1))})" if asked.ordered else ""
-            )
-            if asked.question == "certainty":
-                shade = ("var(--line)", "var(--k2)")[i]
-            value = shade or f"var(--{color(i)})"
+            name = f"r{round(8 * i / max(len(asked.words) - 1, 1))}" if asked.ordered else color(i)
+            value = f"var(--{('line', 'k2')[i] if asked.question == 'certainty' else name})"
             found += f"#by{q}:checked~svg .{'cqrt'[q]}{i},.by{q} .{'cqrt'[q]}{i}{{--c:{value}}}"
         found += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
     return found
@@ -115,8 +110,8 @@ def _frame(points: Array) -> Plot:
     return Plot(SIZE, x, y, "samples in the plane", axes=False)
 
 
-def _told(run: Run, asked: list[Coloring], row: int) -> list[str]:
-    """The name of a sample and the answers it gives."""
+def _tip(run: FittedRun, asked: list[Coloring], row: int) -> list[str]:
+    """The tooltip of a sample: its name, cluster, label, margin and views."""
     lines = [run.sample(row)]
     for c in asked:
         if c.question in ("cluster", "label"):
@@ -144,7 +139,7 @@ def _by_label(y: Array) -> Coloring:
     return Coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
 
 
-def _by_pattern(run: Run) -> Coloring:
+def _by_pattern(run: FittedRun) -> Coloring:
     """Patterns where they are few, else how many views are observed."""
     patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
     which = which.reshape(-1)

@@ -73,7 +73,7 @@ def write(
 
 
 def describe(views: Views, source: str) -> dict[str, Any]:
-    """Facts on the data, and on who asks."""
+    """Facts on the data, the versions and the command."""
     from vedute import datasets
     from vedute.data import missing
 
@@ -101,7 +101,7 @@ def describe(views: Views, source: str) -> dict[str, Any]:
 
 
 def source_of(run: Path) -> str:
-    """What the data of a RUN are called; refused where they are gone."""
+    """The dataset or path of the data of a RUN; an error if they are gone."""
     from vedute import datasets
 
     source = str(_known(run)["source"])
@@ -111,7 +111,7 @@ def source_of(run: Path) -> str:
 
 
 def reading_of(run: Path) -> dict[str, Any]:
-    """How the data of a RUN were read; nothing where it cannot say."""
+    """How the data of a RUN were read; empty where that is not recorded."""
     try:
         return dict(_known(run).get("reading", {}))
     except (ValueError, TypeError, OSError):
@@ -128,10 +128,10 @@ def _known(run: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """A fit, its data and its evidence.
+class FittedRun:
+    """A fit, its data and what was measured of it.
 
-    facts: data.json; found: report.npz as `vedute.evidence` tells, empty for older runs
+    facts: data.json; found: report.npz as `vedute.report.measure` says, empty for older runs
     mask (n, L), labels (n,) or None, hidden: row, view, error and mean_error of each instance
     private: whether samples are to stay without a name
     """
@@ -147,7 +147,7 @@ class Run:
     private: bool = False
 
     @classmethod
-    def of(cls, folder: Path, private: bool = False) -> Run:
+    def of(cls, folder: Path, private: bool = False) -> FittedRun:
         lacking = [name for name in FILES if not (folder / name).is_file()]
         if lacking:
             raise FileNotFoundError(
@@ -179,17 +179,17 @@ class Run:
 
     @property
     def source(self) -> str:
-        """Of the data, as short as it can be told."""
+        """The name of the data, without its folder and ending."""
         return Path(str(self.facts["source"])).stem
 
     def sample(self, row: int) -> str:
-        """What a sample is called; nothing in private."""
+        """The name of a sample; empty in private."""
         if self.private:
             return ""
         return f"row {row}" if self.ids is None else str(self.ids[row])
 
     def views_of(self, row: int) -> str:
-        """Which views a sample has, or lacks, whichever is shorter to tell."""
+        """Which views a sample has, or lacks, whichever is the shorter list."""
         seen = self.mask[row]
         lost = [name for name, s in zip(self.names, seen, strict=True) if not s]
         if not lost:
@@ -203,7 +203,7 @@ class Run:
         return np.asarray(self.hidden["view"][self._picked()]) if self.hidden else np.empty(0, int)
 
     def base(self) -> Array:
-        """What the mean of each feature gets wrong at these, (h,)."""
+        """The error of mean-fill at these, (h,)."""
         return np.asarray(self.hidden["mean_error"][self._picked()])
 
     def errors(self) -> dict[str, Array]:
@@ -237,7 +237,7 @@ class Run:
 
 
 def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
-    """What is in a file that nobody cut short."""
+    """The content of a file; an error if it is damaged."""
     try:
         return read(path)
     except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):

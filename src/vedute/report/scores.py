@@ -1,4 +1,4 @@
-"""How well hidden views are inferred, and whether intervals keep what they promise."""
+"""How well hidden views are inferred, and the coverage of intervals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from vedute.report import svg
 from vedute.report.charts import WIDE, short
 from vedute.report.html import Key, color, figure, legend, table
-from vedute.report.run_folder import Array, Run
+from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 STEP = 34  # pixels per view
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-def explained(run: Run) -> str:
+def explained(run: FittedRun) -> str:
     """R2 of every view, by the model and by the simple fills."""
     errors, base, rows = run.errors(), run.base(), _rows(run)
     scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in errors.items()}
@@ -35,12 +35,12 @@ def explained(run: Run) -> str:
         span = f"M{svg.px(min(ends))} {svg.px(y)}H{svg.px(max(ends))}"
         plot.notes.append(f'<path class="span" d="{span}"/>')
         for i, method in reversed(list(enumerate(scores))):  # the model on top
-            told = (
+            tip = (
                 f"{method}: {svg.percent(scores[method][r], 1)}",
                 f"{name}, {at.sum()} hidden",
                 f"error {errors[method][at].mean():.3f}",
             )
-            plot.notes.append(svg.dot(ends[i], y, f"{SIZES[i > 0]} s{i} {color(i)}", *told))
+            plot.notes.append(svg.dot(ends[i], y, f"{SIZES[i > 0]} s{i} {color(i)}", *tip))
     keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
     note = "Right is better. 0 % is the mean of each feature, 100 % the truth."
     return figure("Hidden views explained (R²), against simple fills", plot, note, keys, "wide")
@@ -49,7 +49,7 @@ def explained(run: Run) -> str:
 SIZES = ("big", "mean")
 
 
-def error_table(run: Run) -> str:
+def error_table(run: FittedRun) -> str:
     """Imputation errors by view and method, the least in bold."""
     errors, lines = run.errors(), []
     for name, at in _rows(run):
@@ -60,9 +60,9 @@ def error_table(run: Run) -> str:
     return f"<h3>Imputation error {unit}</h3>{table(['view', 'hidden', *errors], lines)}"
 
 
-def calibration(run: Run) -> str:
-    """What share of hidden values intervals cover, against what they promise."""
-    title, names = "calibration of intervals", ("interval promises", "values inside")
+def calibration(run: FittedRun) -> str:
+    """The share of hidden values that intervals cover, against their nominal coverage."""
+    title, names = "calibration of intervals", ("nominal coverage", "values inside")
     x, y = Scale(0, 1, 60, 535, percent=True), Scale(0, 1, 390, 28, percent=True)
     plot = Plot((552, 440), x, y, title, names)
     plot.marks.append(f'<path class="line ideal" d="M{x(0)} {y(0)}L{x(1)} {y(1)}"/>')
@@ -70,21 +70,21 @@ def calibration(run: Run) -> str:
     for i, (name, covered) in reversed(list(enumerate(_curves(run)))):
         _curve(plot, run.found["levels"], covered, f"{'thin ' * (i > 0)}s{i} {color(i)}", name)
         keys.append(Key(f"s{i}", color(i), name))
-    note = "On the dashed line promises are kept; above it intervals are wider than they need be."
+    note = "On the dashed line intervals cover what they should; above it they are too wide."
     return figure("Interval calibration", plot, note, legend(keys[::-1]))
 
 
-def coverage_table(run: Run) -> str:
+def coverage_table(run: FittedRun) -> str:
     """The same in numbers, for the usual levels."""
     rows = [
         [escape(name), *(svg.percent(_at(run, covered, p), 1) for p in LEVELS)]
         for name, covered in _curves(run)
     ]
     heads = ["values inside", *(svg.percent(p) for p in LEVELS)]
-    return f"<h3>Coverage <small>of intervals that promise</small></h3>{table(heads, rows)}"
+    return f"<h3>Coverage <small>by nominal level of the interval</small></h3>{table(heads, rows)}"
 
 
-def coverage(run: Run, level: float) -> float:
+def coverage(run: FittedRun, level: float) -> float:
     """The share of all hidden values inside intervals of this level; NaN where there are none."""
     if not np.isfinite(run.found.get("covered", np.nan)).any():
         return float("nan")
@@ -96,14 +96,14 @@ def r2(error: Array, base: Array) -> float:
     return float(1 - error.sum() / base.sum()) if base.sum() else 0.0
 
 
-def _rows(run: Run) -> list[tuple[str, Array]]:
+def _rows(run: FittedRun) -> list[tuple[str, Array]]:
     """All views, then each that has hidden instances, and which instances these are."""
     view = run.hidden_views()
     each = [(name, view == v) for v, name in enumerate(run.names)]
     return [("all views", view >= 0), *((name, at) for name, at in each if at.any())]
 
 
-def _curves(run: Run) -> list[tuple[str, Array]]:
+def _curves(run: FittedRun) -> list[tuple[str, Array]]:
     """Coverage over levels (q,): averaged over hidden instances, then view by view."""
     covered, view = run.found["covered"], run.hidden_views()
     shown = [v for v in range(len(covered)) if np.isfinite(covered[v]).any()]
@@ -112,7 +112,7 @@ def _curves(run: Run) -> list[tuple[str, Array]]:
     return [("all views", average), *((run.names[v], covered[v]) for v in shown)]
 
 
-def _at(run: Run, covered: Array, level: float) -> float:
+def _at(run: FittedRun, covered: Array, level: float) -> float:
     return float(np.interp(level, run.found["levels"], covered))
 
 
@@ -120,5 +120,5 @@ def _curve(plot: Plot, levels: Array, covered: Array, kind: str, name: str) -> N
     x, y = plot.x(np.r_[0, levels, 1]), plot.y(np.r_[0, covered, 1])
     plot.marks.append(svg.line(x, y, kind))
     for a, b, p, c in zip(x[1:-1], y[1:-1], levels, covered, strict=True):
-        told = (name, f"{svg.percent(p)} interval", f"covers {svg.percent(c, 1)}")
-        plot.marks.append(svg.dot(a, b, f"spot {kind}", *told))
+        tip = (name, f"{svg.percent(p)} interval", f"covers {svg.percent(c, 1)}")
+        plot.marks.append(svg.dot(a, b, f"spot {kind}", *tip))

@@ -1,4 +1,4 @@
-"""The sections of the page, in order: words around the charts."""
+"""The sections of the page, in order: text around the charts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from vedute.report import charts, clusters, examples, plane, scores, svg
 from vedute.report.html import section, table
-from vedute.report.run_folder import Run
+from vedute.report.run_folder import FittedRun
 
 MOST_CLASSES = 100
-FEW = 100  # hidden views: a few dozen tell little of each view
+FEW = 100  # hidden views: with fewer, scores by view are uncertain
 
 
-def head(run: Run) -> str:
+def head(run: FittedRun) -> str:
     """The title, one sentence, and the numbers that matter."""
     rates, n, L = run.facts, len(run.mask), len(run.names)
     sentence = (
@@ -33,7 +33,7 @@ def head(run: Run) -> str:
     return f'{title}<div class="cards">{cards}</div>'
 
 
-def figures(run: Run) -> list[tuple[str, str]]:
+def figures(run: FittedRun) -> list[tuple[str, str]]:
     """Numbers and what they are."""
     found = []
     if len(run.hidden_views()):
@@ -50,11 +50,11 @@ def figures(run: Run) -> list[tuple[str, str]]:
         found.append((str(K), f"cluster{'s' * (K > 1)}"))
         if "margin" in run.found:
             found.append((svg.percent(run.uncertain().mean()), "of samples uncertain"))
-    told = agreement(run)
-    return found + ([(svg.percent(told["acc"]), "clustering accuracy")] if told else [])
+    scored = agreement(run)
+    return found + ([(svg.percent(scored["acc"]), "clustering accuracy")] if scored else [])
 
 
-def agreement(run: Run) -> dict[str, float]:
+def agreement(run: FittedRun) -> dict[str, float]:
     """Scores of the clusters against labels, where there are such."""
     y = run.found.get("y")
     if run.labels is None or y is None or len(np.unique(y)) > MOST_CLASSES:
@@ -64,7 +64,7 @@ def agreement(run: Run) -> dict[str, float]:
     return scoring.clustering_scores(y, run.labels)
 
 
-def data(run: Run) -> str:
+def data(run: FittedRun) -> str:
     facts = run.facts
     kinds = run.found.get("kinds", [""] * len(run.names))
     rows = [
@@ -86,7 +86,7 @@ def data(run: Run) -> str:
     return section("data", "Data", lead, charts.patterns(run), table(heads, rows, 2))
 
 
-def training(run: Run) -> str:
+def training(run: FittedRun) -> str:
     if not run.history:
         return ""
     last = run.history[-1]
@@ -100,7 +100,7 @@ def training(run: Run) -> str:
     return section("training", "Training", lead, pair)
 
 
-def hidden(run: Run) -> str:
+def hidden(run: FittedRun) -> str:
     count = len(run.hidden_views())
     if not count:
         return ""
@@ -109,16 +109,16 @@ def hidden(run: Run) -> str:
         "sample, and compared with the truth. "
     )
     if count < FEW:
-        lead += f"<b>{count} are few</b>: take these numbers as a hint. "
+        lead += f"<b>{count} are few</b>: these numbers are uncertain. "
     if not run.found.get("held_out", True):
-        lead += "<b>This training had seen them</b>: new views will come out worse."
+        lead += "<b>This training had seen them</b>: errors on new views will be larger."
     elif run.watched():
-        lead += "They also ended the training, so new views may come out a little worse."
+        lead += "They also ended the training: errors on new views may be a little larger."
     parts = scores.explained(run), scores.error_table(run)
     return section("hidden", "Hidden views", lead, *parts)
 
 
-def intervals(run: Run) -> str:
+def intervals(run: FittedRun) -> str:
     if np.isnan(scores.coverage(run, 0.9)):
         return ""
     lead = (
@@ -130,31 +130,31 @@ def intervals(run: Run) -> str:
     return section("intervals", "Intervals", lead, pair)
 
 
-def representation(run: Run) -> str:
+def representation(run: FittedRun) -> str:
     if "map" not in run.found:
         return ""
     lead = "One representation per sample, learned from whatever views it has."
     return section("map", "Representation", lead, plane.plane(run))
 
 
-def grouping(run: Run) -> str:
+def grouping(run: FittedRun) -> str:
     if run.labels is None:
         return ""
     lead = "Which samples belong together. "
     if "margin" in run.found:
         lead += (
-            "A sample is <b>uncertain</b> when it changes its cluster once one of its views is "
-            "left out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
-            "between two, 1 right at the center)."
+            "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
+            "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
+            "between two clusters, 1 at the center of one)."
         )
-    told = ", ".join(f"{k.upper()} {svg.percent(s, 1)}" for k, s in agreement(run).items())
-    words = f"<p>Against the labels, which no method ever sees: {told}.</p>" if told else ""
+    scored = ", ".join(f"{k.upper()} {svg.percent(s, 1)}" for k, s in agreement(run).items())
+    words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
     pair = f'<div class="two">{clusters.sizes(run)}{clusters.matrix(run)}'
     pair += f"{clusters.stability(run)}</div>"
     return section("clusters", "Clusters", lead, words, pair, clusters.uncertain(run))
 
 
-def inferred(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+def inferred(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     body = examples.examples(run, shapes)
     lead = (
         "Hidden views of single samples, as inferred from the others. They were not picked by "
@@ -163,7 +163,7 @@ def inferred(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
     return section("examples", "Inferred views", lead, body) if body else ""
 
 
-def repeat(run: Run) -> str:
+def repeat(run: FittedRun) -> str:
     facts, config = run.facts, run.config
     command = shlex.join(_public(run, w) for w in facts["command"])
     origin = {
@@ -183,21 +183,21 @@ def repeat(run: Run) -> str:
     )
 
 
-def all_of(run: Run, shapes: Mapping[str, Sequence[int]]) -> str:
+def all_of(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     parts = (data, training, hidden, intervals, representation, grouping)
     return "".join(part(run) for part in parts) + inferred(run, shapes) + repeat(run)
 
 
-def _public(run: Run, word: str) -> str:
+def _public(run: FittedRun, word: str) -> str:
     """In private, files without the folders they are in."""
     return Path(word).name if run.private and "/" in word else word
 
 
 def _pairs(table: Mapping[str, Any]) -> str:
     """Names and values, in columns."""
-    rows = (f"<div><dt>{escape(k)}</dt><dd>{escape(_told(v))}</dd></div>" for k, v in table.items())
+    rows = (f"<div><dt>{escape(k)}</dt><dd>{escape(_text(v))}</dd></div>" for k, v in table.items())
     return f'<dl class="settings">{"".join(rows)}</dl>'
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,6 +1,6 @@
 """Drawing: scales with ticks, marks and a frame, as SVG that charts.js can pan, zoom and explain.
 
-A mark may hold a <title>: the browser's own tooltip, until the script makes a better one of it.
+A mark may hold a <title>: the browser's own tooltip, which the script replaces by a better one.
 Dots are lines without length under a round cap, so that zooming is one transform of all marks.
 """
 
@@ -48,7 +48,7 @@ class Scale:
         inside = [v for v in values if self.low - room <= v <= self.high + room]
         return [(v, percent(v) if self.percent else number(v)) for v in inside]
 
-    def told(self, most: int) -> str:
+    def attribute(self, most: int) -> str:
         """For the script: low high kind percent most."""
         kind = "log" if self.log else "lin"
         return f"{float(self.low)!r} {float(self.high)!r} {kind} {int(self.percent)} {most}"
@@ -61,7 +61,7 @@ class Plot:
     size: tuple[int, int]
     x: Scale
     y: Scale
-    title: str  # for those who cannot see it
+    title: str  # for screen readers
     labels: tuple[str, str] = ("", "")
     zoom: bool = True
     axes: bool = True
@@ -73,7 +73,8 @@ class Plot:
         width, height = self.size
         left, right, top, bottom = self.x.start, self.x.end, self.y.end, self.y.start
         box = f'x="{px(left)}" y="{px(top)}" width="{px(right - left)}" height="{px(bottom - top)}"'
-        data = f' data-x="{self.x.told(self.many[0])}" data-y="{self.y.told(self.many[1])}"'
+        many_x, many_y = self.many
+        data = f' data-x="{self.x.attribute(many_x)}" data-y="{self.y.attribute(many_y)}"'
         data = data if self.zoom else ""
         corners = " ".join(px(v) for v in (left, top, right, bottom))
         grid = f'<g class="grid">{"".join(self._grid())}</g>' if self.axes else ""
@@ -121,7 +122,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def tip(*lines: str) -> str:
-    """What a mark tells when pointed at."""
+    """The tooltip of a mark."""
     return f"<title>{escape(chr(10).join(line for line in lines if line))}</title>"
 
 

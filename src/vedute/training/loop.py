@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,10 +15,11 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.nn.likelihoods import Likelihood
 from vedute.training import checkpoints
+from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
-Record = dict[str, Any]
+log = logging.getLogger(__name__)
 CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
 MOST_WATCHED = 1000  # hidden instances that it looks at
 
@@ -74,31 +74,6 @@ def train(
     return _Loop(model, data, settings, held, kinds, on_epoch, on_interrupt).run()
 
 
-def useful_steps(history: Sequence[Record]) -> int:
-    """How many steps led to the weights that were kept: of every watched stage those up to its
-    last improvement, of the others all."""
-    total, best, start = 0, float("inf"), 0
-    for _, group in groupby(history, key=lambda record: record["stage"]):
-        records = list(group)
-        seen = [r for r in records if r["watched"]]
-        better = [r for r in seen if r["hidden_error"] < best]
-        if better:
-            first = min(better, key=lambda r: float(r["hidden_error"]))
-            best = first["hidden_error"]
-            total += first["step"] - start
-        elif not seen:
-            total += records[-1]["step"] - start
-        start = records[-1]["step"]
-    return max(total, 1)
-
-
-def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
-    """One history of two trainings, if there were two."""
-    last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
-    shift = {"step": last["step"], "epoch": last["epoch"], "stage": last["stage"] + 1}
-    return [*before, *({**r, **{k: r[k] + by for k, by in shift.items()}} for r in after)]
-
-
 class _Loop:
     def __init__(
         self,
@@ -126,7 +101,7 @@ class _Loop:
             if self.settings.checkpoint is not None:
                 checkpoints.clear(self.settings.checkpoint)
         except KeyboardInterrupt:
-            print(f"interrupted at step {self.at.step}; keeping the best weights so far")
+            log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             if self.on_interrupt is not None:
                 self.on_interrupt()
             self._restore_best()

@@ -59,8 +59,8 @@ class Entry:
         if self.preset not in (None, PAPER):
             raise ValueError(f"preset of {self.label!r} must be 'paper', got {self.preset!r}")
         if self.pair not in PAIR:
-            told = f"pair of {self.label!r} must be one of {', '.join(map(repr, PAIR))}"
-            raise ValueError(f"{told}, got {self.pair!r}")
+            known = ", ".join(map(repr, PAIR))
+            raise ValueError(f"pair of {self.label!r} must be one of {known}, got {self.pair!r}")
 
 
 @dataclass(frozen=True)
@@ -146,21 +146,21 @@ def _with_std(value: float | list[float]) -> tuple[float, float | None]:
 
 def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:
     known = [f.name for f in fields(kind)]
-    strange = [key for key in given if key not in known]
-    if strange:
-        raise ValueError(f"{path} has {strange[0]!r}; it may have {', '.join(known)}")
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise ValueError(f"{path} has {unknown[0]!r}; it may have {', '.join(known)}")
     try:
         return kind(**given)
     except TypeError as e:
-        told = str(e).partition(")")[2]
-        raise ValueError(f"{path}: a {kind.__name__.lower()} is{told}") from None
+        problem = str(e).partition(")")[2]
+        raise ValueError(f"{path}: a {kind.__name__.lower()} is{problem}") from None
 
 
 def _check(study: Study, path: Path) -> None:
     for name in ("datasets", "rates", "seeds", "entries"):
         if not getattr(study, name):
-            told = "runs" if name == "entries" else name
-            raise ValueError(f"{path} has no {told}; give at least one")
+            lacking = "runs" if name == "entries" else name
+            raise ValueError(f"{path} has no {lacking}; give at least one")
     if not isinstance(study.drawn, bool):
         raise ValueError(f"{path}: drawn must be true or false, got {study.drawn!r}")
     if study.task not in TASKS:

@@ -1,0 +1,47 @@
+"""The history of a training: one record per epoch. Reading one needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def kept(history: Sequence[Record]) -> Record:
+    """The record whose weights were kept, the last one where no error was measured.
+
+    Early stopping compares records of watched stages only; any other stage replaces the weights.
+    """
+    best = None
+    for record in (r for r in history if r["hidden_error"] is not None):
+        compared = best is not None and best["watched"] and record["watched"]
+        if best is None or not compared or record["hidden_error"] < best["hidden_error"]:
+            best = record
+    return best or history[-1]
+
+
+def useful_steps(history: Sequence[Record]) -> int:
+    """How many steps led to the weights that were kept: of every watched stage those up to its
+    last improvement, of the others all."""
+    total, best, start = 0, float("inf"), 0
+    for _, group in groupby(history, key=lambda record: record["stage"]):
+        records = list(group)
+        seen = [r for r in records if r["watched"]]
+        better = [r for r in seen if r["hidden_error"] < best]
+        if better:
+            first = min(better, key=lambda r: float(r["hidden_error"]))
+            best = first["hidden_error"]
+            total += first["step"] - start
+        elif not seen:
+            total += records[-1]["step"] - start
+        start = records[-1]["step"]
+    return max(total, 1)
+
+
+def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
+    """One history of two trainings, if there were two."""
+    last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
+    shift = {"step": last["step"], "epoch": last["epoch"], "stage": last["stage"] + 1}
+    return [*before, *({**r, **{k: r[k] + by for k, by in shift.items()}} for r in after)]

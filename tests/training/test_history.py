@@ -1,0 +1,26 @@
+"""Which record of a training has the weights that were kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from vedute.training.history import kept
+
+
+@pytest.mark.parametrize(
+    ("errors", "watched", "step"),
+    [
+        ([0.1, 0.9, 0.5, 0.6], [0, 1, 1, 1], 3),  # a warm-up's weights are never kept
+        ([0.1, 0.9, 0.5, 0.6], [1, 1, 1, 1], 1),  # warmup=0: the first stage is watched
+        ([0.9, 0.5, None, 0.6], [1, 1, 0, 1], 2),  # errors are not measured in every epoch
+        ([0.5, 0.5, 0.7], [1, 1, 1], 1),  # of equals the first
+        ([0.9, 0.1, 0.7, 0.8], [0, 1, 1, 0], 4),  # a last stage without early stopping
+        ([0.1, 0.9, 0.7, 0.8], [1, 0, 1, 1], 3),  # what such a stage replaced is lost
+        ([0.9, 0.1, None, None], [1, 1, 0, 0], 2),  # all rows learned again, for so many steps
+        ([None, None], [0, 0], 2),  # no view was hidden
+    ],
+)
+def test_the_record_whose_weights_were_kept(errors, watched, step):
+    both = enumerate(zip(errors, watched, strict=True), start=1)
+    history = [{"step": i, "hidden_error": e, "watched": bool(w)} for i, (e, w) in both]
+    assert kept(history)["step"] == step
