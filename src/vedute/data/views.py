@@ -15,6 +15,8 @@ from vedute.data import checks, fill
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.tables import Columns
 
+Shapes = Sequence[tuple[int, ...]]  # of one sample of each view
+
 
 @dataclass(frozen=True, eq=False)
 class Views:

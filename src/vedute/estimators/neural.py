@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
@@ -23,7 +23,7 @@ from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.history import Record, continued, useful_steps
 from vedute.training.loop import Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
@@ -76,12 +76,11 @@ class NeuralEstimator(Estimator):
     soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
 
     @abstractmethod
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> Model:
-        """The untrained model for views of these shapes and likelihoods."""
-
-    def total(self) -> int:
-        """The length of training, in the unit that it is counted in."""
-        return self.steps_ if self.epochs is None else self.epochs
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> Model:
+        """The untrained model for views of these shapes, likelihoods and names, which is to be
+        trained for so many steps, or epochs where these are counted. Needs no fitted state."""
 
     def stage(
         self,
@@ -114,11 +113,11 @@ class NeuralEstimator(Estimator):
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         device = self._device()
+        watched = held is not None or not self.early_stopping or self.epochs is not None
+        self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
         self.model_ = self._build().to(device)
         coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
-        watched = held is not None or not self.early_stopping or self.epochs is not None
         last = not (self.relearns and held is not None)  # else it is learned again
-        self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
         settings = Settings(
             steps=self.steps_,
             epochs=self.epochs,
@@ -210,7 +209,9 @@ class NeuralEstimator(Estimator):
         """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
         convolutions are fast."""
         shapes = [view.output_shape for view in self.views_]
-        model = self.build(shapes, [view.likelihood for view in self.views_])
+        likelihoods = [view.likelihood for view in self.views_]
+        length = self.steps_ if self.epochs is None else self.epochs
+        model = self.build(shapes, likelihoods, [view.name for view in self.views_], length)
         images = any(p.ndim == 4 for p in model.parameters())
         return model.to(memory_format=torch.channels_last) if images else model  # type: ignore[call-overload]
 

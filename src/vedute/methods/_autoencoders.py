@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
@@ -40,17 +40,19 @@ class Autoencoders(nn.Module):
 
     def __init__(
         self,
-        shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[Likelihood],
+        shapes: Shapes,
+        likelihoods: Likelihoods,
         hidden: Sequence[int],
         latent_dim: int,
     ) -> None:
         super().__init__()
-        self.kinds = tuple(kinds)
+        self.likelihoods = tuple(likelihoods)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, kind in zip(shapes, kinds, strict=True):
-            self.encoders.append(RawEncoder(shape, hidden, latent_dim, kind=kind))
-            self.decoders.append(Decoder(latent_dim, hidden, shape, "linear", False, kind=kind))
+        for shape, likelihood in zip(shapes, likelihoods, strict=True):
+            self.encoders.append(RawEncoder(shape, hidden, latent_dim, likelihood=likelihood))
+            self.decoders.append(
+                Decoder(latent_dim, hidden, shape, "linear", False, likelihood=likelihood)
+            )
 
     def forward(self, batch: Views) -> Tensor:
         """Latents, (B, L, D)."""
@@ -63,7 +65,7 @@ class Autoencoders(nn.Module):
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """How far decoder_v(z_v) is from x_v, averaged over its entries: (B, L, D) -> (B, L)."""
         return view_errors(
-            self.kinds,
+            self.likelihoods,
             lambda v, rows: self.decoders[v](z[None, rows, v]),
             batch,
             mean=True,

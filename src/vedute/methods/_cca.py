@@ -16,7 +16,7 @@ cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. The value used for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
 from typing import ClassVar
@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _paired, _settings
 from vedute.nn.losses import cca_corr, whitened
@@ -109,13 +109,9 @@ class LinearCCA(nn.Module):
 class DeepCCA(Model):
     """Two networks, the correlation of their outputs, and linear CCA at the end."""
 
-    def __init__(
-        self,
-        shapes: Sequence[tuple[int, ...]],
-        hp: DeepCCAEstimator,
-    ) -> None:
+    def __init__(self, shapes: Shapes, hp: DeepCCAEstimator, length: int) -> None:
         super().__init__()
-        self.hp = hp
+        self.hp, self.length = hp, length
         self.encoders = nn.ModuleList(network(prod(s), *hp.hidden, hp.latent_dim) for s in shapes)
         self.linear = LinearCCA(hp.latent_dim)
         for v, shape in enumerate(shapes):
@@ -127,7 +123,7 @@ class DeepCCA(Model):
                 self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
         hp = self.hp
         # not captured: decompositions wait for the GPU to report their success
-        yield _paired.stage(hp, data, self.loss, hp.total(), capture=False)
+        yield _paired.stage(hp, data, self.loss, self.length, capture=False)
         both = data[data.mask.all(1)]
         h = torch.cat([self.outputs(part.floating()) for part in both.batches(ROWS)])
         self.linear.fit(h, LAST_RIDGE)

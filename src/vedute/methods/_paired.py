@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihood, Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
@@ -54,9 +54,9 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def refuse_tokens(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
+def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:
     """The networks of these methods take numbers."""
-    if any(kind.text for kind in kinds):
+    if any(kind.text for kind in likelihoods):
         raise ValueError(
             f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
         )
@@ -65,7 +65,7 @@ def refuse_tokens(hp: NeuralEstimator, kinds: Sequence[Likelihood]) -> None:
 class PairDecoder(Generative):
     """A decoder for each of two views, from latents (B, 2, D) that are points."""
 
-    kinds: tuple[Likelihood, ...]
+    likelihoods: tuple[Likelihood, ...]
     decoders: nn.ModuleList
     shapes: tuple[tuple[int, ...], ...]
 
@@ -77,7 +77,7 @@ class PairDecoder(Generative):
     def errors(self, z: Tensor, batch: Views, mean: bool) -> Tensor:
         """Errors of both views decoded from z, (B, 2)."""
         return view_errors(
-            self.kinds, lambda v, rows: self.decode_view(v, z[rows]), batch, mean=mean
+            self.likelihoods, lambda v, rows: self.decode_view(v, z[rows]), batch, mean=mean
         )[0]
 
     def decode_both(self, z: Tensor, draws: int = 0) -> list[Tensor]:

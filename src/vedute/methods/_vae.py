@@ -12,19 +12,18 @@ the batch.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihood, Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative
 
@@ -60,23 +59,29 @@ class VAE(Generative):
 
     def __init__(
         self,
-        shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[Likelihood],
+        shapes: Shapes,
+        likelihoods: Likelihoods,
         hp: VAEEstimator,
         encoder_dim: int | None = None,
     ) -> None:
         super().__init__()
-        self.kinds, self.latent_dim = kinds, hp.latent_dim
+        self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, kind in zip(shapes, kinds, strict=True):
-            output = "linear" if kind.logits else hp.output
-            self.encoders.append(trunk(shape, kind, hp, encoder_dim or hp.latent_dim))
+        for shape, likelihood in zip(shapes, likelihoods, strict=True):
+            output = "linear" if likelihood.logits else hp.output
+            self.encoders.append(trunk(shape, likelihood, hp, encoder_dim or hp.latent_dim))
             self.decoders.append(
                 Decoder(
-                    self.latent_dim, hp.hidden, shape, output, hp.linear_paths, hp.network, kind
+                    self.latent_dim,
+                    hp.hidden,
+                    shape,
+                    output,
+                    hp.linear_paths,
+                    hp.network,
+                    likelihood,
                 )
             )
-        weights = likelihood_weights(shapes, kinds, hp.scale, hp.rescale)
+        weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
         self.register_buffer("weights", torch.tensor(weights))
 
     def errors(self, batch: Views, z: Tensor) -> Tensor:
@@ -86,7 +91,7 @@ class VAE(Generative):
         """
         codes = z.expand(-1, -1, len(self.decoders), -1)
         errors = view_errors(
-            self.kinds,
+            self.likelihoods,
             lambda v, rows: self.decoders[v](codes[:, rows, v]),
             batch,
             mean=False,
@@ -130,22 +135,23 @@ class GaussianVAE(VAE):
         return self.decode_codes(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
 
 
-def trunk(shape: tuple[int, ...], kind: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
+def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
     """The encoder of a view, with `width` latent dimensions."""
-    return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, kind, bounded=False)
+    return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, likelihood, bounded=False)
 
 
 def likelihood_weights(
-    shapes: Sequence[tuple[int, ...]],
-    kinds: Sequence[Likelihood],
+    shapes: Shapes,
+    likelihoods: Likelihoods,
     scale: float,
     rescale: bool | float,
 ) -> list[float]:
     """The factors that turn the summed error of each view into -log p."""
-    dims = [k.entries(s) for s, k in zip(shapes, kinds, strict=True)]
+    dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
     width = max(dims) if rescale is True else rescale
     return [
-        (width / d if width else 1.0) / k.spread(scale) for d, k in zip(dims, kinds, strict=True)
+        (width / d if width else 1.0) / k.spread(scale)
+        for d, k in zip(dims, likelihoods, strict=True)
     ]
 
 

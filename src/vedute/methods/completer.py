@@ -27,10 +27,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _paired, _settings
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import mutual_information
 from vedute.training.model import Stage, Terms
 
@@ -68,10 +68,10 @@ class Completer(_paired.PairedEstimator):
     relearns: ClassVar[bool] = True
 
     def build(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
     ) -> CompleterModel:
-        _paired.refuse_tokens(self, kinds)
-        return CompleterModel(shapes, kinds, self)
+        _paired.refuse_tokens(self, likelihoods)
+        return CompleterModel(shapes, likelihoods, self, length)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -96,25 +96,26 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
 
 class CompleterModel(_paired.PairDecoder):
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: Completer
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
     ) -> None:
         super().__init__()
-        self.hp, self.kinds, self.shapes = hp, tuple(kinds), tuple(shapes)
+        self.hp, self.length = hp, length
+        self.likelihoods, self.shapes = tuple(likelihoods), tuple(shapes)
         D = hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, kind in zip(shapes, kinds, strict=True):
-            positive = hp.output == "relu" and not kind.logits
+        for shape, likelihood in zip(shapes, likelihoods, strict=True):
+            positive = hp.output == "relu" and not likelihood.logits
             self.encoders.append(network(prod(shape), *hp.hidden, D))
             self.decoders.append(network(D, *reversed(hp.hidden), prod(shape), last=positive))
         self.predictors = nn.ModuleList(network(D, *hp.map_hidden, D) for _ in shapes)
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
-        warm = min(hp.warmup, hp.total())
+        warm = min(hp.warmup, self.length)
         if warm > 0:
             yield _paired.stage(hp, data, self.warmup_loss, warm)
-        if hp.total() > warm:
-            yield _paired.stage(hp, data, self.loss, hp.total() - warm)
+        if self.length > warm:
+            yield _paired.stage(hp, data, self.loss, self.length - warm)
 
     def warmup_loss(self, batch: Views) -> Terms:
         return self._terms(batch, self.latents(batch))

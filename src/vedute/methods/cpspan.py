@@ -31,14 +31,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
@@ -73,8 +73,10 @@ class CPSPAN(NeuralEstimator):
     absent: ClassVar[str] = "latent copied from the nearest sample"
     relearns: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> CPSPANModel:
-        return CPSPANModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> CPSPANModel:
+        return CPSPANModel(shapes, likelihoods, self, length)
 
     def _learns_again(self, rows: int) -> bool:
         """Always: a stored sample whose view is hidden afterwards finds itself as its donor, so the
@@ -90,13 +92,11 @@ class CPSPANModel(Generative):
     known: Tensor
     usual: Tensor
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: CPSPAN
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: CPSPAN, length: int) -> None:
         super().__init__()
-        self.hp = hp
+        self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim
-        self.nets = Autoencoders(shapes, kinds, hp.hidden, D)
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
         pairs = torch.triu_indices(L, L, 1)
         buffers = {
             "pairs": pairs,  # (2, P): the views a < b
@@ -114,9 +114,9 @@ class CPSPANModel(Generative):
         if hp.pretrain > 0:
             yield hp.stage(self.nets.reconstruction, hp.pretrain)
         self.groups = torch.zeros_like(data.mask, dtype=torch.long)
-        amount = max(1, hp.total() // hp.rounds)
+        amount = max(1, self.length // hp.rounds)
         align = replace(hp.stage(self.loss, amount, lr=hp.align_lr), fresh=True)
-        for _ in range(min(hp.rounds, hp.total())):
+        for _ in range(min(hp.rounds, self.length)):
             if hp.variant == "paper":
                 self.find_prototypes(self.nets.latents(data), data.mask)
             yield align

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods import _cca, _paired
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -32,9 +32,11 @@ class DCCA(_cca.DeepCCAEstimator):
     paper: ClassVar[str] = "Andrew et al., ICML"
     year: ClassVar[int | None] = 2013
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAModel:
-        _paired.refuse_tokens(self, kinds)
-        return DCCAModel(shapes, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> DCCAModel:
+        _paired.refuse_tokens(self, likelihoods)
+        return DCCAModel(shapes, self, length)
 
 
 class DCCAModel(_cca.DeepCCA):

@@ -22,10 +22,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods import _cca, _paired, _settings
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -39,17 +39,21 @@ class DCCAE(_cca.DeepCCAEstimator):
     year: ClassVar[int | None] = 2015
     relearns: ClassVar[bool] = True
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DCCAEModel:
-        _paired.refuse_tokens(self, kinds)
-        return DCCAEModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> DCCAEModel:
+        _paired.refuse_tokens(self, likelihoods)
+        return DCCAEModel(shapes, likelihoods, self, length)
 
 
 class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DCCAE
-    ) -> None:
-        super().__init__(shapes, hp)
-        self.rec_weight, self.kinds, self.shapes = hp.rec_weight, tuple(kinds), tuple(shapes)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
+        super().__init__(shapes, hp, length)
+        self.rec_weight, self.likelihoods, self.shapes = (
+            hp.rec_weight,
+            tuple(likelihoods),
+            tuple(shapes),
+        )
         with torch.random.fork_rng(devices=[]):  # so that rec_weight=0 is DCCA exactly
             self.decoders = nn.ModuleList(
                 _cca.network(hp.latent_dim, *reversed(hp.hidden), prod(s)) for s in shapes

@@ -28,13 +28,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -63,19 +63,20 @@ class DIMVC(NeuralEstimator):
     year: ClassVar[int | None] = 2022
     absent: ClassVar[str] = "left out of the mean of labels"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DIMVCModel:
-        return DIMVCModel(shapes, kinds, self, int(self.n_clusters or 0))
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> DIMVCModel:
+        return DIMVCModel(shapes, likelihoods, self, length)
 
 
 class DIMVCModel(Clusterer):
     targets: Tensor
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DIMVC, K: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
         super().__init__()
+        self.length, K = length, int(hp.n_clusters or 0)
         self.hp, self.K = hp, K
-        self.nets = Autoencoders(shapes, kinds, hp.hidden, hp.latent_dim)
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
         self.centers = nn.Parameter(torch.zeros(len(shapes), K, hp.latent_dim))
         self.register_buffer("targets", torch.zeros(0, K))  # P, a row per training sample
 
@@ -93,9 +94,9 @@ class DIMVCModel(Clusterer):
             centers.copy_(self.kmeans(z))
         self.targets = self.centers.new_zeros(len(data), self.K)
         search = replace(
-            hp.stage(self.loss, max(1, hp.total() // hp.rounds), lr=hp.lr), rows=whole, fresh=True
+            hp.stage(self.loss, max(1, self.length // hp.rounds), lr=hp.lr), rows=whole, fresh=True
         )
-        for done in range(min(hp.rounds, hp.total())):
+        for done in range(min(hp.rounds, self.length)):
             z = self.nets.latents(complete)
             target = self.target(z)
             if done:

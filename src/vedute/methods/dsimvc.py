@@ -40,14 +40,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import normalize
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -78,19 +78,19 @@ class DSIMVC(NeuralEstimator):
     year: ClassVar[int | None] = 2022
     absent: ClassVar[str] = "borrowed from neighbours, in training only"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DSIMVCModel:
-        return DSIMVCModel(shapes, kinds, self, int(self.n_clusters or 0))
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> DSIMVCModel:
+        return DSIMVCModel(shapes, likelihoods, self, length)
 
 
 class Network(nn.Module):
     """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DSIMVC, K: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, K: int) -> None:
         super().__init__()
         D = hp.latent_dim
-        self.nets = Autoencoders(shapes, kinds, hp.hidden, D)
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
         self.features, self.labels = mlp(D, D, hp.feature_dim), mlp(D, D, K)
 
     def forward(self, batch: Views) -> tuple[Tensor, Tensor]:
@@ -113,12 +113,14 @@ class Network(nn.Module):
 class DSIMVCModel(Clusterer):
     memory: Tensor
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DSIMVC, K: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, length: int) -> None:
         super().__init__()
-        self.hp, self.kinds = hp, kinds
-        self.net, self.guide = Network(shapes, kinds, hp, K), Network(shapes, kinds, hp, K)
+        self.length, K = length, int(hp.n_clusters or 0)
+        self.hp, self.likelihoods = hp, likelihoods
+        self.net, self.guide = (
+            Network(shapes, likelihoods, hp, K),
+            Network(shapes, likelihoods, hp, K),
+        )
         self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
         self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
         for v in range(len(shapes)):  # the incomplete samples, completed, while training
@@ -135,14 +137,14 @@ class DSIMVCModel(Clusterer):
             yield replace(hp.stage(self.net.nets.reconstruction, hp.pretrain), rows=whole)
         self.net.balance(data[whole])
         if bool(whole.all()):
-            yield replace(hp.stage(self.complete_loss, hp.total()), rows=whole, fresh=True)
+            yield replace(hp.stage(self.complete_loss, self.length), rows=whole, fresh=True)
             return
         self.guide.nets.load_state_dict(self.net.nets.state_dict())
         self.guide.balance(data[whole])
         if hp.warmup > 0:
             yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
         self.complete(data, unit_features(self.guide, data))
-        length = 1 if hp.reimpute else hp.total()
+        length = 1 if hp.reimpute else self.length
         bilevel = replace(
             hp.stage(self.loss, length, lr=hp.lr),
             rows=whole,
@@ -150,7 +152,7 @@ class DSIMVCModel(Clusterer):
             rates=(("trust.", hp.trust_lr),),
             capture=False,
         )
-        for done in range(hp.total() // length):
+        for done in range(self.length // length):
             yield bilevel
             if hp.reimpute:
                 h = unit_features(self.net, data)
@@ -202,7 +204,7 @@ class DSIMVCModel(Clusterer):
             rows = (~data.mask[:, v]).nonzero()[:, 0]
             found = donors(h, data.mask, v, rows, self.hp.n_neighbors)
             filled = x.float().clone()
-            filled[rows] = borrowed(filled, data.mask[:, v], found, self.kinds[v].text)
+            filled[rows] = borrowed(filled, data.mask[:, v], found, self.likelihoods[v].text)
             setattr(self, f"completed{v}", filled[lacking])
 
     def some_completed(self, batch: Views) -> Views:

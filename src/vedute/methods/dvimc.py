@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
@@ -48,7 +48,7 @@ from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import mixture_log_joint, view_errors
 from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
@@ -85,8 +85,10 @@ class DVIMC(NeuralEstimator):
     year: ClassVar[int | None] = 2024
     absent: ClassVar[str] = "left out of the product"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> DVIMCModel:
-        return DVIMCModel(shapes, kinds, self, int(self.n_clusters or 0))
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> DVIMCModel:
+        return DVIMCModel(shapes, likelihoods, self, length)
 
 
 class Mixture(nn.Module):
@@ -115,12 +117,11 @@ class Mixture(nn.Module):
 
 
 class DVIMCModel(Generative, Clusterer):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: DVIMC, K: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DVIMC, length: int) -> None:
         super().__init__()
-        self.hp, self.kinds, self.K = hp, kinds, K
-        self.nets = Autoencoders(shapes, kinds, hp.hidden, hp.latent_dim)
+        self.length, K = length, int(hp.n_clusters or 0)
+        self.hp, self.likelihoods, self.K = hp, likelihoods, K
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
         self.mixture = Mixture(K, hp.latent_dim)
 
     def stages(self, data: Views) -> Iterator[Stage]:
@@ -132,9 +133,9 @@ class DVIMCModel(Generative, Clusterer):
             self.nets.stretch(SPREAD / max(spread, 1e-6))
         self.mixture.mean.copy_(self.first_means(data))
         per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
-        epochs = max(1, math.ceil(hp.total() / per_epoch))
+        epochs = max(1, math.ceil(self.length / per_epoch))
         yield replace(
-            hp.stage(self.loss, hp.total(), watch=True, lr=hp.lr),
+            hp.stage(self.loss, self.length, watch=True, lr=hp.lr),
             fresh=True,
             rates=(("mixture.", hp.mixture_lr),),
             decay=hp.lr_end ** (1 / epochs),
@@ -178,7 +179,7 @@ class DVIMCModel(Generative, Clusterer):
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """-log p(x_v | z) up to a constant, (B, L)."""
         return view_errors(
-            self.kinds,
+            self.likelihoods,
             lambda v, rows: self.nets.decoders[v](z[None, rows]),
             batch,
             mean=False,

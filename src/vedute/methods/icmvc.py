@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
@@ -46,7 +46,7 @@ from vedute.methods._graphs import (
     relations,
     released_relations,
 )
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -83,19 +83,22 @@ class ICMVC(NeuralEstimator):
     absent: ClassVar[str] = "neighbours taken over from the other view"
     unseen: ClassVar[str] = "linked to training rows"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> ICMVCModel:
-        if any(kind.text for kind in kinds):
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> ICMVCModel:
+        if any(kind.text for kind in likelihoods):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
-        return ICMVCModel([prod(s) for s in shapes], self, int(self.n_clusters or 0))
+        return ICMVCModel([prod(s) for s in shapes], self, length)
 
 
 class ICMVCModel(Clusterer):
     mask: Tensor
     fused: Tensor
 
-    def __init__(self, widths: Sequence[int], hp: ICMVC, K: int) -> None:
+    def __init__(self, widths: Sequence[int], hp: ICMVC, length: int) -> None:
         super().__init__()
-        self.hp, D = hp, hp.latent_dim
+        self.hp, self.length = hp, length
+        D, K = hp.latent_dim, int(hp.n_clusters or 0)
         self.relations = released_relations if hp.released_graph else relations
         symmetric = hp.norm == "sym"
         self.first, self.second = (GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
@@ -115,7 +118,7 @@ class ICMVCModel(Clusterer):
         tables = self.relations(x, data.mask, x, data.mask, self.hp.n_neighbors, itself=True)
         for net, a, table in zip(self.networks(), x, tables, strict=True):
             net.set_graph(a, table)
-        yield replace(self.hp.stage(self.loss, self.hp.total()), batch_size=0, capture=False)
+        yield replace(self.hp.stage(self.loss, self.length), batch_size=0, capture=False)
         self.freeze(x)
 
     # The objective.

@@ -24,12 +24,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -50,15 +50,15 @@ class MMJSD(VAEEstimator):
     year: ClassVar[int | None] = 2020
     absent: ClassVar[str] = "left out of mixture and mean"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MMJSDModel:
-        return MMJSDModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> MMJSDModel:
+        return MMJSDModel(shapes, likelihoods, self)
 
 
 class MMJSDModel(GaussianVAE):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMJSD
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMJSD) -> None:
+        super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 
     def loss(self, batch: Views) -> Terms:

@@ -29,7 +29,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._mixture import (
     OBJECTIVES,
@@ -48,7 +48,7 @@ from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
 from vedute.nn.laplace import Laplace
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -72,17 +72,19 @@ class MMVAE(VAEEstimator):
     absent: ClassVar[str] = "left out of the mixture"
 
     def build(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
     ) -> MMVAEModel | SimpleModel:
         simple = self.objective == "moe_elbo"
-        return SimpleModel(shapes, kinds, self) if simple else MMVAEModel(shapes, kinds, self)
+        return (
+            SimpleModel(shapes, likelihoods, self)
+            if simple
+            else MMVAEModel(shapes, likelihoods, self)
+        )
 
 
 class MMVAEModel(VAE):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAE
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE) -> None:
+        super().__init__(shapes, likelihoods, hp)
         self.hp = hp
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 
@@ -121,10 +123,8 @@ class MMVAEModel(VAE):
 class SimpleModel(GaussianVAE):
     """moe_elbo: one draw of one expert per sample, and the divergence of each from the prior."""
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAE
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE) -> None:
+        super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 
     def loss(self, batch: Views) -> Terms:

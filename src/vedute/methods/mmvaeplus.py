@@ -30,7 +30,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._mixture import (
@@ -49,7 +49,7 @@ from vedute.methods._vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -76,9 +76,9 @@ class MMVAEPlus(VAEEstimator):
     absent: ClassVar[str] = "left out of the mixture"
 
     def build(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
     ) -> MMVAEPlusModel:
-        return MMVAEPlusModel(shapes, kinds, self)
+        return MMVAEPlusModel(shapes, likelihoods, self)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -86,18 +86,16 @@ class MMVAEPlus(VAEEstimator):
 
 
 class MMVAEPlusModel(VAE):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MMVAEPlus
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAEPlus) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0
-        super().__init__(shapes, kinds, hp, encoder_dim=shared if apart else None)
+        super().__init__(shapes, likelihoods, hp, encoder_dim=shared if apart else None)
         self.hp, self.shared = hp, shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None
         if apart:
-            views = zip(shapes, kinds, strict=True)
+            views = zip(shapes, likelihoods, strict=True)
             self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
 
     def experts(self, batch: Views) -> tuple[Laplace, Laplace]:

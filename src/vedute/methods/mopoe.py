@@ -21,12 +21,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 MOST = 12  # views: 4095 subsets
@@ -46,21 +46,21 @@ class MoPoE(VAEEstimator):
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "subsets with them left out"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MoPoEModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> MoPoEModel:
         if len(shapes) > MOST:
             raise ValueError(
                 f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"
             )
-        return MoPoEModel(shapes, kinds, self)
+        return MoPoEModel(shapes, likelihoods, self)
 
 
 class MoPoEModel(GaussianVAE):
     members: Tensor
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MoPoE
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE) -> None:
+        super().__init__(shapes, likelihoods, hp)
         self.hp = hp
         self.register_buffer("members", subsets(len(shapes)))
 

@@ -28,12 +28,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Stage, Terms
 
 RAMP = 20  # values of beta on its way
@@ -60,23 +60,23 @@ class MVAE(VAEEstimator):
     year: ClassVar[int | None] = 2018
     absent: ClassVar[str] = "left out of the product"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVAEModel:
-        return MVAEModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> MVAEModel:
+        return MVAEModel(shapes, likelihoods, self, length)
 
 
 class MVAEModel(GaussianVAE):
     grown: Tensor
 
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVAE
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
-        self.hp = hp
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
+        super().__init__(shapes, likelihoods, hp)
+        self.hp, self.length = hp, length
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
-        warm = min(hp.warmup, hp.total())
+        warm = min(hp.warmup, self.length)
         rungs = min(RAMP, warm)
         edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
         stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
@@ -84,8 +84,8 @@ class MVAEModel(GaussianVAE):
             self.grown.fill_(i / rungs)
             yield stages[b - a]  # the same goes on with its captured step
         self.grown.fill_(1.0)
-        if hp.total() > warm:
-            yield hp.stage(self.loss, hp.total() - warm, watch=True)
+        if self.length > warm:
+            yield hp.stage(self.loss, self.length - warm, watch=True)
 
     def loss(self, batch: Views) -> Terms:
         sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.scaling import effective_dimensions
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.search_space import Range
@@ -38,7 +38,7 @@ from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 from vedute.training.model import Generative, Stage, Terms
@@ -127,20 +127,23 @@ class MVP(NeuralEstimator):
     year: ClassVar[int | None] = 2025
     absent: ClassVar[str] = "predicted from the observed views"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVPModel:
-        return MVPModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> MVPModel:
+        return MVPModel(shapes, likelihoods, self, names, length)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         _settings.check_shared(self.shared_dim, self.latent_dim)
 
-    def hidden_of(self) -> list[tuple[int, ...]]:
+    def sizes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         """The hidden sizes of each view's encoder and decoder."""
-        names = [s.name for s in self.views_]
         if not isinstance(self.hidden, dict):
             return [tuple(self.hidden)] * len(names)
         if set(self.hidden) != set(names):
-            raise ValueError(f"hidden names {[*self.hidden]}; give the sizes of each of {names}")
+            raise ValueError(
+                f"hidden names {[*self.hidden]}; give the sizes of each of {list(names)}"
+            )
         return [tuple(self.hidden[k]) for k in names]
 
 
@@ -150,18 +153,23 @@ class MVPModel(Generative):
     share: Tensor
 
     def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVP
+        self,
+        shapes: Shapes,
+        likelihoods: Likelihoods,
+        hp: MVP,
+        names: Sequence[str],
+        length: int,
     ) -> None:
         super().__init__()
-        self.hp, self.kinds = hp, kinds
+        self.hp, self.likelihoods, self.length = hp, likelihoods, length
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.shared = k
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
-        for shape, kind, hidden in zip(shapes, kinds, hp.hidden_of(), strict=True):
-            output = "linear" if kind.logits else hp.output
-            paths = (output, hp.linear_paths, hp.network, kind)
+        for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
+            output = "linear" if likelihood.logits else hp.output
+            paths = (output, hp.linear_paths, hp.network, likelihood)
             dropout = DROPOUT[False] if hp.dropout is None else hp.dropout
-            self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, kind))
+            self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, likelihood))
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
@@ -169,8 +177,8 @@ class MVPModel(Generative):
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
-        cool = min(hp.cooldown, hp.total() // 4)
-        end = hp.total() - cool
+        cool = min(hp.cooldown, self.length // 4)
+        end = self.length - cool
         warm, turn = min(hp.warmup, end), min(hp.lr_halving or end, end)
         few = len(data) < FEW_ROWS
         rich = effective_dimensions(data) ** (BALANCE[few] if hp.balance is None else hp.balance)
@@ -258,7 +266,7 @@ class MVPModel(Generative):
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
         errors = view_errors(
-            self.kinds,
+            self.likelihoods,
             lambda v, rows: self.decoders[v](code[:, rows, v]),
             batch,
             self.hp.average,

@@ -20,12 +20,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -44,15 +44,15 @@ class MVTCAE(VAEEstimator):
     year: ClassVar[int | None] = 2021
     absent: ClassVar[str] = "left out of the product"
 
-    def build(self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood]) -> MVTCAEModel:
-        return MVTCAEModel(shapes, kinds, self)
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+    ) -> MVTCAEModel:
+        return MVTCAEModel(shapes, likelihoods, self)
 
 
 class MVTCAEModel(GaussianVAE):
-    def __init__(
-        self, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Likelihood], hp: MVTCAE
-    ) -> None:
-        super().__init__(shapes, kinds, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVTCAE) -> None:
+        super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 
     def loss(self, batch: Views) -> Terms:

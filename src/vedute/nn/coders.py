@@ -76,14 +76,14 @@ class Encoder(nn.Module):
         latent_dim: int,
         dropout: float = 0.0,
         network: str = "auto",
-        kind: Likelihood = NORMAL,
+        likelihood: Likelihood = NORMAL,
         bounded: bool = True,
     ) -> None:
         super().__init__()
         self.bounded = bounded
-        _register_center(self, shape, network, kind)
+        _register_center(self, shape, network, likelihood)
         self.net: nn.Module
-        if kind.text:
+        if likelihood.text:
             self.net = TextEncoder(shape, latent_dim, dropout)
         elif by_convolution(shape, network):
             self.net = image_encoder(shape, latent_dim, network, dropout)
@@ -112,20 +112,20 @@ class Decoder(nn.Module):
         output: str,
         skip: bool,
         network: str = "auto",
-        kind: Likelihood = NORMAL,
+        likelihood: Likelihood = NORMAL,
     ) -> None:
         super().__init__()
         self.shape, self.tanh = tuple(shape), output == "tanh"
-        _register_center(self, shape, network, kind)
+        _register_center(self, shape, network, likelihood)
         self.net: nn.Module
         self.linear: nn.Module | None = None
-        if kind.text:
+        if likelihood.text:
             self.net = TextDecoder(latent_dim, shape)
         elif by_convolution(shape, network):
             self.net = image_decoder(latent_dim, shape, network)
         else:
             self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
-        if skip and not kind.text:  # start as a linear map; learn the rest on top
+        if skip and not likelihood.text:  # start as a linear map; learn the rest on top
             self.linear = nn.Linear(latent_dim, prod(shape), bias=False)
             zero_init(list(self.net.children())[-1])
 
@@ -153,10 +153,10 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
 
 
 def _register_center(
-    owner: nn.Module, shape: Sequence[int], network: str, kind: Likelihood
+    owner: nn.Module, shape: Sequence[int], network: str, likelihood: Likelihood
 ) -> None:
     """A buffer for the mean image, if the view holds images."""
-    images = not kind.text and by_convolution(shape, network)
+    images = not likelihood.text and by_convolution(shape, network)
     owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 

@@ -14,20 +14,20 @@ from torch.nn.functional import normalize
 from vedute.data.views import Views
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihood, Likelihoods
 
 Rows = slice | Tensor
 
 
 def view_error(
-    kind: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
+    likelihood: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
 ) -> Tensor:
     """-log p(x | out) up to a constant, over the observed entries of a view.
 
     out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
     entries (free of the width of the view), else they are summed.
     """
-    e = kind.error(out.float(), x)
+    e = likelihood.error(out.float(), x)
     axes = tuple(range(-x.ndim + 1, 0))
     if holes is None:
         return e.mean(axes) if mean else e.sum(axes)
@@ -37,7 +37,7 @@ def view_error(
 
 
 def view_errors(
-    kinds: Sequence[Likelihood],
+    likelihoods: Likelihoods,
     decode: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,
@@ -54,10 +54,10 @@ def view_errors(
         x, holes = batch.x[v], batch.holes[v]
         rows: Rows = slice(None) if present is None else present[v]
         missing = None if holes is None else holes[rows]
-        e = view_error(kinds[v], decode(v, rows), x[rows], missing, mean)
+        e = view_error(likelihoods[v], decode(v, rows), x[rows], missing, mean)
         return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
 
-    tasks = [partial(one, v) for v in range(len(kinds))]
+    tasks = [partial(one, v) for v in range(len(likelihoods))]
     given = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
     errors = parallel_streams(tasks, given) if given else [task() for task in tasks]
     return torch.stack(errors, dim=-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training import checkpoints
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage
@@ -63,15 +63,15 @@ def train(
     data: Views,
     settings: Settings,
     held: HoldOut | None = None,
-    kinds: Sequence[Likelihood] = (),
+    likelihoods: Likelihoods = (),
     on_epoch: Callable[[Record], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[Record]:
     """Fit `model` in place on `data`; per epoch, the average of every loss term.
 
-    `held`: views hidden from `data`, with `kinds` the likelihood of each view, for early stopping.
+    `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view.
     """
-    return _Loop(model, data, settings, held, kinds, on_epoch, on_interrupt).run()
+    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_interrupt).run()
 
 
 class _Loop:
@@ -81,11 +81,11 @@ class _Loop:
         data: Views,
         settings: Settings,
         held: HoldOut | None,
-        kinds: Sequence[Likelihood],
+        likelihoods: Likelihoods,
         on_epoch: Callable[[Record], None] | None,
         on_interrupt: Callable[[], None] | None,
     ) -> None:
-        self.model, self.data, self.settings, self.kinds = model, data, settings, kinds
+        self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
         self.held = held.first(MOST_WATCHED) if held is not None else None
         self.on_epoch, self.on_interrupt = on_epoch, on_interrupt
         self.at = Progress()
@@ -197,8 +197,8 @@ class _Loop:
     @torch.no_grad()
     def _hidden_error(self, model: Generative, held: HoldOut) -> float:
         model.eval()
-        outs = zip(self.kinds, model.decode(held.inputs), strict=True)
-        return held.mean_error([kind.mean(out[0].float()) for kind, out in outs])
+        outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
+        return held.mean_error([likelihood.mean(out[0].float()) for likelihood, out in outs])
 
     def _restore_best(self) -> None:
         if self.best is not None:
