@@ -46,7 +46,7 @@ def unsure(*meaning: float) -> torch.Tensor:
 def test_the_likeliest_words_are_no_sentence_but_what_is_told_is_one():
     batch, logits = numbers(0, 1, 0, 1), unsure(0, 1, 0, 1)
     assert logits.argmax(-1).tolist() == [[1, 1], [3, 3]] * 2
-    told = sentence_decoding.tell(Reader(), batch, logits, v=1).argmax(-1)
+    told = sentence_decoding.decode_sentence(Reader(), batch, logits, v=1).argmax(-1)
     assert torch.equal(PARTNER[told[:, 0]], told[:, 1])
     assert torch.equal(told[:, 0] > 2, batch.x[0][:, 0] > 0)  # and it says what is meant
 
@@ -54,15 +54,15 @@ def test_the_likeliest_words_are_no_sentence_but_what_is_told_is_one():
 def test_no_sentence_depends_on_other_samples():
     meaning = [0.0, 1.0, 1.0, 0.0, 1.0]
     logits = unsure(*meaning) + torch.rand(5, 2, 5, generator=torch.Generator().manual_seed(0))
-    together = sentence_decoding.tell(Reader(), numbers(*meaning), logits, v=1)
+    together = sentence_decoding.decode_sentence(Reader(), numbers(*meaning), logits, v=1)
     for i, one in enumerate(meaning):
-        alone = sentence_decoding.tell(Reader(), numbers(one), logits[i : i + 1], v=1)
+        alone = sentence_decoding.decode_sentence(Reader(), numbers(one), logits[i : i + 1], v=1)
         assert torch.equal(alone[0], together[i])
 
 
 def test_a_sentence_that_was_given_stays():
     batch, logits = numbers(0, 1), unsure(0, 1)
     batch.mask[1, 1] = True
-    told = sentence_decoding.tell(Reader(), batch, logits, v=1)
+    told = sentence_decoding.decode_sentence(Reader(), batch, logits, v=1)
     assert torch.equal(told[1], logits[1])
     assert not torch.equal(told[0], logits[0])

@@ -72,8 +72,8 @@ def _presets() -> Rows:
     rows = []
     for method in presets.available():
         for name, settings in presets.load(method).items():
-            told = ("latent_dim", "likelihood", "rec_weight", "kl_weight", "epochs")
-            some = [f"{k}={settings[k]}" for k in told if k in settings]
+            shown = ("latent_dim", "likelihood", "rec_weight", "kl_weight", "epochs")
+            some = [f"{k}={settings[k]}" for k in shown if k in settings]
             rows.append((name, method, " ".join(some)))
     return ("name", "method", "settings, among others"), rows
 

@@ -86,11 +86,10 @@ def from_frame(
         lost = [c for c in fitted.columns if c not in frame.columns]
         new = [c for c in columns if c not in fitted.columns]
         if lost or new:
-            told = [f"lacks {listed(lost)}"] * bool(lost) + [f"has unknown {listed(new)}"] * bool(
-                new
-            )
+            problems = [f"lacks {listed(lost)}"] if lost else []
+            problems += [f"has unknown {listed(new)}"] if new else []
             raise ValueError(
-                f"view {name!r} {' and '.join(told)}; pass the {len(fitted.columns)} columns "
+                f"view {name!r} {' and '.join(problems)}; pass the {len(fitted.columns)} columns "
                 "it was fitted on"
             )
         columns = fitted.columns
@@ -118,7 +117,7 @@ def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
     if s.dtype.kind in "mMc" or isinstance(s.dtype, (pd.PeriodDtype, pd.IntervalDtype)):
         raise ValueError(
             f"view {name!r}, column {s.name!r} holds {s.dtype}, not numbers; drop the column, or "
-            "make numbers of it"
+            "convert it to numbers"
         )
     if numbers and isinstance(s.dtype, pd.CategoricalDtype):
         raise ValueError(

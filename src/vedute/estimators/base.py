@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,6 +34,7 @@ from vedute.estimators.settings import estimator, setting
 from vedute.nn import likelihoods
 
 Array = NDArray[Any]
+log = logging.getLogger("vedute")
 LOOSE = ("device", "verbose", "checkpoint")  # settings that may change after fit
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
@@ -136,7 +139,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return self.generative
 
     def _learns_again(self, rows: int) -> bool:
-        """Whether to learn once more with the hidden views, when these have told what they can."""
+        """Whether to learn once more, with the hidden views, after calibration."""
         return self.relearns
 
     def _modules(self) -> dict[str, torch.nn.Module]:
@@ -206,8 +209,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         again = few or self._learns_again(len(data))
         if again:
             hidden = choose(data.mask, 1, self.n_features_in_)
-        if few and self.verbose:
-            print("too few rows with two views to watch any: training for a fixed number of steps")
+        if few:
+            self._log("too few rows with two views: none is hidden to stop training early")
         held = None if hidden is None else self._held_out(data, hidden)
         self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
@@ -249,6 +252,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             return np.asarray(soft.argmax(1), dtype=np.int64)
         self._needs_clusters()
         return clustering.nearest(self._embed(data) if z is None else z, self.centers_)
+
+    def _log(self, message: str) -> None:
+        """To the logger `vedute`; shown where `verbose`."""
+        if self.verbose and not logging.getLogger().handlers and not log.handlers:
+            log.addHandler(logging.StreamHandler(sys.stdout))
+            log.setLevel(logging.INFO)
+        log.log(logging.INFO if self.verbose else logging.DEBUG, message)
 
     def _needs_clusters(self) -> None:
         there = any(k in vars(self) for k in ("centers_", "labels_"))

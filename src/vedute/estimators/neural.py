@@ -162,7 +162,9 @@ class NeuralEstimator(Estimator):
         outs, values = model.decode(batch, draws), []
         for v, view in enumerate(self.views_):
             if view.likelihood.text and not draws:  # one sentence, not the likeliest word of each
-                outs[v] = sentence_decoding.tell(model, batch, outs[v][0], v).unsqueeze(0)
+                outs[v] = sentence_decoding.decode_sentence(model, batch, outs[v][0], v).unsqueeze(
+                    0
+                )
             mean = view.likelihood.mean(outs[v].float()).cpu().numpy()
             values.append(np.array(mean, order="K"))  # draws that are one and the same are copied
         return values
@@ -268,6 +270,7 @@ class NeuralEstimator(Estimator):
     def _report(self, record: Record) -> None:
         if self.on_epoch is not None:
             self.on_epoch(record)
-        if self.verbose and record["hidden_error"] is not None:
+        if record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
-            print(f"step {record['step']:5d}  {terms}  hidden error {record['hidden_error']:.4f}")
+            hidden = f"hidden error {record['hidden_error']:.4f}"
+            self._log(f"step {record['step']:5d}  {terms}  {hidden}")

@@ -1,9 +1,9 @@
 """One sentence from the probabilities of its words.
 
-A decoder tells every word by itself: where "a red car" and "the car is red" are as likely, the
-likeliest words together are neither. So candidates are drawn word by word, and each is read as if
-it were all that was given, and told again, until it is a sentence. Of these the likeliest is told:
-its words given what was given, and given the sentence itself.
+A decoder predicts every word by itself: where "a red car" and "the car is red" are as likely, the
+likeliest words together are neither. So candidates are drawn word by word, and each is encoded as
+if it were all that was given, and decoded again, until it is a sentence. Of these the likeliest is
+kept: its words given what was given, and given the sentence itself.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from vedute.training.model import Generative
 CANDIDATES, READINGS, SEED = 32, 2, 0
 
 
-def tell(model: Generative, batch: Views, logits: Tensor, v: int) -> Tensor:
+def decode_sentence(model: Generative, batch: Views, logits: Tensor, v: int) -> Tensor:
     """Logits (n, T, V) of the words of view v -> those of one sentence; given ones stay."""
     others = torch.ones_like(batch.mask)
     others[:, v] = False
-    told, best = logits, logits.new_full((len(batch),), -float("inf"))
+    chosen, best = logits, logits.new_full((len(batch),), -float("inf"))
     for noise in _noise(logits.shape[1:]).to(logits):
         sentence = logits + noise
         for _ in range(READINGS + 1):
             words = sentence.argmax(-1)
             sentence = model.decode(batch.given({v: words}).hide(others))[v][0]
         score = _likelihood(logits, words) + _likelihood(sentence, words)
-        told = torch.where((score > best)[:, None, None], F.one_hot(words, logits.shape[-1]), told)
+        better = (score > best)[:, None, None]
+        chosen = torch.where(better, F.one_hot(words, logits.shape[-1]), chosen)
         best = torch.maximum(score, best)
-    return torch.where(batch.mask[:, v, None, None], logits, told)
+    return torch.where(batch.mask[:, v, None, None], logits, chosen)
 
 
 def _likelihood(logits: Tensor, words: Tensor) -> Tensor:

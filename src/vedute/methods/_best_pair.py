@@ -146,8 +146,8 @@ class BestPair(Estimator):
         if len(raw.x) < 2:
             raise ValueError(f"BestPair chooses two of several views, X has {len(raw.x)}")
         if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
-            told = f"pair names two of {', '.join(raw.names)}"
-            raise ValueError(f"{told}, got {', '.join(map(str, self.pair))}")
+            known, given = ", ".join(raw.names), ", ".join(map(str, self.pair))
+            raise ValueError(f"pair names two of {known}, got {given}")
         plain, name = type(self.method)(), type(self.method).__name__
         for k in SHARED:
             if getattr(self.method, k) != getattr(plain, k):
@@ -177,8 +177,8 @@ class BestPair(Estimator):
             if vars(model).get("_interrupted"):  # with the best so far
                 self._interrupted = True
                 break
-        if self.verbose and len(pairs) > 1:
-            print("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
+        if len(pairs) > 1:
+            self._log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
         self.middle_ = self.best_._embed(part(data, self.chosen())[1]).mean(0)
         self._take("history_")
 
@@ -248,12 +248,12 @@ class BestPair(Estimator):
             return super()._decode(data, draws)
         size = max(draws, 1), len(data)
         means = (s.mean.astype(np.float32) for s in self._scalers())
-        told = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
+        decoded = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
         rows, some = part(data, self.chosen())
         if rows.any():
             for v, x in zip(self.chosen(), self.best_._decode(some, draws), strict=True):
-                told[v][:, rows] = x
-        return told
+                decoded[v][:, rows] = x
+        return decoded
 
     def _soft_labels(self, data: Views) -> Array | None:
         rows, some = part(data, self.chosen())
