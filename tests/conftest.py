@@ -1,6 +1,35 @@
-"""What all tests share."""
+"""What all tests share: small sizes, what each method can do, and where `fit` measures."""
+
+from dataclasses import fields
 
 import pytest
+
+from vedute.methods import available, find
+
+SMALL = {  # sizes that train in a blink, set where a method has such a field
+    "steps": 12,
+    "warmup": 4,
+    "pretrain": 4,
+    "hidden": (12,),
+    "map_hidden": (8,),
+    "latent_dim": 3,
+    "batch_size": 32,
+    "n_neighbors": 5,
+    "device": "cpu",
+    "random_state": 0,
+}
+
+METHODS = {name: find(name) for name in available()}
+IMPUTING = [name for name, cls in METHODS.items() if cls.generative]
+GENERATING = [name for name in IMPUTING if METHODS[name].generates]
+CLUSTERING = [name for name, cls in METHODS.items() if cls.soft]  # by a rule of their own
+PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
+
+
+def small(cls, sizes=SMALL, **settings):
+    """An estimator of these settings, and of small sizes where they say nothing."""
+    known = {f.name for f in fields(cls)}
+    return cls(**{k: v for k, v in sizes.items() if k in known} | settings)
 
 
 @pytest.fixture(autouse=True)
