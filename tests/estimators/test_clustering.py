@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 
 import vedute
 from vedute import methods
@@ -97,3 +98,22 @@ def test_refusals(n_clusters, n, learned, told):
 def test_what_is_fine_is_not_refused():
     for n_clusters in (None, 1, 20, "auto"):
         clustering.check(n_clusters, 20, learned=False)
+
+
+def test_agreement_is_the_adjusted_rand_index():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(4, size=(2, 5, 60))
+    b[0] = (a[0] + 1) % 4  # the same clusters by other names
+    a[1] = b[1] = 0
+    expected = [adjusted_rand_score(*pair) for pair in zip(a, b, strict=True)]
+    np.testing.assert_allclose(clustering._rand_index(a, b, 4), expected, atol=1e-12)
+
+
+def test_many_k_means_at_once_find_what_one_finds():
+    x = np.stack([blobs(5, n=150, seed=s)[0] for s in range(3)])
+    rng = np.random.default_rng(0)
+    found = clustering._lloyd(x, clustering._seeds(x, 5, rng), 50)
+    for z, middles in zip(x, found, strict=True):
+        best = clustering.centers(z, 5, seed=0)
+        order = clustering.nearest(best, middles)
+        np.testing.assert_allclose(middles[order], best, atol=1e-6)

@@ -70,8 +70,7 @@ def views(n=60):
 
 def each(names):
     """One parameter per method; those that are no representatives are for `make test-all`."""
-    for name in names:
-        yield pytest.param(name, marks=() if name in REPRESENTATIVES else pytest.mark.all)
+    return [pytest.param(k, marks=() if k in REPRESENTATIVES else pytest.mark.all) for k in names]
 
 
 def checks():

@@ -4,7 +4,6 @@ what must never matter."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,7 +14,7 @@ from torch.distributions import Laplace as SlowLaplace
 from torch.distributions import Normal
 
 from vedute.data.views import Views
-from vedute.methods import _mixture, mmvae, presets
+from vedute.methods import _mixture, mmvae
 from vedute.methods._mixture import OBJECTIVES, bound, doubly_reparameterised, log_mixture
 from vedute.methods._vae import any_of
 from vedute.methods.mmvae import CHOICES, MMVAE
@@ -64,11 +63,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, samples, objectiv
 @pytest.mark.parametrize(("kind", "rescale"), [("normal", True), ("bernoulli", False)])
 def test_other_likelihoods(monkeypatch, kind, rescale):
     compare(monkeypatch, some(4, kind, rescale=rescale), batch_of(4, holes=True, kind=kind))
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_complete_views_need_no_mask(monkeypatch, objective):
-    compare(monkeypatch, some(4, objective=objective), complete(4))
 
 
 def slow_simple_loss(model, batch, noise, chosen):
@@ -322,19 +316,6 @@ def test_new_samples_come_from_the_learned_prior(monkeypatch):
 # What must never matter.
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [*(dict(objective=o) for o in CHOICES["objective"]), dict(subset_rule="random_expert")],
-    ids=str,
-)
-def test_masks(settings):
-    model, batch = some(4, **settings), batch_of(4, B=30, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_samples_do_not_see_each_other(monkeypatch, objective):
     model, batch = some(4, objective=objective), batch_of(4, B=12, holes=True)
@@ -355,19 +336,6 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, objective):
     vaes.same(model.loss(batch), other.loss(moved))
 
 
-@pytest.mark.parametrize("objective", CHOICES["objective"])
-def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
-    """As on a GPU, where missing views are encoded and decoded too."""
-    model, batch = some(4, objective=objective), batch_of(4, holes=True)
-    spared = vaes.everything(model, batch)
-    monkeypatch.setattr(Views, "present", lambda self: None)
-    vaes.same(vaes.everything(model, batch), spared)
-    loud = replace(
-        batch, x=tuple(a + 10 * ~m[:, None] for a, m in zip(batch.x, batch.mask.T, strict=True))
-    )
-    vaes.same(vaes.everything(model, loud), spared)
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -379,10 +347,3 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
         MMVAE(**settings).build([(3,)], ("normal",))
-
-
-def test_presets_are_settings():
-    tables = presets.load("mmvae")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MMVAE(**settings).check(CHOICES)

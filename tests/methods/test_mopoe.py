@@ -10,7 +10,7 @@ from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 from scipy.stats import chisquare
 
-from vedute.methods import mopoe, presets
+from vedute.methods import mopoe
 from vedute.methods._vae import any_of
 from vedute.methods.mopoe import CHOICES, MoPoE, all_products, subsets
 from vedute.methods.mvae import MVAE
@@ -62,10 +62,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, prior_expert):
 def test_other_likelihoods(monkeypatch, kind, rescale):
     batch = batch_of(4, holes=True, kind=kind)
     compare(monkeypatch, build(MoPoE, 4, kind, rescale=rescale), batch)
-
-
-def test_complete_views_need_no_mask(monkeypatch):
-    compare(monkeypatch, build(MoPoE, 4), complete(4))
 
 
 def test_subsets_are_all_there_once():
@@ -140,16 +136,6 @@ def test_every_available_subset_is_as_likely():
     assert chisquare(list(drawn.values())).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("prior_expert", CHOICES["prior_expert"])
-def test_masks(monkeypatch, prior_expert):
-    model, batch = build(MoPoE, 4, prior_expert=prior_expert), batch_of(4, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_rows(model, batch, monkeypatch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 def test_the_order_of_the_views_does_not_matter(monkeypatch):
     model, batch, order = build(MoPoE, 4), batch_of(4, B=9), [2, 0, 3, 1]
     other, moved = vaes.reordered(model, batch, order)
@@ -184,10 +170,3 @@ def test_twelve_views_will_do():
     x = tuple(torch.ones(2, 1) for _ in range(12))
     whole = vaes.Views(x, torch.ones(2, 12).bool(), torch.arange(2), (None,) * 12, ("v",) * 12)
     assert all(t.isfinite() for t in model.loss(whole).values())
-
-
-def test_presets_are_settings():
-    tables = presets.load("mopoe")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MoPoE(**settings).check(CHOICES)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 from oracles import vaes
-from oracles.vaes import batch_of, build, complete
+from oracles.vaes import batch_of, build
 from scipy.stats import chisquare
 from torch.distributions import MultivariateNormal
 
 from vedute.data.views import Views
-from vedute.methods import mvae, presets
+from vedute.methods import mvae
 from vedute.methods._vae import likelihood_weights, product_with_prior
 from vedute.methods.mvae import CHOICES, MVAE, random_subsets
 from vedute.nn import likelihoods
@@ -68,10 +68,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, settings):
 def test_other_experts_and_likelihoods(monkeypatch, prior_expert, kind, rescale):
     model = build(MVAE, 4, kind, prior_expert=prior_expert, rescale=rescale, **PUBLISHED)
     compare(monkeypatch, model, batch_of(4, holes=True, kind=kind))
-
-
-def test_complete_views_need_no_mask(monkeypatch):
-    compare(monkeypatch, build(MVAE, 4, **PUBLISHED), complete(4))
 
 
 # Closed forms.
@@ -244,16 +240,6 @@ def test_random_subsets_are_strict_and_every_size_is_as_likely():
 # What must never matter.
 
 
-@pytest.mark.parametrize("settings", [*MODES, dict(prior_expert="never", **PUBLISHED)], ids=str)
-def test_masks(monkeypatch, settings):
-    model, batch = build(MVAE, 4, **settings), batch_of(4, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_rows(model, batch, monkeypatch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 @pytest.mark.parametrize("settings", MODES, ids=str)
 def test_the_order_of_the_views_does_not_matter(monkeypatch, settings):
     model, batch, order = build(MVAE, 4, **settings), batch_of(4, B=9), [2, 0, 3, 1]
@@ -312,10 +298,3 @@ def test_pictures_beside_a_table(network):
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
         MVAE(**settings).build([(3,)], ("normal",))
-
-
-def test_presets_are_settings():
-    tables = presets.load("mvae")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MVAE(**settings).check(CHOICES)
