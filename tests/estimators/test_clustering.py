@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -26,6 +28,13 @@ def test_the_number_of_blobs_is_found(K):
     assert curve["stability"][K - 2] > 0.95
     assert {a.shape for a in curve.values()} == {(19,)}
     assert (np.diff(curve["chance"]) <= 0).all()
+
+
+def test_three_hundred_rows_take_less_than_three_seconds():
+    z, _ = blobs(5)
+    start = time.process_time()
+    clustering.choose(z, "auto", seed=0)
+    assert time.process_time() - start < 3
 
 
 def test_coarse_groups_do_not_hide_the_fine_ones():

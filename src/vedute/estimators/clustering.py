@@ -3,12 +3,12 @@
 For every K, halve the samples at random, let k-means find K centers in each half, and give all
 samples to the nearest center of either. The stability of K is the mean over such pairs of the
 adjusted Rand index of the two labelings, 1 when they agree. Cutting anything in two is easy to
-repeat, so it is compared with `chance`, the stability of a Gaussian cloud of the same covariance,
+repeat, so it is compared with `chance`, the stability of Gaussian clouds of the same covariance,
 made to fall with K. Chosen is the largest K whose advantage, stability - chance, lies within one
 standard error of the best.
 
-Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with a
-cloud without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
+Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with
+clouds without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
 AUTO = "auto"
 MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
-PAIRS, STARTS, SEEDS = 10, 8, 3  # halvings; tries of k-means in each half; rows offered as a seed
+PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; tries of k-means in each half; rows offered as a seed
 SHORT, LONG = 4, 20  # iterations of every try, and of the best one
 HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
 
@@ -56,7 +56,7 @@ def check(n_clusters: Any, n: int, learned: bool) -> None:
 
 
 def require(n_clusters: Any, who: str) -> None:
-    """Refuse to tell clusters that nobody asked for."""
+    """Refuse to give clusters that nobody asked for."""
     if n_clusters is None:
         raise ValueError(f"{who}(n_clusters=None) has no clusters; set n_clusters and fit again")
 
