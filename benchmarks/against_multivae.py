@@ -201,7 +201,7 @@ def their_model(case: Case, job: Job) -> Any:
         latent_dim=shared,
         input_dims=dict(zip(names, job.data.shapes, strict=True)),
         uses_likelihood_rescaling=True,
-        decoders_dist=dict(zip(names, ours.kinds, strict=True)),
+        decoders_dist=dict(zip(names, [k.name for k in ours.likelihoods], strict=True)),
         decoder_dist_params={name: {"scale": ours.hp.scale} for name in names},
         **case.config,
         **private,
@@ -261,7 +261,11 @@ def _agreement(case: Case, job: Job) -> tuple[float | None, float]:
     hp, widest = job.model.hp, max(math.prod(s) for s in job.data.shapes)
     factor = (len(batch.x) - hp.alpha) / len(batch.x) if case.ours == "mvtcae" else case.constants
     constant = (
-        factor * widest * CONSTANTS[job.model.kinds[0]](hp.scale) * batch.mask.sum() / len(batch)
+        factor
+        * widest
+        * CONSTANTS[job.model.likelihoods[0].name](hp.scale)
+        * batch.mask.sum()
+        / len(batch)
     )
     networks = [*job.model.encoders.parameters(), *job.model.decoders.parameters()]
     a, b = (

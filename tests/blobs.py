@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from building import model_of
 
 from vedute.data.views import Views
 from vedute.estimators import neural
@@ -47,9 +48,8 @@ def poisoned(batch):
 def built(cls, seed=0, **settings):
     """An untrained model of three views whose weights are all in play."""
     hp = cls(**{"n_clusters": 3, "latent_dim": 2, "hidden": (5,), **settings})
-    hp.steps_ = hp.steps
     torch.manual_seed(seed)
-    model = hp.build([(w,) for w in WIDTHS], ("normal",) * 3)
+    model = model_of(hp, [(w,) for w in WIDTHS], ("normal",) * 3)
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0.0, 0.5)

@@ -1,21 +1,58 @@
-"""What all tests share."""
+"""What all tests share: small sizes, what each method can do, and where `fit` measures."""
+
+from dataclasses import fields
 
 import pytest
 
+from vedute.commands import _pages
+from vedute.methods import available, find
+
+IN_A_PROCESS = _pages._in_a_process
+
+SMALL = {  # sizes that train in a blink, set where a method has such a field
+    "steps": 12,
+    "warmup": 4,
+    "pretrain": 4,
+    "hidden": (12,),
+    "map_hidden": (8,),
+    "latent_dim": 3,
+    "batch_size": 32,
+    "n_neighbors": 5,
+    "device": "cpu",
+    "random_state": 0,
+}
+
+METHODS = {name: find(name) for name in available()}
+IMPUTING = [name for name, cls in METHODS.items() if cls.generative]
+GENERATING = [name for name in IMPUTING if METHODS[name].generates]
+CLUSTERING = [name for name, cls in METHODS.items() if cls.soft]  # by a rule of their own
+PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
+
+
+def small(cls, sizes=SMALL, **settings):
+    """An estimator of these settings, and of small sizes where they say nothing."""
+    known = {f.name for f in fields(cls)}
+    return cls(**{k: v for k, v in sizes.items() if k in known} | settings)
+
+
+def _measured(run):
+    try:
+        _pages.measure_here(run)
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def measured_here():
+    """`vedute fit` measures in this process, not in one of its own, which takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pages, "_in_a_process", _measured)
+        yield
+
 
 @pytest.fixture(autouse=True)
-def measured_here(request, monkeypatch):
-    """`vedute fit` measures in this process, not in one of its own, which takes seconds to start;
-    tests marked `own_process` are about that one."""
+def own_process(request, monkeypatch):
+    """But in tests marked so, which are about that one."""
     if request.node.get_closest_marker("own_process"):
-        return
-    from vedute.commands import _pages
-
-    def here(run):
-        try:
-            _pages.measure_here(run)
-        except Exception as error:
-            return str(error)
-        return ""
-
-    monkeypatch.setattr(_pages, "_in_a_process", here)
+        monkeypatch.setattr(_pages, "_in_a_process", IN_A_PROCESS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,38 +35,31 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BestPair": "vedute.methods._best_pair",
     "Views": "vedute.data.views",
     "drop_views": "vedute.data.missing",
     "load": "vedute.methods",
-    "BestPair": "vedute.methods._best_pair",
-    "Completer": "vedute.methods.completer",
-    "CPSPAN": "vedute.methods.cpspan",
-    "DCCA": "vedute.methods.dcca",
-    "DCCAE": "vedute.methods.dccae",
-    "DIMVC": "vedute.methods.dimvc",
-    "DSIMVC": "vedute.methods.dsimvc",
-    "DVIMC": "vedute.methods.dvimc",
-    "ICMVC": "vedute.methods.icmvc",
-    "KNNFill": "vedute.methods.knn_fill",
-    "LowRankFill": "vedute.methods.lowrank_fill",
-    "MeanFill": "vedute.methods.mean_fill",
-    "MMJSD": "vedute.methods.mmjsd",
-    "MMVAE": "vedute.methods.mmvae",
-    "MMVAEPlus": "vedute.methods.mmvaeplus",
-    "MoPoE": "vedute.methods.mopoe",
-    "MVAE": "vedute.methods.mvae",
-    "MVP": "vedute.methods.mvp",
-    "MVTCAE": "vedute.methods.mvtcae",
 }
-__all__ = [*_HOMES, "__version__"]
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """Where public names are defined. Classes of methods are found by their files, which are read
+    as text: torch takes a second to load, `import vedute` does not."""
+    files = sorted((Path(__file__).parent / "methods").glob("[a-z]*.py"))
+    found = {
+        file.stem: re.search(r"^@estimator\nclass (\w+)", file.read_text(), re.M) for file in files
+    }
+    return _HOMES | {c[1]: f"vedute.methods.{name}" for name, c in found.items() if c}
 
 
 def __getattr__(name: str) -> Any:
-    """Public names load at first use: torch takes a second, `import vedute` does not."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name == "__all__":
+        return [*_homes(), "__version__"]
+    if name in _homes():
+        return getattr(import_module(_homes()[name]), name)
     raise AttributeError(f"module 'vedute' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*_homes(), "__version__"]

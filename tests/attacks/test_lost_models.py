@@ -12,6 +12,8 @@ from shell import done
 import vedute
 from vedute import methods
 
+FIRST = Path(__file__).parents[1] / "golden" / "format1" / "lowrank"  # of the first release
+
 
 def fitted(seed):
     rng = np.random.default_rng(seed)
@@ -53,14 +55,15 @@ def save_until(model, folder, point):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("old_format", [False, True])
 def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, tmp_path):
-    old, new = fitted(0), fitted(1)
+    old, new = vedute.load(FIRST) if old_format else fitted(0), fitted(1)
     told = [model.embedding_.tobytes() for model in (old, new)]
     outcomes = []
     for point in range(1, 30):
         folder = tmp_path / str(point)
-        old.save(folder)
         if old_format:
-            make_old(folder)
+            shutil.copytree(FIRST, folder)
+        else:
+            old.save(folder)
         (folder / "notes.txt").write_text("mine")
         ended = save_until(new, folder, point)
         loaded = vedute.load(folder).embedding_.tobytes()
@@ -75,15 +78,6 @@ def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, 
     assert outcomes[-1] == 1
     assert outcomes == sorted(outcomes)
     assert len(outcomes) > 6  # crash points
-
-
-def make_old(folder):
-    """As the first release wrote it."""
-    import json
-
-    facts = json.loads((folder / "model.json").read_text())
-    (folder / facts.pop("tensors")).rename(folder / "model.safetensors")
-    (folder / "model.json").write_text(json.dumps(facts | {"format": 1}))
 
 
 def test_arrays_of_another_model_are_noticed(tmp_path):

@@ -428,12 +428,11 @@ def test_studies_are_complete():
     assert all(dataset in known for dataset in study.datasets)
 
 
-def test_the_clustering_study_has_every_method():
+def test_the_clustering_study_extends_the_first():
     study, first = studies.load("clustering"), studies.load("mvp-clustering")
-    assert {e.method for e in study.entries} == set(plan.methods.available())
     assert (study.datasets, study.rates, study.seeds) == (first.datasets, first.rates, first.seeds)
     assert {e.label for e in first.entries} <= {e.label for e in study.entries}
-    for method in plan.methods.available():
+    for method in {e.method for e in study.entries}:
         mine = [e for e in study.entries if e.method == method]
         published = [e.preset for e in mine if e.preset]
         two = plan.methods.find(method).two_views

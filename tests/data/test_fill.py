@@ -317,7 +317,7 @@ def test_a_generator_is_saved_as_the_seed_that_it_gave(tmp_path):
         model = find("mean_fill")(random_state=generator).fit(list(arrays()))
         model.save(tmp_path)
         assert load(tmp_path).random_state == model.seed_
-    with pytest.raises(ValueError, match=r"random_state is a whole number .*, got 1\.5"):
+    with pytest.raises(ValueError, match=r"random_state must be a whole number, .*, got 1\.5"):
         find("mean_fill")(random_state=1.5).fit(list(arrays()))
 
 

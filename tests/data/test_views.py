@@ -314,7 +314,7 @@ REFUSED = {
     "mask words": (lambda: of(ONE, mask=[[0], [1], [2]]), "mask holds 2|True|False"),
     "mask over nan": (
         lambda: of(GAP, ONE, mask=np.ones((3, 2))),
-        "mask|'view0'|all NaN|rows 1, 2 have no value|correct",
+        "mask|'view0'|X has none|rows 1, 2 have no value|correct",
     ),
     "mask over missing": (
         lambda: Views.of(Views.of([GAP, ONE]), mask=np.ones((3, 2))),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 
 import vedute
 from vedute import methods
@@ -25,6 +28,13 @@ def test_the_number_of_blobs_is_found(K):
     assert curve["stability"][K - 2] > 0.95
     assert {a.shape for a in curve.values()} == {(19,)}
     assert (np.diff(curve["chance"]) <= 0).all()
+
+
+def test_three_hundred_rows_take_less_than_three_seconds():
+    z, _ = blobs(5)
+    start = time.process_time()
+    clustering.choose(z, "auto", seed=0)
+    assert time.process_time() - start < 3
 
 
 def test_coarse_groups_do_not_hide_the_fine_ones():
@@ -95,3 +105,22 @@ def test_refusals(n_clusters, n, learned, told):
 def test_what_is_fine_is_not_refused():
     for n_clusters in (None, 1, 20, "auto"):
         clustering.check(n_clusters, 20, learned=False)
+
+
+def test_agreement_is_the_adjusted_rand_index():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(4, size=(2, 5, 60))
+    b[0] = (a[0] + 1) % 4  # the same clusters by other names
+    a[1] = b[1] = 0
+    expected = [adjusted_rand_score(*pair) for pair in zip(a, b, strict=True)]
+    np.testing.assert_allclose(clustering._rand_index(a, b, 4), expected, atol=1e-12)
+
+
+def test_many_k_means_at_once_find_what_one_finds():
+    x = np.stack([blobs(5, n=150, seed=s)[0] for s in range(3)])
+    rng = np.random.default_rng(0)
+    found = clustering._lloyd(x, clustering._seeds(x, 5, rng), 50)
+    for z, middles in zip(x, found, strict=True):
+        best = clustering.centers(z, 5, seed=0)
+        order = clustering.nearest(best, middles)
+        np.testing.assert_allclose(middles[order], best, atol=1e-6)

@@ -232,7 +232,7 @@ def test_the_example_runs(cls, monkeypatch):
 def test_every_method_is_public():
     public = {getattr(vedute, name) for name in vedute.__all__}
     assert set(CLASSES) <= public
-    assert set(vedute._HOMES) == set(vedute.__all__) - {"__version__"}
+    assert set(dir(vedute)) == set(vedute.__all__)
 
 
 def test_completion_shows_verbs_settings_and_results():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import CLUSTERING, IMPUTING, METHODS, PAIRED, SMALL, small
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -24,12 +23,11 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from vedute import MVP, Views
-from vedute.methods import available, find
 from vedute.methods._best_pair import for_views
 
-SMALL = {"steps": 10, "warmup": 2, "pretrain": 100, "hidden": (32,), "map_hidden": (8,)}
-SMALL |= {"latent_dim": 2}
-LONGER = {"icmvc": {"steps": 60, "latent_dim": 8}}  # a step sees all samples, as others' epochs do
+REPRESENTATIVES = ["mvp", "mopoe", "dimvc", "dccae", "knn_fill"]  # one of a kind; `all`: the rest
+LEARNS = SMALL | {"hidden": (32,), "pretrain": 100, "latent_dim": 2, "batch_size": 128}
+LONGER = {"steps": 60, "latent_dim": 8}  # where a step sees all samples, as others' epochs do
 TWO_VIEWS = {"a": slice(0, 1), "b": slice(1, None)}
 ONE_VIEW = "a table is one view, and the score leaves out one of two: checked with `columns` below"
 DO_NOT_APPLY = {
@@ -54,11 +52,10 @@ DO_NOT_APPLY_TO_SOFT = {
 
 def make(name, n_views=1, **settings):
     """A small model; of a table, a method for two views makes two."""
-    cls = find(name)
-    known = {f.name for f in fields(cls)}
-    small = {k: v for k, v in SMALL.items() if k in known} | LONGER.get(name, {})
-    small |= {"columns": TWO_VIEWS} if cls.two_views and n_views == 1 else {}
-    return for_views(cls(**{**small, "random_state": 0, "n_clusters": 2, **settings}), n_views)
+    columns = TWO_VIEWS if name in PAIRED and n_views == 1 else None
+    sizes = LEARNS | (LONGER if name == "icmvc" else {})
+    settings = {"n_clusters": 2, "columns": columns} | settings
+    return for_views(small(METHODS[name], sizes, **settings), n_views)
 
 
 def views(n=60):
@@ -71,15 +68,21 @@ def views(n=60):
     return Views.of(X, y=side)
 
 
+def each(names):
+    """One parameter per method; those that are no representatives are for `make test-all`."""
+    return [pytest.param(k, marks=() if k in REPRESENTATIVES else pytest.mark.all) for k in names]
+
+
 def checks():
     """Those of scikit-learn, for every method."""
-    for name in available():
-        others = DO_NOT_APPLY_TO_PAIRS if find(name).two_views else {}
-        others = others | (DO_NOT_APPLY_TO_SOFT if find(name).soft else {})
+    for name in METHODS:
+        others = DO_NOT_APPLY_TO_PAIRS if name in PAIRED else {}
+        others = others | (DO_NOT_APPLY_TO_SOFT if name in CLUSTERING else {})
+        marks = () if name in REPRESENTATIVES else pytest.mark.all
         for _, check in estimator_checks_generator(make(name)):
             title = check.func.__name__
             if title not in DO_NOT_APPLY | others:
-                yield pytest.param(name, check, id=f"{name}-{title}")
+                yield pytest.param(name, check, id=f"{name}-{title}", marks=marks)
 
 
 @pytest.mark.parametrize(("name", "check"), list(checks()))
@@ -87,7 +90,7 @@ def test_the_checks_of_scikit_learn(name, check):
     check(make(name))
 
 
-@pytest.mark.parametrize("name", [k for k in available() if find(k).generative])
+@pytest.mark.parametrize("name", each(IMPUTING))
 @pytest.mark.parametrize("check", [k for k, why in DO_NOT_APPLY.items() if why == ONE_VIEW])
 def test_the_checks_of_scores_on_two_views(name, check):
     getattr(estimator_checks, check)(name, make(name, columns=TWO_VIEWS))
@@ -119,7 +122,7 @@ def test_cross_validation_needs_no_labels():
 
 
 def test_the_mean_scores_nothing():
-    assert find("mean_fill")().fit(views()).score(views()) == pytest.approx(0.0, abs=1e-6)
+    assert METHODS["mean_fill"]().fit(views()).score(views()) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_settings_are_searched_by_the_label_free_score_in_two_processes():
@@ -163,7 +166,7 @@ def test_a_pipeline_on_one_frame():
     assert z.columns.tolist() == model.get_feature_names_out().tolist()
 
 
-@pytest.mark.parametrize("name", [k for k in available() if not find(k).soft])
+@pytest.mark.parametrize("name", each(k for k in METHODS if k not in CLUSTERING))
 def test_clustering_is_left_to_a_pipeline(name):
     data, last = views(), KMeans(2, n_init=5, random_state=0)
     labels = make_pipeline(make(name, 3, n_clusters=None), last).fit_predict(data)

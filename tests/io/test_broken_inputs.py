@@ -272,7 +272,7 @@ BROKEN = {
     "a layer of no size": (
         views(A),
         ["fit", "d", "-o", "OUT", "--set", "hidden=(-3,)"],
-        r"hidden is a tuple of layer sizes from 1, got \(-3,\)",
+        r"each of hidden must be at least 1, got \(-3,\)",
     ),
     "a seed beyond all bounds": (
         views(A),

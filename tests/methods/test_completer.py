@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from building import model_of
 from torch.nn.functional import one_hot
 
 from vedute.data.views import Views
@@ -89,9 +90,8 @@ def batch_of(B=12, holes=False):
 def build(kinds=("normal", "normal"), **settings):
     small = dict(latent_dim=4, hidden=(6,), map_hidden=(5,), batch_size=8, steps=10, warmup=4)
     hp = Completer(**(small | settings))
-    hp.steps_ = hp.steps
     torch.manual_seed(1)
-    return hp.build([(5,), (3,)], kinds).eval()
+    return model_of(hp, [(5,), (3,)], kinds).eval()
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from blobs import (
     poisoned,
     same,
 )
+from conftest import small
 from torch.nn.functional import cosine_similarity as cos
 
 from vedute.data.views import Views
@@ -298,9 +299,8 @@ def test_separated_clusters_are_found_by_complete_and_incomplete_samples(order, 
 
 @pytest.mark.parametrize("epoch", [2, 5, 7])
 def test_a_fit_goes_on_where_it_died(tmp_path, monkeypatch, epoch):
-    small = dict(n_clusters=3, hidden=(8,), latent_dim=2, batch_size=32, random_state=0)
-    small |= dict(epochs=4, pretrain=4, rounds=2, device="cpu")
-    check_resuming(partial(CPSPAN, **small), tmp_path, monkeypatch, epoch)
+    make = partial(small, CPSPAN, n_clusters=3, epochs=4, rounds=2)
+    check_resuming(make, tmp_path, monkeypatch, epoch)
 
 
 def test_calibration_never_sees_a_sample_find_itself():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from building import model_of
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
@@ -155,7 +156,7 @@ def build(fill="canonical", **settings):
     hp = DCCA(latent_dim=2, hidden=(6,), fill=fill, batch_size=8, **settings)
     hp.steps_ = 3
     torch.manual_seed(1)
-    model = hp.build([(5,), (3,)], ("normal", "normal")).eval()
+    model = model_of(hp, [(5,), (3,)], ("normal", "normal")).eval()
     with torch.no_grad():
         list(model.stages(batch_of()))
     return model

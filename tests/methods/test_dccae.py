@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from building import model_of
 from sklearn.decomposition import PCA
 
 from vedute.data.views import Views
@@ -28,9 +29,8 @@ def batch_of(B=12, holes=False):
 
 def build(data, **settings):
     hp = DCCAE(**(SMALL | settings))
-    hp.steps_ = hp.steps
     torch.manual_seed(1)
-    model = hp.build(data.shapes, ("normal", "normal")).eval()
+    model = model_of(hp, data.shapes, ("normal", "normal")).eval()
     with torch.no_grad():
         list(model.stages(data))
     return model

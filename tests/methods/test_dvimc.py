@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from blobs import batch_of, blobs, built, check_clusters, check_resuming, gradients, poisoned, same
+from conftest import small
 from sklearn.mixture import GaussianMixture
 from torch.distributions import Categorical, Normal, kl_divergence
 
@@ -299,9 +300,8 @@ def test_separated_clusters_are_found_by_complete_and_incomplete_samples(order, 
 
 @pytest.mark.parametrize("epoch", [2, 5, 7])
 def test_a_fit_goes_on_where_it_died(tmp_path, monkeypatch, epoch):
-    small = dict(n_clusters=3, hidden=(8,), latent_dim=2, batch_size=32, random_state=0)
-    small |= dict(epochs=4, pretrain=4, device="cpu")
-    check_resuming(partial(DVIMC, **small), tmp_path, monkeypatch, epoch)
+    make = partial(small, DVIMC, n_clusters=3, epochs=4)
+    check_resuming(make, tmp_path, monkeypatch, epoch)
 
 
 @pytest.mark.parametrize(

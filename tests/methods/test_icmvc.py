@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from blobs import blobs, check_resuming, gradients, poisoned, same
+from building import model_of
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
@@ -222,11 +223,10 @@ def test_guiding_follows_the_boldest_opinion():
     assert y2.grad is None
 
 
-def model_of(batch, **settings):
+def built(batch, **settings):
     hp = ICMVC(**SMALL | settings)
-    hp.steps_ = hp.steps
     torch.manual_seed(0)
-    model = hp.build(batch.shapes, ("normal", "normal"))
+    model = model_of(hp, batch.shapes, ("normal", "normal"))
     stages = model.stages(batch)
     with torch.no_grad():
         stage = next(stages)
@@ -235,7 +235,7 @@ def model_of(batch, **settings):
 
 def test_the_objective_written_slowly():
     batch = batch_of(n=24)
-    model, stage, _ = model_of(batch, batch_size=7, cluster_weight=2.0, guide_weight=3.0)
+    model, stage, _ = built(batch, batch_size=7, cluster_weight=2.0, guide_weight=3.0)
     assert (stage.batch_size, stage.steps, stage.capture) == (0, 40, False)
     torch.manual_seed(5)
     terms = stage.loss(batch)
@@ -257,7 +257,7 @@ def test_the_objective_written_slowly():
 
 
 def test_fusion_is_nearly_the_mean():
-    model, *_ = model_of(batch_of())
+    model, *_ = built(batch_of())
     for scale in (1.0, 1e3):
         h = scale * torch.randn(9, 8)
         fused = model.fuse(torch.ones(9, 8), torch.zeros(9, 8) + 0 * h)
@@ -273,7 +273,7 @@ def test_what_lies_under_a_missing_view_never_matters(settings):
     found = []
     clean = batch_of()
     for batch in (clean, poisoned(clean)):
-        model, stage, stages = model_of(batch, **settings)
+        model, stage, stages = built(batch, **settings)
         torch.manual_seed(3)
         terms = stage.loss(batch)
         told = [*terms.values(), *gradients(model, terms).values()]
@@ -302,7 +302,7 @@ def test_clusters_are_found_in_any_order_of_views_and_with_nothing_missing(order
 
 def test_after_training_the_statistics_are_those_of_the_whole():
     batch = batch_of()
-    model, _, stages = model_of(batch)
+    model, _, stages = built(batch)
     model.train()
     with torch.no_grad():
         h1, h2 = model.represent(list(batch.x))
@@ -347,7 +347,7 @@ def slow_attachment(model, x, seen, batch, symmetric):
 @pytest.mark.parametrize("norm", ["sym", "released_row_l2"])
 def test_a_new_row_listens_to_its_nearest_training_rows(norm):
     batch, new = batch_of(), batch_of(n=6, seed=1)
-    model, _, stages = model_of(batch, norm=norm)
+    model, _, stages = built(batch, norm=norm)
     with torch.no_grad():
         next(stages, None)
         found = model.embed(new)
@@ -385,7 +385,7 @@ def test_unseen_rows_of_a_cluster_join_it():
 def test_a_row_with_neither_view_is_linked_to_nobody():
     batch = batch_of()
     blind = batch.hide(torch.arange(24)[:, None] < torch.tensor([[2, 2]]))
-    model, stage, stages = model_of(blind)
+    model, stage, stages = built(blind)
     assert model.first.degree[:2].tolist() == [[1.0], [1.0]]
     assert all(t.isfinite() for t in stage.loss(blind).values())
     with torch.no_grad():
@@ -429,7 +429,7 @@ def test_three_views_are_sent_to_the_best_pair_and_tokens_away():
     with pytest.raises(ValueError, match=r"takes two views, X has 3; BestPair\(ICMVC\(...\)\)"):
         trained(blobs(60))
     with pytest.raises(ValueError, match="tokens have none"):
-        ICMVC(n_clusters=2).build([(3,), (4, 9)], ("normal", "tokens"))
+        model_of(ICMVC(n_clusters=2), [(3,), (4, 9)], ("normal", "tokens"))
 
 
 def test_it_cannot_impute_and_says_who_can():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from oracles import vaes
-from oracles.vaes import BASE, batch_of, build, complete
+from oracles.vaes import BASE, batch_of, build
 
-from vedute.estimators.settings import declared
-from vedute.methods import mmjsd, presets
+from vedute.methods import mmjsd
 from vedute.methods._vae import any_of, with_prior
 from vedute.methods.mmjsd import MMJSD, geometric_mean, jensen_shannon
 from vedute.nn.gaussian import Gaussian, kl, standard_like
@@ -65,10 +64,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, prior_in_mixture)
 def test_other_likelihoods(monkeypatch, kind, rescale):
     batch = batch_of(4, holes=True, kind=kind)
     compare(monkeypatch, build(MMJSD, 4, kind, rescale=rescale), batch)
-
-
-def test_complete_views_need_no_mask(monkeypatch):
-    compare(monkeypatch, build(MMJSD, 4), complete(4))
 
 
 # Closed forms.
@@ -147,18 +142,6 @@ def test_a_random_expert_is_one_of_those_seen(monkeypatch):
         vaes.same(model.embed(batch)[b], means.mean(0))
 
 
-@pytest.mark.parametrize("prior_in_mixture", [False, True])
-@pytest.mark.parametrize("subset_rule", declared(MMJSD)["subset_rule"].choices)
-def test_masks(monkeypatch, subset_rule, prior_in_mixture):
-    settings = dict(subset_rule=subset_rule, prior_in_mixture=prior_in_mixture)
-    model, batch = build(MMJSD, 4, **settings), batch_of(4, B=40, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_rows(model, batch, monkeypatch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 def test_the_order_of_the_views_does_not_matter(monkeypatch):
     model, batch, order = build(MMJSD, 4), batch_of(4, B=9), torch.tensor([2, 0, 3, 1])
     other, moved = vaes.reordered(model, batch, order.tolist())
@@ -173,10 +156,3 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch):
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="subset_rule must be one of dynamic_prior, random_expert"):
         MMJSD(subset_rule="product")._check_settings()
-
-
-def test_presets_are_settings():
-    tables = presets.load("mmjsd")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MMJSD(**settings)._check_settings()

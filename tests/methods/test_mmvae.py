@@ -4,11 +4,11 @@ what must never matter."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
+from building import model_of
 from oracles import mixtures, vaes
 from oracles.vaes import batch_of, build, complete
 from torch.distributions import Laplace as SlowLaplace
@@ -16,7 +16,7 @@ from torch.distributions import Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _mixture, mmvae, presets
+from vedute.methods import _mixture, mmvae
 from vedute.methods._mixture import OBJECTIVES, bound, doubly_reparameterised, log_mixture
 from vedute.methods._vae import any_of
 from vedute.methods.mmvae import MMVAE
@@ -67,11 +67,6 @@ def test_other_likelihoods(monkeypatch, kind, rescale):
     compare(monkeypatch, some(4, kind, rescale=rescale), batch_of(4, holes=True, kind=kind))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_complete_views_need_no_mask(monkeypatch, objective):
-    compare(monkeypatch, some(4, objective=objective), complete(4))
-
-
 def slow_simple_loss(model, batch, noise, chosen):
     """noise (B, L, D); chosen (B,): the expert that tells a sample."""
     rec, divergence = 0.0, 0.0
@@ -94,7 +89,7 @@ def test_the_simple_loss_written_slowly(monkeypatch, L):
 
 @pytest.mark.parametrize("learn_prior", [True, False])
 def test_the_prior_is_learned_if_asked(learn_prior):
-    model = MMVAE(latent_dim=5, learn_prior=learn_prior).build([(3,), (2,)], ("normal",) * 2)
+    model = model_of(MMVAE(latent_dim=5, learn_prior=learn_prior), [(3,), (2,)], ("normal",) * 2)
     assert (model.prior_of().scale - 1).abs().max() < 1e-5
     model.loss(complete(2))["bound"].backward()
     assert (model.widths.grad is not None) == learn_prior
@@ -110,7 +105,7 @@ BOTH = torch.ones(1, 2).bool()
 def toy(monkeypatch, z, mask=(True, True)):
     """The log-weights (K, E) of the model itself, constants of p(x | z) included."""
     exact = dict(latent_dim=1, hidden=(), linear_paths=False, scale=0.75, rescale=False)
-    model = MMVAE(**exact, samples=len(z)).build([(1,)] * 2, ("laplace",) * 2)
+    model = model_of(MMVAE(**exact, samples=len(z)), [(1,)] * 2, ("laplace",) * 2)
     with torch.no_grad():
         for slope, decoder in zip((1.0, 2.0), model.decoders, strict=True):
             decoder.net[0].weight.fill_(slope)
@@ -323,22 +318,6 @@ def test_new_samples_come_from_the_learned_prior(monkeypatch):
 # What must never matter.
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        *(dict(objective=o) for o in declared(MMVAE)["objective"].choices),
-        dict(subset_rule="random_expert"),
-    ],
-    ids=str,
-)
-def test_masks(settings):
-    model, batch = some(4, **settings), batch_of(4, B=30, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_samples_do_not_see_each_other(monkeypatch, objective):
     model, batch = some(4, objective=objective), batch_of(4, B=12, holes=True)
@@ -359,19 +338,6 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, objective):
     vaes.same(model.loss(batch), other.loss(moved))
 
 
-@pytest.mark.parametrize("objective", declared(MMVAE)["objective"].choices)
-def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
-    """As on a GPU, where missing views are encoded and decoded too."""
-    model, batch = some(4, objective=objective), batch_of(4, holes=True)
-    spared = vaes.everything(model, batch)
-    monkeypatch.setattr(Views, "present", lambda self: None)
-    vaes.same(vaes.everything(model, batch), spared)
-    loud = replace(
-        batch, x=tuple(a + 10 * ~m[:, None] for a, m in zip(batch.x, batch.mask.T, strict=True))
-    )
-    vaes.same(vaes.everything(model, loud), spared)
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -382,11 +348,4 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MMVAE(**settings)._check_settings()
-
-
-def test_presets_are_settings():
-    tables = presets.load("mmvae")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
         MMVAE(**settings)._check_settings()

@@ -9,13 +9,14 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from building import model_of
 from oracles import mixtures, vaes
 from oracles.vaes import batch_of, build, complete
 from torch.distributions import Laplace as SlowLaplace
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import mmvaeplus, presets
+from vedute.methods import mmvaeplus
 from vedute.methods._mixture import OBJECTIVES
 from vedute.methods.mmvae import MMVAE
 from vedute.methods.mmvaeplus import MMVAEPlus
@@ -110,15 +111,10 @@ def test_shared_and_private_codes_may_have_a_trunk_each(monkeypatch, objective):
 
 
 def test_both_trunks_see_images_less_their_mean():
-    model = MMVAEPlus(latent_dim=4, trunks=2).build([(3, 8, 8)] * 2, ("normal",) * 2)
+    model = model_of(MMVAEPlus(latent_dim=4, trunks=2), [(3, 8, 8)] * 2, ("normal",) * 2)
     coders.start_at(model, [np.full((3, 8, 8), 0.5)] * 2)
     for encoder in (*model.encoders, *model.own_encoders):
         assert (encoder.center == 0.5).all()
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_complete_views_need_no_mask(monkeypatch, objective):
-    compare(monkeypatch, some(4, objective=objective), complete(4))
 
 
 # The toy: q(z) = Lap(.5, .8), Lap(-.2, 1.2), q(w) = Lap(.3, .6), Lap(-.4, .9), x = (1, .5), told by
@@ -136,7 +132,7 @@ def test_complete_views_need_no_mask(monkeypatch, objective):
 )
 def test_bounds_of_the_toy(monkeypatch, mask, beta, value, sources):
     exact = dict(latent_dim=2, hidden=(), linear_paths=False, scale=0.75, rescale=False)
-    model = MMVAEPlus(**exact, beta=beta).build([(1,)] * 2, ("laplace",) * 2)
+    model = model_of(MMVAEPlus(**exact, beta=beta), [(1,)] * 2, ("laplace",) * 2)
     with torch.no_grad():
         for slopes, decoder in zip(((1.0, 1.0), (2.0, -1.0)), model.decoders, strict=True):
             decoder.net[0].weight.copy_(torch.tensor([slopes]))
@@ -269,17 +265,6 @@ def test_new_samples_have_private_codes_of_their_own():
 # What must never matter.
 
 
-@pytest.mark.parametrize("private", declared(MMVAEPlus)["private"].choices)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_masks(objective, private):
-    model = some(4, objective=objective, private=private)
-    batch = batch_of(4, B=30, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_samples_do_not_see_each_other(monkeypatch, objective):
     model, batch = some(4, objective=objective), batch_of(4, B=12, holes=True)
@@ -335,11 +320,4 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MMVAEPlus(**settings)._check_settings()
-
-
-def test_presets_are_settings():
-    tables = presets.load("mmvaeplus")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
         MMVAEPlus(**settings)._check_settings()

@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 import torch
+from building import model_of
 from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 from scipy.stats import chisquare
 
 from vedute.estimators.settings import declared
-from vedute.methods import mopoe, presets
+from vedute.methods import mopoe
 from vedute.methods._vae import any_of
 from vedute.methods.mopoe import MoPoE, all_products, subsets
 from vedute.methods.mvae import MVAE
@@ -63,10 +64,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, prior_expert):
 def test_other_likelihoods(monkeypatch, kind, rescale):
     batch = batch_of(4, holes=True, kind=kind)
     compare(monkeypatch, build(MoPoE, 4, kind, rescale=rescale), batch)
-
-
-def test_complete_views_need_no_mask(monkeypatch):
-    compare(monkeypatch, build(MoPoE, 4), complete(4))
 
 
 def test_subsets_are_all_there_once():
@@ -141,16 +138,6 @@ def test_every_available_subset_is_as_likely():
     assert chisquare(list(drawn.values())).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("prior_expert", declared(MoPoE)["prior_expert"].choices)
-def test_masks(monkeypatch, prior_expert):
-    model, batch = build(MoPoE, 4, prior_expert=prior_expert), batch_of(4, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_rows(model, batch, monkeypatch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 def test_the_order_of_the_views_does_not_matter(monkeypatch):
     model, batch, order = build(MoPoE, 4), batch_of(4, B=9), [2, 0, 3, 1]
     other, moved = vaes.reordered(model, batch, order)
@@ -176,19 +163,12 @@ def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="prior_expert must be one of full_only, never, always"):
         MoPoE(prior_expert="yes")._check_settings()
     with pytest.raises(ValueError, match="every subset of the views, at most 12 views, got 13"):
-        MoPoE().build([(3,)] * 13, ("normal",) * 13)
+        model_of(MoPoE(), [(3,)] * 13, ("normal",) * 13)
 
 
 def test_twelve_views_will_do():
-    model = MoPoE(latent_dim=2, hidden=(3,)).build([(1,)] * 12, ("normal",) * 12)
+    model = model_of(MoPoE(latent_dim=2, hidden=(3,)), [(1,)] * 12, ("normal",) * 12)
     assert model.members.shape == (4095, 12)
     x = tuple(torch.ones(2, 1) for _ in range(12))
     whole = vaes.Views(x, torch.ones(2, 12).bool(), torch.arange(2), (None,) * 12, ("v",) * 12)
     assert all(t.isfinite() for t in model.loss(whole).values())
-
-
-def test_presets_are_settings():
-    tables = presets.load("mopoe")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MoPoE(**settings)._check_settings()

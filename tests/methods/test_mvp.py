@@ -9,11 +9,11 @@ from itertools import product as every
 
 import pytest
 import torch
+from building import model_of
 from oracles.mvp import draw, reconstructed, slow_loss
 from oracles.slow_mvp import SlowMVP
 from torch.distributions import MultivariateNormal
 
-from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
 from vedute.methods import mvp
@@ -31,10 +31,8 @@ SMALL |= dict(beta_views=0.7, beta_consensus=0.3, rec_weight=2.0, kl_weight=1.5)
 def build(L, kind="normal", **settings):
     """A small model whose weights are all in play."""
     hp, shapes = MVP(**(SMALL | settings)), [(w,) for w in WIDTHS[:L]]
-    hp.views_ = [ViewSpec(f"v{v}", s) for v, s in enumerate(shapes)]
-    hp.steps_ = hp.steps
     torch.manual_seed(L)
-    model = hp.build(shapes, (kind,) * L)
+    model = model_of(hp, shapes, (kind,) * L)
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0.0, 0.4)

@@ -10,7 +10,6 @@ from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 
 from vedute.estimators.settings import declared
-from vedute.methods import presets
 from vedute.methods.mvae import MVAE
 from vedute.methods.mvtcae import MVTCAE
 from vedute.nn.gaussian import Gaussian
@@ -50,10 +49,6 @@ def test_same_loss_as_the_paper_written_slowly(monkeypatch, L, normaliser, alpha
 def test_other_likelihoods(monkeypatch, kind, rescale):
     batch = batch_of(4, holes=True, kind=kind)
     compare(monkeypatch, build(MVTCAE, 4, kind, rescale=rescale), batch)
-
-
-def test_complete_views_need_no_mask(monkeypatch):
-    compare(monkeypatch, build(MVTCAE, 4), complete(4))
 
 
 # Closed forms: the base experts, alpha 5/6 and beta 2.5.
@@ -132,16 +127,6 @@ def test_equal_experts_differ_from_their_product_by_its_width(V):
     assert model.loss(batch)["kl_views"].item() == pytest.approx(each, rel=1e-5)
 
 
-@pytest.mark.parametrize("normaliser", declared(MVTCAE)["normaliser"].choices)
-def test_masks(monkeypatch, normaliser):
-    model, batch = build(MVTCAE, 4, normaliser=normaliser), batch_of(4, holes=True)
-    vaes.check_junk(model, batch)
-    vaes.check_absent(model, batch)
-    vaes.check_rows(model, batch, monkeypatch)
-    vaes.check_single_views(model, batch)
-    vaes.check_order(model, batch, (2, 0, 3, 1))
-
-
 def test_the_order_of_the_views_does_not_matter(monkeypatch):
     model, batch = build(MVTCAE, 4), batch_of(4)
     other, moved = vaes.reordered(model, batch, (2, 0, 3, 1))
@@ -154,10 +139,3 @@ def test_settings_that_cannot_be():
         MVTCAE(normaliser="all")._check_settings()
     with pytest.raises(ValueError, match="alpha must be at least 0 and at most 1, got 2"):
         MVTCAE(alpha=2.0)._check_settings()
-
-
-def test_presets_are_settings():
-    tables = presets.load("mvtcae")
-    assert {"polymnist", "shapes", "handwritten", "cub", "scene15", "reuters1200"} <= set(tables)
-    for settings in tables.values():
-        MVTCAE(**settings)._check_settings()

@@ -110,7 +110,7 @@ def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) ->
 def _opinion(model: MVPModel, i: int, j: int, x: Tensor) -> Normal:
     """Z0[i, j] of one sample."""
     told = [t[0] for t in model.encoders[i](x[None])]
-    L, maps = len(model.kinds), model.maps
+    L, maps = len(model.likelihoods), model.maps
     paths = [p for p in (maps.curve, maps.linear) if p is not None and i != j]
     for part in range(2 if paths else 0):  # mean, log-variance: ordered pairs, row by row
         g = part * L * (L - 1) + i * (L - 1) + j - (j > i)
@@ -147,7 +147,7 @@ def _compared(
     which: tuple[int, ...],
 ) -> Iterator[tuple[tuple[Table, Consensus], tuple[Table, Consensus]]]:
     """(Z, w) and the priors they are held against."""
-    (z0, _), L, k, kind = tables[0], len(model.kinds), model.shared, model.hp.prior
+    (z0, _), L, k, kind = tables[0], len(model.likelihoods), model.shared, model.hp.prior
     if kind in ("cyclic", "random"):
         if kind != model.hp.permutation:
             z1 = _permuted(z0, draws, b, kind)
@@ -186,7 +186,7 @@ def _at(q: Normal, noise: Tensor) -> Tensor:
 def _error(model: MVPModel, batch: Views, b: int, v: int, out: Tensor) -> Tensor:
     """e(x_v, out) of one sample, over the entries that are there."""
     x, holes = batch.x[v][b], batch.holes[v]
-    match model.kinds[v]:
+    match model.likelihoods[v].name:
         case "normal":
             errors = (x - out) ** 2
         case "laplace":

@@ -27,9 +27,10 @@ class SlowMVP(nn.Module):
         super().__init__()
         if (model.hp.permutation, model.hp.prior) != ("cyclic", "cyclic"):
             raise ValueError("SlowMVP is written for cyclic permutations and priors")
-        self.hp, self.kinds, self.shared = model.hp, model.kinds, model.shared
+        self.hp, self.shared = model.hp, model.shared
+        self.kinds = [likelihood.name for likelihood in model.likelihoods]
         self.share = model.share
-        self.L = L = len(model.kinds)
+        self.L = L = len(model.likelihoods)
         self.encoders, self.decoders = copy.deepcopy(model.encoders), copy.deepcopy(model.decoders)
         self.maps = nn.ModuleDict()
         for g, (i, j) in enumerate((i, j) for i in range(L) for j in range(L) if i != j):

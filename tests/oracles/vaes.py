@@ -9,6 +9,7 @@ from itertools import combinations
 from math import prod
 
 import torch
+from building import model_of
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
@@ -47,7 +48,7 @@ def kl(q: Normal, p: Normal) -> Tensor:
 
 def error(model, batch: Views, b: int, v: int, z: Tensor) -> Tensor:
     """-r_v log p(x_v | z), without the constant."""
-    hp, kind, x = model.hp, model.kinds[v], batch.x[v][b]
+    hp, kind, x = model.hp, model.likelihoods[v].name, batch.x[v][b]
     out = model.decoders[v](z)
     each = {
         "normal": lambda: (x - out) ** 2 / (2 * hp.scale**2),
@@ -74,7 +75,7 @@ def all_subsets(views) -> list[tuple[int, ...]]:
 def build(estimator, L: int, kind: str = "normal", **settings):
     hp = estimator(**(SMALL | settings))
     torch.manual_seed(L)
-    model = hp.build([(w,) for w in WIDTHS[:L]], (kind,) * L)
+    model = model_of(hp, [(w,) for w in WIDTHS[:L]], (kind,) * L)
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0.0, 0.4)
@@ -198,8 +199,8 @@ def check_single_views(model, batch: Views) -> None:
 
 def reordered(model, batch: Views, order: Sequence[int]):
     """(f) The same model with its views in another order, and the same samples."""
-    kinds = [model.kinds[v] for v in order]
-    other = type(model)([tuple(batch.x[v].shape[1:]) for v in order], kinds, model.hp)
+    kinds = [model.likelihoods[v].name for v in order]
+    other = model_of(model.hp, [tuple(batch.x[v].shape[1:]) for v in order], kinds)
     for new, old in enumerate(order):
         other.encoders[new].load_state_dict(model.encoders[old].state_dict())
         other.decoders[new].load_state_dict(model.decoders[old].state_dict())
@@ -219,7 +220,9 @@ def check_order(model, batch: Views, order: Sequence[int]) -> None:
 def linear(estimator, slopes: Sequence[float], **settings):
     """x_v = a_v z + N(0, 1), z ~ N(0, 1); experts N(x_v / a_v, 1 / a_v^2), one latent dimension."""
     exact = dict(latent_dim=1, hidden=(), linear_paths=False, scale=1.0, beta=1.0, rescale=False)
-    model = estimator(**(exact | settings)).build([(1,)] * len(slopes), ("normal",) * len(slopes))
+    model = model_of(
+        estimator(**(exact | settings)), [(1,)] * len(slopes), ("normal",) * len(slopes)
+    )
     with torch.no_grad():
         for a, encoder, decoder in zip(slopes, model.encoders, model.decoders, strict=True):
             slope = torch.tensor(float(a))
@@ -250,7 +253,7 @@ BASE = Gaussian(
 def with_base_experts(estimator, seen: Sequence[int], **settings):
     """A model that sees the base experts, whatever the data, and a batch with some of them."""
     settings = dict(latent_dim=1, hidden=(), beta=2.5) | settings
-    model = estimator(**settings).build([(1,)] * 3, ("normal",) * 3).double()
+    model = model_of(estimator(**settings), [(1,)] * 3, ("normal",) * 3).double()
     model.experts = lambda batch: BASE
     mask = torch.tensor([[v in seen for v in range(3)]])
     x = tuple(torch.zeros(1, 1) for _ in range(3))

@@ -3,12 +3,12 @@
 For every K, halve the samples at random, let k-means find K centers in each half, and give all
 samples to the nearest center of either. The stability of K is the mean over such pairs of the
 adjusted Rand index of the two labelings, 1 when they agree. Cutting anything in two is easy to
-repeat, so it is compared with `chance`, the stability of a Gaussian cloud of the same covariance,
+repeat, so it is compared with `chance`, the stability of Gaussian clouds of the same covariance,
 made to fall with K. Chosen is the largest K whose advantage, stability - chance, lies within one
 standard error of the best.
 
-Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with a
-cloud without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
+Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with
+clouds without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
 AUTO = "auto"
 MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
-PAIRS, FEW_PAIRS, STARTS = 10, 4, 3
+PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; tries of k-means in each half; rows offered as a seed
+SHORT, LONG = 4, 20  # iterations of every try, and of the best one
 HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
 
 
@@ -53,7 +54,7 @@ def check(n_clusters: Any, n: int, learned: bool) -> None:
 
 
 def require(n_clusters: Any, who: str) -> None:
-    """Refuse to tell clusters that nobody asked for."""
+    """Refuse to give clusters that nobody asked for."""
     if n_clusters is None:
         raise ValueError(f"{who}(n_clusters=None) has no clusters; set n_clusters and fit again")
 
@@ -81,11 +82,13 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
         return int(n_clusters), {}
     rng = np.random.default_rng(seed)
     points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
-    cloud = rng.standard_normal(points.shape) * points.std(0)
     distinct = len(np.unique(points.round(9), axis=0))
     tried = range(2, max(2, min(MOST, len(points) // FEWEST_EACH, distinct)) + 1)
-    repeats = np.array([_repeats(points, K, rng) for K in tried])  # (tried, PAIRS)
-    chance = np.array([_repeats(cloud, K, rng).mean() for K in tried])
+    half = min(len(points) // 2, HALF)
+    rows = np.stack([points[rng.permutation(len(points))[: 2 * half]] for _ in range(PAIRS)])
+    clouds = rng.standard_normal(rows.shape) * points.std(0)
+    repeats = _agreement(rows, tried, rng)  # (tried, PAIRS)
+    chance = _agreement(clouds, tried, rng).mean(1)
     curve = {
         "n_clusters": np.array(tried),
         "stability": repeats.mean(1),
@@ -99,7 +102,15 @@ def stability(z: NDArray[Any], K: int, seed: int) -> float:
     """How far halves of z (n, D) agree on K clusters, or on as many as half of it has rows."""
     rng = np.random.default_rng(seed)
     points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
-    return float(_repeats(points, max(1, min(K, len(points) // 2)), rng, FEW_PAIRS).mean())
+    K, half = max(1, min(K, len(points) // 2)), min(len(points) // 2, HALF)
+    agreed = np.empty(4)
+    for pair in range(len(agreed)):
+        rows = points[rng.permutation(len(points))[: 2 * half]]
+        seeds = rng.integers(2**31 - 1, size=2).tolist()
+        parts = zip((rows[:half], rows[half:]), seeds, strict=True)
+        labels = [nearest(rows, centers(part, K, seed, starts=3)) for part, seed in parts]
+        agreed[pair] = adjusted_rand_score(*labels)
+    return float(agreed.mean())
 
 
 def _read(curve: Curve) -> int:
@@ -109,17 +120,83 @@ def _read(curve: Curve) -> int:
     return int(curve["n_clusters"][near[-1]])
 
 
-def _repeats(points: Floats, K: int, rng: Generator, pairs: int = PAIRS) -> Floats:
-    """How far two halves agree on K clusters, (pairs,)."""
-    half = min(len(points) // 2, HALF)
-    agreed = np.empty(pairs)
-    for pair in range(pairs):
-        rows = points[rng.permutation(len(points))[: 2 * half]]
-        seeds = rng.integers(2**31 - 1, size=2).tolist()
-        parts = zip((rows[:half], rows[half:]), seeds, strict=True)
-        labels = [nearest(rows, centers(part, K, seed, STARTS)) for part, seed in parts]
-        agreed[pair] = adjusted_rand_score(*labels)
-    return agreed
+# Many k-means at once: of P pairs of halves, B = 2 P halves, or more tries of each.
+
+
+def _agreement(rows: Floats, tried: range, rng: Generator) -> Floats:
+    """How far the halves of rows (P, n, D) agree on K clusters of all n, (tried, P)."""
+    halves = rows.reshape(2 * len(rows), rows.shape[1] // 2, -1)
+    tries = np.repeat(halves, STARTS, axis=0)
+    seeds = _seeds(tries, tried[-1], rng)  # the first K of them are seeds for K clusters
+    agreed = []
+    for K in tried:
+        middles = _lloyd(tries, seeds[:, :K], SHORT)
+        cost = _distances(tries, middles).min(2).sum(1).reshape(-1, STARTS)
+        best = np.arange(len(halves)) * STARTS + cost.argmin(1)
+        middles = _lloyd(halves, middles[best], LONG)
+        labels = _distances(np.repeat(rows, 2, axis=0), middles).argmin(2)
+        agreed.append(_rand_index(labels[::2], labels[1::2], K))
+    return np.array(agreed)
+
+
+def _seeds(x: Floats, K: int, rng: Generator) -> Floats:
+    """k-means++: the next seed is drawn by its squared distance to those before, and is the best of
+    a few; x (B, n, D) -> (B, K, D)."""
+    each = np.arange(len(x))
+    seeds = [x[each, rng.integers(x.shape[1], size=len(x))]]
+    far = ((x - seeds[0][:, None]) ** 2).sum(2)  # (B, n)
+    while len(seeds) < K:
+        total = far.cumsum(1)[:, None]
+        drawn = rng.random((len(x), SEEDS, 1)) * total[..., -1:]
+        rows = np.minimum((total <= drawn).sum(2), x.shape[1] - 1)  # (B, SEEDS)
+        offered = x[each[:, None], rows]
+        distance = (offered**2).sum(2, keepdims=True) + _distances(offered, x)
+        left = np.minimum(far[:, None], distance.clip(min=0))  # (B, SEEDS, n)
+        best = left.sum(2).argmin(1)
+        seeds.append(offered[each, best])
+        far = left[each, best]
+    return np.stack(seeds, axis=1)
+
+
+def _lloyd(x: Floats, middles: Floats, iterations: int) -> Floats:
+    """Rows to the nearest center, centers to the mean of their rows; (B, n, D), (B, K, D)."""
+    before: NDArray[np.int64] | None = None
+    for _ in range(iterations):
+        labels = _distances(x, middles).argmin(2)
+        if before is not None and (labels == before).all():
+            break
+        members = _members(labels, middles.shape[1])
+        size = members.sum(2, keepdims=True)
+        middles = np.where(size > 0, members @ x / np.maximum(size, 1), middles)
+        before = labels
+    return middles
+
+
+def _distances(x: Floats, middles: Floats) -> Floats:
+    """|x - m|^2 - |x|^2, (B, n, D) and (B, K, D) -> (B, n, K)."""
+    found: Floats = (middles**2).sum(2)[:, None] - 2 * x @ middles.swapaxes(1, 2)
+    return found
+
+
+def _members(labels: NDArray[np.int64], K: int) -> Floats:
+    """One row per cluster, 1 where a sample belongs to it: (B, n) -> (B, K, n)."""
+    found: Floats = (labels[:, None] == np.arange(K)[:, None]).astype(np.float64)
+    return found
+
+
+def _rand_index(a: NDArray[np.int64], b: NDArray[np.int64], K: int) -> Floats:
+    """The adjusted Rand index of labelings, (P, n) each -> (P,)."""
+    table = _members(a, K) @ _members(b, K).swapaxes(1, 2)  # (P, K, K)
+    both = _pairs(table).sum((1, 2))
+    left, right = _pairs(table.sum(2)).sum(1), _pairs(table.sum(1)).sum(1)
+    expected, most = left * right / _pairs(a.shape[1]), (left + right) / 2
+    same = most == expected  # one cluster, or as many as samples
+    found: Floats = np.where(same, 1.0, (both - expected) / np.where(same, 1.0, most - expected))
+    return found
+
+
+def _pairs(n: Any) -> Any:
+    return n * (n - 1) / 2
 
 
 def _axes(z: Floats) -> Floats:
