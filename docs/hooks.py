@@ -55,9 +55,8 @@ def address(name: str) -> str:
 def in_order() -> list[str]:
     """Those that train first, the newest of them first."""
     found = {name: methods.find(name) for name in methods.available()}
-    return sorted(
-        found, key=lambda k: (not issubclass(found[k], NeuralEstimator), -(found[k].year or 0))
-    )
+    year = {name: int(cls.paper[-4:] or 0) for name, cls in found.items()}
+    return sorted(found, key=lambda k: (not issubclass(found[k], NeuralEstimator), -year[k]))
 
 
 def all_methods() -> str:

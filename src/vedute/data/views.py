@@ -16,6 +16,7 @@ from vedute.data.frames import ViewSpec, check_same
 from vedute.data.tables import Columns
 
 Shapes = Sequence[tuple[int, ...]]  # of one sample of each view
+Names = Sequence[str]  # of all views
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,8 +93,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
         "views_": "One record per view: name, shape, likelihood, scaler, calibration.",
     }
-    paper: ClassVar[str] = ""  # its authors and where it appeared
-    year: ClassVar[int | None] = None
+    paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
     absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
@@ -23,7 +23,7 @@ from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.history import Record, continued, useful_steps
 from vedute.training.loop import Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
@@ -76,9 +76,7 @@ class NeuralEstimator(Estimator):
     soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
 
     @abstractmethod
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> Model:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> Model:
         """The untrained model for views of these shapes, likelihoods and names, which is to be
         trained for so many steps, or epochs where these are counted. Needs no fitted state."""
 

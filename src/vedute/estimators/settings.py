@@ -233,7 +233,7 @@ def _sections(cls: Any) -> dict[str, str]:
         "Parameters": "\n".join(_parameter(f) for f in fields(cls)),
         "Attributes": "\n".join(f"{k}\n    {meaning}" for k, meaning in attributes(cls).items()),
         "Notes": cleandoc(sys.modules[cls.__module__].__doc__ or "") if concrete else "",
-        "References": f"{cls.paper} {cls.year}." if cls.paper else "",
+        "References": f"{cls.paper}." if cls.paper else "",
         "Examples": _example(cls) if concrete else "",
     }
 

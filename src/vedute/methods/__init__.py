@@ -36,11 +36,12 @@ def find(name: str) -> type[Estimator]:
 def facts(name: str) -> dict[str, str]:
     """What to know of a method before choosing it."""
     cls = find(name)
+    paper, _, year = cls.paper.rpartition(" ")
     abilities = {"imputes": cls.generative, "generates": cls.generates}
     return {
         "method": name,
-        "paper": cls.paper,
-        "year": str(cls.year or ""),
+        "paper": paper,
+        "year": year,
         "views": "two; more by pairs" if cls.two_views else "any number",
         "missing views": cls.absent,
         "generative": ", ".join(k for k, able in abilities.items() if able) or "no",

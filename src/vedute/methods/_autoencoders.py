@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vedute.data.views import Shapes, Views
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
@@ -41,7 +41,7 @@ class Autoencoders(nn.Module):
     def __init__(
         self,
         shapes: Shapes,
-        likelihoods: Likelihoods,
+        likelihoods: Kinds,
         hidden: Sequence[int],
         latent_dim: int,
     ) -> None:

@@ -74,8 +74,8 @@ class BestPair(Estimator):
         choices=("auto", "standard", "minmax", "none"),
     )
 
-    verbs: ClassVar[tuple[str, ...]] = (*Estimator.verbs, "chosen")
-    attributes: ClassVar[dict[str, str]] = {
+    verbs = (*Estimator.verbs, "chosen")
+    attributes: ClassVar = {
         "pair_": "The two views, by their positions.",
         "scores_": "Of every pair that was tried.",
         "best_": "The method, fitted on the best pair.",

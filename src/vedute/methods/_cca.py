@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +60,7 @@ class DeepCCAEstimator(_paired.PairedEstimator):
     weight_decay: float = 1e-5
     early_stopping: bool = False
 
-    absent: ClassVar[str] = "its canonical variates are expected from the other view's"
+    absent = "its canonical variates are expected from the other view's"
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
 
 from torch import Tensor, nn
 
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
-from vedute.nn.likelihoods import Likelihood, Likelihoods
+from vedute.nn.likelihoods import Kinds, Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
@@ -26,7 +25,7 @@ class PairedEstimator(NeuralEstimator):
         256, "Rows per step; all batches are of nearly equal size.", at_least=FEWEST
     )
 
-    two_views: ClassVar[bool] = True
+    two_views = True
 
 
 def stage(
@@ -54,7 +53,7 @@ def stage(
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:
+def refuse_tokens(hp: NeuralEstimator, likelihoods: Kinds) -> None:
     """The networks of these methods take numbers."""
     if any(kind.text for kind in likelihoods):
         raise ValueError(

@@ -23,7 +23,7 @@ from vedute.methods import _settings
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import Likelihood, Likelihoods
+from vedute.nn.likelihoods import Kinds, Likelihood
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative
 
@@ -60,7 +60,7 @@ class VAE(Generative):
     def __init__(
         self,
         shapes: Shapes,
-        likelihoods: Likelihoods,
+        likelihoods: Kinds,
         hp: VAEEstimator,
         encoder_dim: int | None = None,
     ) -> None:
@@ -142,7 +142,7 @@ def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, widt
 
 def likelihood_weights(
     shapes: Shapes,
-    likelihoods: Likelihoods,
+    likelihoods: Kinds,
     scale: float,
     rescale: bool | float,
 ) -> list[float]:

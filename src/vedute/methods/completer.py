@@ -19,18 +19,17 @@ equal size (with a loader that drops it, few complete samples mean no training a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _paired, _settings
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import mutual_information
 from vedute.training.model import Stage, Terms
 
@@ -62,13 +61,12 @@ class Completer(_paired.PairedEstimator):
     lr: float = 1e-3
     early_stopping: bool = False
 
-    paper: ClassVar[str] = "Lin et al., CVPR"
-    year: ClassVar[int | None] = 2021
-    absent: ClassVar[str] = "its latent is predicted from the other view's"
-    relearns: ClassVar[bool] = True
+    paper = "Lin et al., CVPR 2021"
+    absent = "its latent is predicted from the other view's"
+    relearns = True
 
     def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> CompleterModel:
         _paired.refuse_tokens(self, likelihoods)
         return CompleterModel(shapes, likelihoods, self, length)
@@ -95,9 +93,7 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
 
 
 class CompleterModel(_paired.PairDecoder):
-    def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
-    ) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: Completer, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         self.likelihoods, self.shapes = tuple(likelihoods), tuple(shapes)

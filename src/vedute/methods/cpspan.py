@@ -23,22 +23,21 @@ Defaults have light networks and short stages; the paper's sizes are presets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
@@ -68,14 +67,11 @@ class CPSPAN(NeuralEstimator):
     align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
     early_stopping: bool = False
 
-    paper: ClassVar[str] = "Jin et al., CVPR"
-    year: ClassVar[int | None] = 2023
-    absent: ClassVar[str] = "latent copied from the nearest sample"
-    relearns: ClassVar[bool] = True
+    paper = "Jin et al., CVPR 2023"
+    absent = "latent copied from the nearest sample"
+    relearns = True
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> CPSPANModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> CPSPANModel:
         return CPSPANModel(shapes, likelihoods, self, length)
 
     def _learns_again(self, rows: int) -> bool:
@@ -92,7 +88,7 @@ class CPSPANModel(Generative):
     known: Tensor
     usual: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: CPSPAN, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: CPSPAN, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim

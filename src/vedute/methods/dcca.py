@@ -15,13 +15,10 @@ norms trained with Adam, in place of full batches after a pretraining with denoi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods import _cca, _paired
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -29,12 +26,9 @@ from vedute.training.model import Terms
 class DCCA(_cca.DeepCCAEstimator):
     """Deep CCA of two views: the representation in which they are most correlated."""
 
-    paper: ClassVar[str] = "Andrew et al., ICML"
-    year: ClassVar[int | None] = 2013
+    paper = "Andrew et al., ICML 2013"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> DCCAModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAModel:
         _paired.refuse_tokens(self, likelihoods)
         return DCCAModel(shapes, self, length)
 

@@ -15,17 +15,15 @@ negligible beside a correlation of up to `latent_dim`. Imputing is ours; the pap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods import _cca, _paired, _settings
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -35,19 +33,16 @@ class DCCAE(_cca.DeepCCAEstimator):
 
     rec_weight: float = _settings.rec_weight(1e-3)
 
-    paper: ClassVar[str] = "Wang et al., ICML"
-    year: ClassVar[int | None] = 2015
-    relearns: ClassVar[bool] = True
+    paper = "Wang et al., ICML 2015"
+    relearns = True
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> DCCAEModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAEModel:
         _paired.refuse_tokens(self, likelihoods)
         return DCCAEModel(shapes, likelihoods, self, length)
 
 
 class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DCCAE, length: int) -> None:
         super().__init__(shapes, hp, length)
         self.rec_weight, self.likelihoods, self.shapes = (
             hp.rec_weight,

@@ -21,20 +21,19 @@ stages; the paper's sizes are presets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -59,20 +58,17 @@ class DIMVC(NeuralEstimator):
         False, "Leave the centers in the order that k-means found, as released."
     )
 
-    paper: ClassVar[str] = "Xu et al., AAAI"
-    year: ClassVar[int | None] = 2022
-    absent: ClassVar[str] = "left out of the mean of labels"
+    paper = "Xu et al., AAAI 2022"
+    absent = "left out of the mean of labels"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> DIMVCModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DIMVCModel:
         return DIMVCModel(shapes, likelihoods, self, length)
 
 
 class DIMVCModel(Clusterer):
     targets: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DIMVC, length: int) -> None:
         super().__init__()
         self.length, K = length, int(hp.n_clusters or 0)
         self.hp, self.K = hp, K

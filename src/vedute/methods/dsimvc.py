@@ -30,24 +30,23 @@ Defaults have light networks; the paper's are presets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import normalize
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -74,20 +73,17 @@ class DSIMVC(NeuralEstimator):
     lr: float = 1e-3
     early_stopping: bool = False
 
-    paper: ClassVar[str] = "Tang & Liu, ICML"
-    year: ClassVar[int | None] = 2022
-    absent: ClassVar[str] = "borrowed from neighbours, in training only"
+    paper = "Tang & Liu, ICML 2022"
+    absent = "borrowed from neighbours, in training only"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> DSIMVCModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DSIMVCModel:
         return DSIMVCModel(shapes, likelihoods, self, length)
 
 
 class Network(nn.Module):
     """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, K: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, K: int) -> None:
         super().__init__()
         D = hp.latent_dim
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
@@ -113,7 +109,7 @@ class Network(nn.Module):
 class DSIMVCModel(Clusterer):
     memory: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, length: int) -> None:
         super().__init__()
         self.length, K = length, int(hp.n_clusters or 0)
         self.hp, self.likelihoods = hp, likelihoods

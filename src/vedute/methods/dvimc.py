@@ -31,15 +31,14 @@ views it has. Defaults have light networks and short stages; the paper's sizes a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
@@ -48,7 +47,7 @@ from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import mixture_log_joint, view_errors
 from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
@@ -81,13 +80,10 @@ class DVIMC(NeuralEstimator):
     released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
     released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
 
-    paper: ClassVar[str] = "Xu et al., AAAI"
-    year: ClassVar[int | None] = 2024
-    absent: ClassVar[str] = "left out of the product"
+    paper = "Xu et al., AAAI 2024"
+    absent = "left out of the product"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> DVIMCModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DVIMCModel:
         return DVIMCModel(shapes, likelihoods, self, length)
 
 
@@ -117,7 +113,7 @@ class Mixture(nn.Module):
 
 
 class DVIMCModel(Generative, Clusterer):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DVIMC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DVIMC, length: int) -> None:
         super().__init__()
         self.length, K = length, int(hp.n_clusters or 0)
         self.hp, self.likelihoods, self.K = hp, likelihoods, K

@@ -29,13 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
@@ -46,7 +45,7 @@ from vedute.methods._graphs import (
     relations,
     released_relations,
 )
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -77,15 +76,12 @@ class ICMVC(NeuralEstimator):
     lr: float = 1e-3
     early_stopping: bool = False
 
-    paper: ClassVar[str] = "Chao et al., AAAI"
-    year: ClassVar[int | None] = 2024
-    two_views: ClassVar[bool] = True
-    absent: ClassVar[str] = "neighbours taken over from the other view"
-    unseen: ClassVar[str] = "linked to training rows"
+    paper = "Chao et al., AAAI 2024"
+    two_views = True
+    absent = "neighbours taken over from the other view"
+    unseen = "linked to training rows"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> ICMVCModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> ICMVCModel:
         if any(kind.text for kind in likelihoods):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
         return ICMVCModel([prod(s) for s in shapes], self, length)

@@ -34,15 +34,14 @@ class KNNFill(Estimator):
 
     n_neighbors: int = _settings.n_neighbors(10, "Samples whose mean fills a missing value.")
 
-    attributes: ClassVar[dict[str, str]] = {
+    attributes: ClassVar = {
         "donors_": "Per view, the training samples, centered.",
         "donors_seen_": "Per view, what they have of it.",
     }
-    paper: ClassVar[str] = "Troyanskaya et al., Bioinformatics"
-    year: ClassVar[int | None] = 2001
-    absent: ClassVar[str] = "filled from the nearest samples"
-    relearns: ClassVar[bool] = True
-    shrinks: ClassVar[bool] = False
+    paper = "Troyanskaya et al., Bioinformatics 2001"
+    absent = "filled from the nearest samples"
+    relearns = True
+    shrinks = False
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         parts = _table.parts(data, self._scalers())

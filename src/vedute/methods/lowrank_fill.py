@@ -38,16 +38,15 @@ class LowRankFill(Estimator):
         128, "Largest rank that is tried.", at_least=1, tune=Choice((4, 8, 16, 32, 64, 128))
     )
 
-    attributes: ClassVar[dict[str, str]] = {
+    attributes: ClassVar = {
         "components_": "(features, rank) array, V.",
         "threshold_": "The penalty of the singular values.",
         "choice_": "Rank and relative threshold that hidden views chose.",
     }
-    paper: ClassVar[str] = "Mazumder et al., JMLR"
-    year: ClassVar[int | None] = 2010
-    absent: ClassVar[str] = "filled by a matrix of low rank"
-    relearns: ClassVar[bool] = True
-    shrinks: ClassVar[bool] = False
+    paper = "Mazumder et al., JMLR 2010"
+    absent = "filled by a matrix of low rank"
+    relearns = True
+    shrinks = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training."""

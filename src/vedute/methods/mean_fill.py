@@ -9,8 +9,6 @@ clustering.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from vedute.data.holdout import HoldOut
@@ -24,8 +22,8 @@ from vedute.methods import _table
 class MeanFill(Estimator):
     """Every missing value is the mean of its feature."""
 
-    absent: ClassVar[str] = "filled with the mean"
-    shrinks: ClassVar[bool] = False
+    absent = "filled with the mean"
+    shrinks = False
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         """The means are the scalers'."""

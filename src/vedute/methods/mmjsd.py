@@ -18,18 +18,15 @@ Departs from the released code: weights of missing views are shared out among th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -46,18 +43,15 @@ class MMJSD(VAEEstimator):
         choices=("dynamic_prior", "random_expert", "mean_of_means"),
     )
 
-    paper: ClassVar[str] = "Sutter et al., NeurIPS"
-    year: ClassVar[int | None] = 2020
-    absent: ClassVar[str] = "left out of mixture and mean"
+    paper = "Sutter et al., NeurIPS 2020"
+    absent = "left out of mixture and mean"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> MMJSDModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MMJSDModel:
         return MMJSDModel(shapes, likelihoods, self)
 
 
 class MMJSDModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMJSD) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMJSD) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 

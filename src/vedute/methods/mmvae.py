@@ -23,13 +23,10 @@ Departs from the released code, whose DReG hook never fires; the loss is average
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._mixture import (
     OBJECTIVES,
@@ -48,7 +45,7 @@ from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
 from vedute.nn.laplace import Laplace
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -67,12 +64,11 @@ class MMVAE(VAEEstimator):
         choices=("mean_of_means", "random_expert"),
     )
 
-    paper: ClassVar[str] = "Shi et al., NeurIPS"
-    year: ClassVar[int | None] = 2019
-    absent: ClassVar[str] = "left out of the mixture"
+    paper = "Shi et al., NeurIPS 2019"
+    absent = "left out of the mixture"
 
     def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> MMVAEModel | SimpleModel:
         simple = self.objective == "moe_elbo"
         return (
@@ -83,7 +79,7 @@ class MMVAE(VAEEstimator):
 
 
 class MMVAEModel(VAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp = hp
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
@@ -123,7 +119,7 @@ class MMVAEModel(VAE):
 class SimpleModel(GaussianVAE):
     """moe_elbo: one draw of one expert per sample, and the divergence of each from the prior."""
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 

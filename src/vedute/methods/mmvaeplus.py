@@ -24,13 +24,10 @@ each; codes are [z, w]; its DReG hooks never fire; the loss is averaged over the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._mixture import (
@@ -49,7 +46,7 @@ from vedute.methods._vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -71,12 +68,11 @@ class MMVAEPlus(VAEEstimator):
         1, "Networks per encoder; of two, one encodes z and one w.", choices=(1, 2)
     )
 
-    paper: ClassVar[str] = "Palumbo et al., ICLR"
-    year: ClassVar[int | None] = 2023
-    absent: ClassVar[str] = "left out of the mixture"
+    paper = "Palumbo et al., ICLR 2023"
+    absent = "left out of the mixture"
 
     def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
+        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> MMVAEPlusModel:
         return MMVAEPlusModel(shapes, likelihoods, self)
 
@@ -86,7 +82,7 @@ class MMVAEPlus(VAEEstimator):
 
 
 class MMVAEPlusModel(VAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAEPlus) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0

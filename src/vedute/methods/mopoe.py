@@ -15,18 +15,15 @@ which counts the complete set twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 MOST = 12  # views: 4095 subsets
@@ -42,13 +39,10 @@ class MoPoE(VAEEstimator):
         choices=("full_only", "never", "always"),
     )
 
-    paper: ClassVar[str] = "Sutter et al., ICLR"
-    year: ClassVar[int | None] = 2021
-    absent: ClassVar[str] = "subsets with them left out"
+    paper = "Sutter et al., ICLR 2021"
+    absent = "subsets with them left out"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> MoPoEModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MoPoEModel:
         if len(shapes) > MOST:
             raise ValueError(
                 f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"
@@ -59,7 +53,7 @@ class MoPoE(VAEEstimator):
 class MoPoEModel(GaussianVAE):
     members: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MoPoE) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp = hp
         self.register_buffer("members", subsets(len(shapes)))

@@ -21,19 +21,18 @@ Departs from the released code: subsets are drawn per sample, not per batch; bet
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Stage, Terms
 
 RAMP = 20  # values of beta on its way
@@ -56,20 +55,17 @@ class MVAE(VAEEstimator):
     )
     warmup: int = setting(0, "Time in which beta grows from 0.", at_least=0, length=True)
 
-    paper: ClassVar[str] = "Wu & Goodman, NeurIPS"
-    year: ClassVar[int | None] = 2018
-    absent: ClassVar[str] = "left out of the product"
+    paper = "Wu & Goodman, NeurIPS 2018"
+    absent = "left out of the product"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> MVAEModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVAEModel:
         return MVAEModel(shapes, likelihoods, self, length)
 
 
 class MVAEModel(GaussianVAE):
     grown: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp, self.length = hp, length
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far

@@ -21,13 +21,12 @@ compared with the truth.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.scaling import effective_dimensions
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.search_space import Range
@@ -38,7 +37,7 @@ from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 from vedute.training.model import Generative, Stage, Terms
@@ -123,13 +122,10 @@ class MVP(NeuralEstimator):
     )
     maps: str = setting("mlp", "Maps between views.", choices=("mlp", "linear", "identity"))
 
-    paper: ClassVar[str] = "Gao & Pu, ICLR"
-    year: ClassVar[int | None] = 2025
-    absent: ClassVar[str] = "predicted from the observed views"
+    paper = "Gao & Pu, ICLR 2025"
+    absent = "predicted from the observed views"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> MVPModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
         return MVPModel(shapes, likelihoods, self, names, length)
 
     def _check_settings(self) -> None:
@@ -155,7 +151,7 @@ class MVPModel(Generative):
     def __init__(
         self,
         shapes: Shapes,
-        likelihoods: Likelihoods,
+        likelihoods: Kinds,
         hp: MVP,
         names: Sequence[str],
         length: int,

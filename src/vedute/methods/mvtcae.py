@@ -14,18 +14,15 @@ no expert and has a small weight: the posterior of every single view is trained 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 
@@ -40,18 +37,15 @@ class MVTCAE(VAEEstimator):
         "views", "What V counts: all views, or those observed.", choices=("views", "observed")
     )
 
-    paper: ClassVar[str] = "Hwang et al., NeurIPS"
-    year: ClassVar[int | None] = 2021
-    absent: ClassVar[str] = "left out of the product"
+    paper = "Hwang et al., NeurIPS 2021"
+    absent = "left out of the product"
 
-    def build(
-        self, shapes: Shapes, likelihoods: Likelihoods, names: Sequence[str], length: int
-    ) -> MVTCAEModel:
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVTCAEModel:
         return MVTCAEModel(shapes, likelihoods, self)
 
 
 class MVTCAEModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVTCAE) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVTCAE) -> None:
         super().__init__(shapes, likelihoods, hp)
         self.hp = hp
 

@@ -205,7 +205,7 @@ class Tokens(Likelihood):
         return shape[0]
 
 
-Likelihoods = Sequence[Likelihood]  # of all views
+Kinds = Sequence[Likelihood]  # of all views
 LIKELIHOODS: Mapping[str, Likelihood] = {
     likelihood.name: likelihood
     for likelihood in (Normal(), Laplace(), Bernoulli(), Categorical(), Tokens())

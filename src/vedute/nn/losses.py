@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from vedute.data.views import Views
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihood, Likelihoods
+from vedute.nn.likelihoods import Kinds, Likelihood
 
 Rows = slice | Tensor
 
@@ -37,7 +37,7 @@ def view_error(
 
 
 def view_errors(
-    likelihoods: Likelihoods,
+    likelihoods: Kinds,
     decode: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,

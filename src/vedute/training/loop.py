@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn.likelihoods import Kinds
 from vedute.training import checkpoints
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage
@@ -63,7 +63,7 @@ def train(
     data: Views,
     settings: Settings,
     held: HoldOut | None = None,
-    likelihoods: Likelihoods = (),
+    likelihoods: Kinds = (),
     on_epoch: Callable[[Record], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[Record]:
@@ -81,7 +81,7 @@ class _Loop:
         data: Views,
         settings: Settings,
         held: HoldOut | None,
-        likelihoods: Likelihoods,
+        likelihoods: Kinds,
         on_epoch: Callable[[Record], None] | None,
         on_interrupt: Callable[[], None] | None,
     ) -> None:
