@@ -39,11 +39,7 @@ class Autoencoders(nn.Module):
     """
 
     def __init__(
-        self,
-        shapes: Shapes,
-        likelihoods: Kinds,
-        hidden: Sequence[int],
-        latent_dim: int,
+        self, shapes: Shapes, likelihoods: Kinds, hidden: Sequence[int], latent_dim: int
     ) -> None:
         super().__init__()
         self.likelihoods = tuple(likelihoods)

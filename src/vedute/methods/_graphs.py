@@ -21,12 +21,7 @@ from vedute.nn.neighbors import PAIRS, nearest
 
 
 def relations(
-    x: Sequence[Tensor],
-    mask: Tensor,
-    others: Sequence[Tensor],
-    there: Tensor,
-    k: int,
-    itself: bool,
+    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
     """Per view the k nearest of `others` for every row, (m, k) long, -1 where there are fewer.
 
@@ -46,12 +41,7 @@ def relations(
 
 
 def released_relations(
-    x: Sequence[Tensor],
-    mask: Tensor,
-    others: Sequence[Tensor],
-    there: Tensor,
-    k: int,
-    itself: bool,
+    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
     """The same with exp(-|x_i - x_j|^2 / 2) in place of its exponent, as the released code has it:
 

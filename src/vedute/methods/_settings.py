@@ -15,10 +15,7 @@ NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
 
 def latent_dim(default: int, at_least: int = 1) -> Any:
     return setting(
-        default,
-        "Numbers in a latent.",
-        at_least=at_least,
-        tune=Choice((8, 16, 32, 64, 128)),
+        default, "Numbers in a latent.", at_least=at_least, tune=Choice((8, 16, 32, 64, 128))
     )
 
 

@@ -58,11 +58,7 @@ class VAE(Generative):
     weights: Tensor
 
     def __init__(
-        self,
-        shapes: Shapes,
-        likelihoods: Kinds,
-        hp: VAEEstimator,
-        encoder_dim: int | None = None,
+        self, shapes: Shapes, likelihoods: Kinds, hp: VAEEstimator, encoder_dim: int | None = None
     ) -> None:
         super().__init__()
         self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
@@ -141,10 +137,7 @@ def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, widt
 
 
 def likelihood_weights(
-    shapes: Shapes,
-    likelihoods: Kinds,
-    scale: float,
-    rescale: bool | float,
+    shapes: Shapes, likelihoods: Kinds, scale: float, rescale: bool | float
 ) -> list[float]:
     """The factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]

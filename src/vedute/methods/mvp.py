@@ -111,9 +111,7 @@ class MVP(NeuralEstimator):
         None, "Time after which the learning rate is halved; None: never.", at_least=0, length=True
     )
     permutation: str = setting(
-        "cyclic",
-        "How the sources of a column are permuted.",
-        choices=("cyclic", "random", "none"),
+        "cyclic", "How the sources of a column are permuted.", choices=("cyclic", "random", "none")
     )
     prior: str = setting(
         "cyclic",
@@ -149,12 +147,7 @@ class MVPModel(Generative):
     share: Tensor
 
     def __init__(
-        self,
-        shapes: Shapes,
-        likelihoods: Kinds,
-        hp: MVP,
-        names: Sequence[str],
-        length: int,
+        self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Sequence[str], length: int
     ) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
