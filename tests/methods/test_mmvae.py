@@ -16,7 +16,7 @@ from torch.distributions import Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _mixture, mmvae
+from vedute.methods import _mixture
 from vedute.methods._mixture import OBJECTIVES, bound, doubly_reparameterised, log_mixture
 from vedute.methods._vae import any_of
 from vedute.methods.mmvae import MMVAE
@@ -119,7 +119,7 @@ def toy(monkeypatch, z, mask=(True, True)):
         found.append(log_w)
         return bound(objective, log_w, *rest)
 
-    monkeypatch.setattr(mmvae, "bound", listen)
+    monkeypatch.setattr(_mixture, "bound", listen)
     x = (torch.tensor([[1.0]]), torch.tensor([[0.5]]))
     batch = Views(x, BOTH, torch.arange(1), (None, None), ("a", "b"))
     loss = model.loss(batch.hide(~torch.tensor([mask])))["bound"].item()

@@ -16,7 +16,7 @@ from torch.distributions import Laplace as SlowLaplace
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import mmvaeplus
+from vedute.methods import _mixture
 from vedute.methods._mixture import OBJECTIVES
 from vedute.methods.mmvae import MMVAE
 from vedute.methods.mmvaeplus import MMVAEPlus
@@ -149,13 +149,13 @@ def test_bounds_of_the_toy(monkeypatch, mask, beta, value, sources):
     monkeypatch.setattr(laplace, "sample", lambda q: next(draws))
     x = (numbers([[1.0]]), numbers([[0.5]]))
     batch = Views(x, torch.ones(1, 2).bool(), torch.arange(1), (None, None), ("a", "b"))
-    weights, bound = [], mmvaeplus.bound
+    weights, bound = [], _mixture.bound
 
     def watched(objective, log_w, mask, draws):
         weights.extend((log_w[0][mask] - mask.sum() * math.log(1.5)).tolist())
         return bound(objective, log_w, mask, draws)
 
-    monkeypatch.setattr(mmvaeplus, "bound", watched)
+    monkeypatch.setattr(_mixture, "bound", watched)
     loss = model.loss(batch.hide(~torch.tensor([mask])))["bound"].item()
     assert -loss - seen * math.log(1.5) == pytest.approx(value, abs=5e-6)
     assert weights == pytest.approx(sources, abs=5e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -137,20 +138,24 @@ def test_view_errors_respect_holes(mean):
     x = (torch.randn(3, 4), torch.randn(3, 2, 2))
     holes = (torch.rand(3, 4) < 0.4, None)
     batch = Views(x, torch.ones(3, 2).bool(), torch.arange(3), holes, ("a", "b"))
-    kinds, tell = ("normal", "laplace"), lambda v, rows: outs[v][:, rows]
-    found = view_errors(kinds, tell, batch, mean)
+    kinds = [LIKELIHOODS["normal"], LIKELIHOODS["laplace"]]
+
+    def decode(v, rows):
+        return outs[v][:, rows]
+
+    found = view_errors(kinds, decode, batch, mean)
     for s, b in ((s, b) for s in range(2) for b in range(3)):
         there = ~holes[0][b]
         a = (outs[0][s, b] - x[0][b])[there].square().sum() / (there.sum() if mean else 1)
         c = (outs[1][s, b] - x[1][b]).abs().sum() / (4 if mean else 1)
         torch.testing.assert_close(found[s, b], torch.stack([a, c]))
-    some = [torch.tensor([2, 0]), torch.tensor([1])]
-    fewer = view_errors(kinds, tell, batch, mean, some)
-    for v, rows in enumerate(some):
+    mask = torch.tensor([[True, False], [False, True], [True, False]])
+    fewer = view_errors(kinds, decode, replace(batch, mask=mask), mean)
+    for v, rows in enumerate([torch.tensor([0, 2]), torch.tensor([1])]):
         torch.testing.assert_close(fewer[:, rows, v], found[:, rows, v])
         assert (fewer[..., v] != 0).sum() == 2 * len(rows)
     nothing = torch.ones(3, 4).bool()
-    assert (view_error("normal", outs[0], x[0], nothing, mean) == 0).all()
+    assert (view_error(kinds[0], outs[0], x[0], nothing, mean) == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from vedute.estimators import clustering, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.nn import likelihoods
 
 Array = NDArray[Any]
@@ -68,12 +68,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which guesses: for "
         "all views, one each, or by name.",
     )
-    scaling: str = setting(
-        "standard", "How each feature is scaled.", choices=("standard", "minmax", "none")
-    )
-    columns: dict[str, Any] | None = setting(
-        None, 'Cuts one table into views: `{"a": slice(0, 50), ...}`.'
-    )
+    scaling: str = choice(("standard", "minmax", "none"), "How each feature is scaled.")
+    columns: dict[str, Any] | None = setting(None, 'Cuts a table into views: `{"a": slice(50)}`.')
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
         None, "Same seed, same result."
     )

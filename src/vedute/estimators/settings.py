@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -31,6 +32,12 @@ import numpy as np
 from vedute.estimators.search_space import Choice, Range
 
 KEY = "setting"  # of a field's metadata
+BOUNDS = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
+}
 SINGULAR: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -69,52 +76,38 @@ class Setting:
     tune: Choice | Range | None = None
     length: bool = False
 
+    def bounds(self) -> dict[str, float]:
+        """Those that the declaration has, by name."""
+        return {k: getattr(self, k) for k in BOUNDS if getattr(self, k) is not None}
+
     def admits(self, value: Any) -> bool:
         """Whether a value of the right type is in the range, or among the choices."""
         if isinstance(value, (bool, np.bool_, NoneType)):
             return True
-        if self.choices:
-            return value in self.choices
-        if not isinstance(value, Real):
-            return True
-        number = float(value)
-        return (
-            (self.at_least is None or number >= self.at_least)
-            and (self.above is None or number > self.above)
-            and (self.at_most is None or number <= self.at_most)
-            and (self.below is None or number < self.below)
-        )
+        if self.choices or not isinstance(value, Real):
+            return not self.choices or value in self.choices
+        return all(BOUNDS[k](float(value), bound) for k, bound in self.bounds().items())
 
     def limits(self) -> str:
         """at least 0 and below 1"""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
-        bounds = {
-            "at least": self.at_least,
-            "above": self.above,
-            "at most": self.at_most,
-            "below": self.below,
-        }
-        return " and ".join(
-            f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None
-        )
+        return " and ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in self.bounds().items())
 
 
-def setting(
-    default: Any,
-    meaning: str,
-    *,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
-    below: float | None = None,
-    choices: tuple[Any, ...] = (),
-    tune: Choice | Range | None = None,
-    length: bool = False,
-) -> Any:
-    """A field with this default and declaration; a range holds for every number of a tuple."""
-    known = Setting(meaning, at_least, above, at_most, below, choices, tune, length)
-    return field(default=default, metadata={KEY: known})
+def setting(default: Any, meaning: str, **declared: Any) -> Any:
+    """A field with this default and a `Setting`; a range holds for every number of a tuple."""
+    return field(default=default, metadata={KEY: Setting(meaning, **declared)})
+
+
+def choice(choices: tuple[Any, ...], meaning: str) -> Any:
+    """One of these, by default the first."""
+    return setting(choices[0], meaning, choices=choices)
+
+
+def length(default: int | None, meaning: str) -> Any:
+    """A stretch of training."""
+    return setting(default, meaning, at_least=0, length=True)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))

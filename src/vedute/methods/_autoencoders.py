@@ -46,9 +46,8 @@ class Autoencoders(nn.Module):
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             self.encoders.append(RawEncoder(shape, hidden, latent_dim, likelihood=likelihood))
-            self.decoders.append(
-                Decoder(latent_dim, hidden, shape, "linear", False, likelihood=likelihood)
-            )
+            decoder = Decoder(latent_dim, hidden, shape, "linear", False, likelihood=likelihood)
+            self.decoders.append(decoder)
 
     def forward(self, batch: Views) -> Tensor:
         """Latents, (B, L, D)."""
@@ -61,12 +60,7 @@ class Autoencoders(nn.Module):
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """How far decoder_v(z_v) is from x_v, averaged over its entries: (B, L, D) -> (B, L)."""
         return view_errors(
-            self.likelihoods,
-            lambda v, rows: self.decoders[v](z[None, rows, v]),
-            batch,
-            mean=True,
-            present=batch.present(),
-            code=z,
+            self.likelihoods, lambda v, rows: self.decoders[v](z[None, rows, v]), batch, True, z
         )[0]
 
     def reconstruction(self, batch: Views) -> Terms:

@@ -31,11 +31,13 @@ from vedute.data.views import Views
 from vedute.estimators import clustering, saving
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
-from vedute.estimators.settings import KEY, Setting, estimator, setting
+from vedute.estimators.settings import KEY, Setting, choice, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
 
 SHARED = ("n_clusters", "likelihood", "columns", "random_state", "verbose")
+SELECT = ("stability", "hidden", "labels")
+SCALING = ("auto", "standard", "minmax", "none")
 TOGETHER = 2  # samples with both views that a pair must have
 STABLE = 10  # clusters that should be found again in halves of the data
 
@@ -60,19 +62,9 @@ class BestPair(Estimator):
     method: Estimator = field(
         kw_only=False, metadata={KEY: Setting("A method for two views, not fitted.")}
     )
-    select: str = setting(
-        "stability",
-        "What the best pair is best at; `labels` takes y in `fit`.",
-        choices=("stability", "hidden", "labels"),
-    )
-    pair: tuple[str, str] | None = setting(
-        None, "The names of two views, where no search is wanted."
-    )
-    scaling: str = setting(
-        "auto",
-        "How each feature is scaled; `auto`: as the method has it.",
-        choices=("auto", "standard", "minmax", "none"),
-    )
+    select: str = choice(SELECT, "What the best pair is best at; `labels` takes y in `fit`.")
+    pair: tuple[str, str] | None = setting(None, "The names of two views: no search is wanted.")
+    scaling: str = choice(SCALING, "How each feature is scaled; `auto`: as the method has it.")
 
     verbs = (*Estimator.verbs, "chosen")
     attributes: ClassVar = {

@@ -24,11 +24,12 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _paired, _settings
 from vedute.nn.losses import cca_corr, whitened
 from vedute.training.model import Model, Stage
 
+FILL = ("canonical", "copy", "mean_input", "zero_input")
 LAST_RIDGE = 1e-4  # of the linear CCA after training
 ROWS = 8192  # encoded at a time
 
@@ -49,11 +50,7 @@ class DeepCCAEstimator(_paired.PairedEstimator):
     latent_dim: int = _settings.latent_dim(10)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
     ridge: float = setting(1e-3, "Added to the diagonals of the covariances of a batch.", above=0)
-    fill: str = setting(
-        "canonical",
-        "What stands for the canonical variates of a missing view.",
-        choices=("canonical", "copy", "mean_input", "zero_input"),
-    )
+    fill: str = choice(FILL, "What stands for the canonical variates of a missing view.")
     steps: int = 200
     batch_size: int = 800
     lr: float = 1e-3

@@ -22,7 +22,7 @@ class PairedEstimator(NeuralEstimator):
     """Methods for two views that learn from the samples with both."""
 
     batch_size: int = setting(
-        256, "Rows per step; all batches are of nearly equal size.", at_least=FEWEST
+        256, "Rows per step; batches are of nearly one size.", at_least=FEWEST
     )
 
     two_views = True

@@ -5,41 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from vedute.estimators.search_space import Choice, Range
-from vedute.estimators.settings import setting
+from vedute.estimators.settings import choice, length, setting
 from vedute.nn.convolutions import NETWORKS
 
 BETAS = Range(0.05, 20.0, log=True, factor="beta")  # times every beta of a method
-DROPOUTS = Range(0.0, 0.5)
+LATENTS = Choice((8, 16, 32, 64, 128))
+LAYERS = Choice(((64,), (128,), (128, 128), (256, 256)))
 NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
 
 
 def latent_dim(default: int, at_least: int = 1) -> Any:
-    return setting(
-        default, "Numbers in a latent.", at_least=at_least, tune=Choice((8, 16, 32, 64, 128))
-    )
+    return setting(default, "Numbers in a latent.", at_least=at_least, tune=LATENTS)
 
 
 def hidden(default: tuple[int, ...], more: str = "") -> Any:
-    return setting(
-        default,
-        f"Sizes of the hidden layers of encoders and decoders{more}.",
-        at_least=1,
-        tune=Choice(((64,), (128,), (128, 128), (256, 256))),
-    )
+    meaning = f"Sizes of the hidden layers of encoders and decoders{more}."
+    return setting(default, meaning, at_least=1, tune=LAYERS)
 
 
 def network() -> Any:
-    return setting(
-        "auto",
-        "Of images: which convolutions, large (`mvp`, what `auto` takes) or small, or `mlp`.",
-        choices=NETWORKS,
-    )
+    return choice(NETWORKS, "Of images: large (`mvp`, `auto`) or small convolutions, or `mlp`.")
 
 
 def pretrain(default: int) -> Any:
-    return setting(
-        default, "Time of training the autoencoders alone, before.", at_least=0, length=True
-    )
+    return length(default, "Time of training the autoencoders alone, before.")
+
+
+def beta(default: float, meaning: str) -> Any:
+    return setting(default, meaning, at_least=0, tune=BETAS)
+
+
+def dropout(default: float | None, meaning: str, most: float = 0.5) -> Any:
+    return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, most))
 
 
 def rec_weight(default: float) -> Any:

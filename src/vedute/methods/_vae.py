@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
@@ -34,20 +34,14 @@ class VAEEstimator(NeuralEstimator):
 
     latent_dim: int = _settings.latent_dim(32)
     hidden: tuple[int, ...] = _settings.hidden((128, 128))
-    beta: float = setting(
-        1.0, "Weight of the divergences against -log p.", at_least=0, tune=_settings.BETAS
-    )
+    beta: float = _settings.beta(1.0, "Weight of the divergences against -log p.")
     scale: float = setting(1.0, "Scale of normal and laplace likelihoods.", above=0)
     rescale: bool | float = setting(
-        200.0,
-        "Features that every view counts as; True: as many as the widest, False: its own.",
-        above=0,
+        200.0, "Features that a view counts as; True: those of the widest, False: its own.", above=0
     )
-    dropout: float = setting(
-        0.0, "Dropout of encoder layers.", at_least=0, below=1, tune=_settings.DROPOUTS
-    )
+    dropout: float = _settings.dropout(0.0, "Dropout of encoder layers.")
     linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
-    output: str = setting("linear", "Last layer of decoders.", choices=("linear", "tanh"))
+    output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     network: str = _settings.network()
 
 
@@ -61,22 +55,13 @@ class VAE(Generative):
         self, shapes: Shapes, likelihoods: Kinds, hp: VAEEstimator, encoder_dim: int | None = None
     ) -> None:
         super().__init__()
-        self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
+        self.hp, self.likelihoods, self.latent_dim = hp, likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             output = "linear" if likelihood.logits else hp.output
+            paths = (output, hp.linear_paths, hp.network, likelihood)
             self.encoders.append(trunk(shape, likelihood, hp, encoder_dim or hp.latent_dim))
-            self.decoders.append(
-                Decoder(
-                    self.latent_dim,
-                    hp.hidden,
-                    shape,
-                    output,
-                    hp.linear_paths,
-                    hp.network,
-                    likelihood,
-                )
-            )
+            self.decoders.append(Decoder(hp.latent_dim, hp.hidden, shape, *paths))
         weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
         self.register_buffer("weights", torch.tensor(weights))
 
@@ -85,14 +70,9 @@ class VAE(Generative):
 
         z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
         """
-        codes = z.expand(-1, -1, len(self.decoders), -1)
+        z = z.expand(-1, -1, len(self.decoders), -1)
         errors = view_errors(
-            self.likelihoods,
-            lambda v, rows: self.decoders[v](codes[:, rows, v]),
-            batch,
-            mean=False,
-            present=batch.present(),
-            code=codes,
+            self.likelihoods, lambda v, rows: self.decoders[v](z[:, rows, v]), batch, False, z
         )
         return torch.where(batch.mask, self.weights * errors, 0.0)
 
@@ -164,6 +144,5 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
 
 def any_of(available: Tensor) -> Tensor:
     """One of the available at random, all as likely: (..., C) bool -> (...) long."""
-    return (
-        torch.rand(available.shape, device=available.device).masked_fill(~available, -1).argmax(-1)
-    )
+    order = torch.rand(available.shape, device=available.device)
+    return order.masked_fill(~available, -1).argmax(-1)

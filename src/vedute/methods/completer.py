@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _paired, _settings
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import mutual_information
@@ -46,17 +46,13 @@ class Completer(_paired.PairedEstimator):
 
     latent_dim: int = _settings.latent_dim(20, at_least=2)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
-    map_hidden: tuple[int, ...] = setting(
-        PREDICTOR, "Sizes of the hidden layers of the predictors.", at_least=1
-    )
+    map_hidden: tuple[int, ...] = setting(PREDICTOR, "Hidden layers of the predictors.", at_least=1)
     alpha: float = setting(9.0, "Weight of the entropies in the contrast.", at_least=0)
     rec_weight: float = _settings.rec_weight(0.1)
     predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
-    output: str = setting(
-        "relu", "Last layer of decoders; `relu` needs values from 0.", choices=("relu", "linear")
-    )
+    output: str = choice(("relu", "linear"), "Last layer of decoders; `relu` needs values from 0.")
     scaling: str = "minmax"
-    warmup: int = setting(200, "Time before latents are predicted, too.", at_least=0, length=True)
+    warmup: int = length(200, "Time before latents are predicted, too.")
     steps: int = 800
     lr: float = 1e-3
     early_stopping: bool = False

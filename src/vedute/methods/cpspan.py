@@ -33,7 +33,7 @@ from torch.nn.functional import normalize
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import neighbors
@@ -49,16 +49,14 @@ class CPSPAN(NeuralEstimator):
     """Aligned autoencoders; missing latents are copied from the nearest sample that has them."""
 
     scaling: str = "minmax"
-    variant: str = setting(
-        "paper", "As the paper or as its released code has it.", choices=("paper", "released")
-    )
+    variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")
     latent_dim: int = _settings.latent_dim(10)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
     pretrain: int = _settings.pretrain(600)
     steps: int = 200
     rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
     n_prototypes: int = setting(
-        10, "Clusters that are aligned, in the paper as many as `n_clusters`.", at_least=1
+        10, "Clusters that are aligned; the paper: `n_clusters`.", at_least=1
     )
     instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
     prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)

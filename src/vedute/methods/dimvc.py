@@ -54,9 +54,7 @@ class DIMVC(NeuralEstimator):
     batch_size: int = 256
     lr: float = 1e-3
     early_stopping: bool = False
-    released_order: bool = setting(
-        False, "Leave the centers in the order that k-means found, as released."
-    )
+    released_order: bool = setting(False, "Leave the centers in the order of k-means, as released.")
 
     paper = "Xu et al., AAAI 2022"
     absent = "left out of the mean of labels"

@@ -41,7 +41,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
@@ -60,14 +60,12 @@ class DSIMVC(NeuralEstimator):
     feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
     pretrain: int = _settings.pretrain(300)
-    warmup: int = setting(200, "Time of training the guide, before.", at_least=0, length=True)
+    warmup: int = length(200, "Time of training the guide, before.")
     steps: int = 200
     n_neighbors: int = _settings.n_neighbors(3, "Donors of a missing view.")
     meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
     trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
-    momentum: float = setting(
-        0.5, "Of the running mean by which views are borrowed anew.", at_least=0, below=1
-    )
+    momentum: float = setting(0.5, "Of the mean by which views are borrowed.", at_least=0, below=1)
     reimpute: bool = setting(False, "Borrow missing views anew after every step.")
     batch_size: int = 256
     lr: float = 1e-3

@@ -65,16 +65,12 @@ class DVIMC(NeuralEstimator):
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
     pretrain: int = _settings.pretrain(500)
     steps: int = 1000
-    coherence_weight: float = setting(
-        10.0, "Weight of the agreement of views with their product.", at_least=0
-    )
+    coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
     batch_size: int = 256
     pretrain_lr: float = setting(1e-3, "Learning rate of the autoencoders, before.", at_least=0)
     lr: float = 1e-3
     mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
-    lr_end: float = setting(
-        0.05, "All learning rates fall to this share of what they were.", above=0, at_most=1
-    )
+    lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
     clip: float | None = 10.0
     early_stopping: bool = False
     released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
@@ -175,12 +171,7 @@ class DVIMCModel(Generative, Clusterer):
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """-log p(x_v | z) up to a constant, (B, L)."""
         return view_errors(
-            self.likelihoods,
-            lambda v, rows: self.nets.decoders[v](z[None, rows]),
-            batch,
-            mean=False,
-            present=batch.present(),
-            code=z,
+            self.likelihoods, lambda v, rows: self.nets.decoders[v](z[None, rows]), batch, False, z
         )[0]
 
     # Inference.

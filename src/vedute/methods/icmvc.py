@@ -36,7 +36,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
 from vedute.methods._graphs import (
     GraphNetwork,
@@ -49,6 +49,8 @@ from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
+NORMS = ("sym", "released_row_l2")
+
 
 @estimator
 class ICMVC(NeuralEstimator):
@@ -57,22 +59,14 @@ class ICMVC(NeuralEstimator):
     latent_dim: int = _settings.latent_dim(128)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))
     n_neighbors: int = _settings.n_neighbors(10, "Neighbours that a sample is linked to.")
-    norm: str = setting(
-        "sym",
-        "How links are normalised; `released_row_l2`: rows of length one.",
-        choices=("sym", "released_row_l2"),
-    )
+    norm: str = choice(NORMS, "How links are normalised; `released_row_l2`: rows of length one.")
     released_graph: bool = setting(False, "Rank neighbours as the released code does.")
     cluster_weight: float = setting(1.0, "Weight of the contrast of clusters.", at_least=0)
     instance_weight: float = setting(1.0, "Weight of the contrast of instances.", at_least=0)
     guide_weight: float = setting(1.0, "Weight of the guiding.", at_least=0)
-    instances: str = setting(
-        "sum", "How the contrast of instances is reduced.", choices=("sum", "mean")
-    )
+    instances: str = choice(("sum", "mean"), "How the contrast of instances is reduced.")
     steps: int = 200
-    batch_size: int = setting(
-        256, "Rows in the contrast of instances; a step sees all samples.", at_least=1
-    )
+    batch_size: int = setting(256, "Rows in the contrast; a step sees all samples.", at_least=1)
     lr: float = 1e-3
     early_stopping: bool = False
 

@@ -29,14 +29,14 @@ from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Hidden, Table
 
+RANKS = Choice((4, 8, 16, 32, 64, 128))
+
 
 @estimator
 class LowRankFill(Estimator):
     """Missing values are those of a matrix of low rank that agrees with what is observed."""
 
-    max_rank: int = setting(
-        128, "Largest rank that is tried.", at_least=1, tune=Choice((4, 8, 16, 32, 64, 128))
-    )
+    max_rank: int = setting(128, "Largest rank that is tried.", at_least=1, tune=RANKS)
 
     attributes: ClassVar = {
         "components_": "(features, rank) array, V.",

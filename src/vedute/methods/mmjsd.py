@@ -22,26 +22,22 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
+RULES = ("dynamic_prior", "random_expert", "mean_of_means")
+
 
 @estimator
 class MMJSD(VAEEstimator):
     """Multimodal VAE whose experts share a prior made of themselves."""
 
-    prior_in_mixture: bool = setting(
-        False, "The prior is a component of the mixture, too, as in later re-implementations."
-    )
-    subset_rule: str = setting(
-        "dynamic_prior",
-        "What decodes all views at inference.",
-        choices=("dynamic_prior", "random_expert", "mean_of_means"),
-    )
+    prior_in_mixture: bool = setting(False, "The prior joins the mixture, as in later code.")
+    subset_rule: str = choice(RULES, "What decodes all views at inference.")
 
     paper = "Sutter et al., NeurIPS 2020"
     absent = "left out of mixture and mean"
@@ -51,9 +47,7 @@ class MMJSD(VAEEstimator):
 
 
 class MMJSDModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMJSD) -> None:
-        super().__init__(shapes, likelihoods, hp)
-        self.hp = hp
+    hp: MMJSD
 
     def loss(self, batch: Views) -> Terms:
         q, seen = with_prior(self.experts(batch)), _and_prior(batch.mask, True)

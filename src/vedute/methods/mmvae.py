@@ -27,19 +27,9 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
-from vedute.methods._mixture import (
-    OBJECTIVES,
-    bound,
-    centred,
-    fixed,
-    log_mixture,
-    log_probs,
-    many,
-    mean_seen,
-    one_of,
-    source_errors,
-)
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods import _mixture
+from vedute.methods._mixture import OBJECTIVES, many, mean_seen, one_of, source_errors
 from vedute.methods._vae import VAE, GaussianVAE, VAEEstimator
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
@@ -48,21 +38,17 @@ from vedute.nn.laplace import Laplace
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
+RULES = ("mean_of_means", "random_expert")
+
 
 @estimator
 class MMVAE(VAEEstimator):
     """Mixture-of-experts VAE: every view alone predicts all the others."""
 
-    objective: str = setting(
-        "iwae_loose", "The bound that is maximised.", choices=(*OBJECTIVES, "moe_elbo")
-    )
+    objective: str = choice((*OBJECTIVES, "moe_elbo"), "The bound that is maximised.")
     samples: int = setting(1, "Draws of each expert, K.", at_least=1)
     learn_prior: bool = setting(True, "Learn the scales of the prior.")
-    subset_rule: str = setting(
-        "mean_of_means",
-        "What decodes all views at inference: the mean of a draw of each expert, or one of them.",
-        choices=("mean_of_means", "random_expert"),
-    )
+    subset_rule: str = choice(RULES, "What decodes all views: the mean of draws, or one of them.")
 
     paper = "Shi et al., NeurIPS 2019"
     absent = "left out of the mixture"
@@ -70,18 +56,15 @@ class MMVAE(VAEEstimator):
     def build(
         self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> MMVAEModel | SimpleModel:
-        simple = self.objective == "moe_elbo"
-        return (
-            SimpleModel(shapes, likelihoods, self)
-            if simple
-            else MMVAEModel(shapes, likelihoods, self)
-        )
+        model = SimpleModel if self.objective == "moe_elbo" else MMVAEModel
+        return model(shapes, likelihoods, self)
 
 
 class MMVAEModel(VAE):
+    hp: MMVAE
+
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE) -> None:
         super().__init__(shapes, likelihoods, hp)
-        self.hp = hp
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 
     def experts(self, batch: Views) -> Laplace:
@@ -91,16 +74,16 @@ class MMVAEModel(VAE):
 
     def prior_of(self) -> Laplace:
         """p(z), (D,)."""
-        return centred(self.widths)
+        return _mixture.centred(self.widths)
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, q = self.hp, batch.mask, self.experts(batch)
         z = laplace.sample(many(q, hp.samples))  # (K, B, E, D)
         errors = source_errors(batch, z, lambda seen, z, _: self.errors(seen, z.unsqueeze(2)))
-        log_q = log_probs(fixed(hp.objective, q), z)  # (K, B, E, U)
-        ratio = laplace.log_prob(self.prior_of(), z) - log_mixture(log_q, mask)
+        log_q = _mixture.log_probs(_mixture.fixed(hp.objective, q), z)  # (K, B, E, U)
+        ratio = laplace.log_prob(self.prior_of(), z) - _mixture.log_mixture(log_q, mask)
         log_w = hp.beta * ratio - errors  # (K, B, E)
-        return {"bound": -bound(hp.objective, log_w, mask, [z]).mean()}
+        return {"bound": -_mixture.bound(hp.objective, log_w, mask, [z]).mean()}
 
     def embed(self, batch: Views) -> Tensor:
         return mean_seen(self.experts(batch).loc, batch.mask.unsqueeze(-1), -2)
@@ -119,9 +102,7 @@ class MMVAEModel(VAE):
 class SimpleModel(GaussianVAE):
     """moe_elbo: one draw of one expert per sample, and the divergence of each from the prior."""
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE) -> None:
-        super().__init__(shapes, likelihoods, hp)
-        self.hp = hp
+    hp: MMVAE
 
     def loss(self, batch: Views) -> Terms:
         q = self.experts(batch)

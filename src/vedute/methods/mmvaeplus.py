@@ -28,20 +28,9 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
-from vedute.methods import _settings
-from vedute.methods._mixture import (
-    OBJECTIVES,
-    bound,
-    centred,
-    fixed,
-    log_mixture,
-    log_probs,
-    many,
-    mean_seen,
-    one_of,
-    source_errors,
-)
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods import _mixture, _settings
+from vedute.methods._mixture import OBJECTIVES, many, mean_seen, one_of
 from vedute.methods._vae import VAE, VAEEstimator, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
@@ -57,16 +46,10 @@ class MMVAEPlus(VAEEstimator):
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
     )
-    objective: str = setting("iwae_loose", "The bound that is maximised.", choices=OBJECTIVES)
+    objective: str = choice(OBJECTIVES, "The bound that is maximised.")
     samples: int = setting(1, "Draws of each expert, K.", at_least=1)
-    private: str = setting(
-        "prior",
-        "What the private latent of a missing view is drawn from.",
-        choices=("prior", "auxiliary"),
-    )
-    trunks: int = setting(
-        1, "Networks per encoder; of two, one encodes z and one w.", choices=(1, 2)
-    )
+    private: str = choice(("prior", "auxiliary"), "Source of a missing view's private latent.")
+    trunks: int = choice((1, 2), "Networks per encoder; of two, one encodes z and one w.")
 
     paper = "Palumbo et al., ICLR 2023"
     absent = "left out of the mixture"
@@ -82,12 +65,14 @@ class MMVAEPlus(VAEEstimator):
 
 
 class MMVAEPlusModel(VAE):
+    hp: MMVAEPlus
+
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0
         super().__init__(shapes, likelihoods, hp, encoder_dim=shared if apart else None)
-        self.hp, self.shared = hp, shared
+        self.shared = shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None
         if apart:
@@ -109,23 +94,23 @@ class MMVAEPlusModel(VAE):
 
     def auxiliary(self) -> Laplace:
         """r_v(w) of every view, (L, private)."""
-        return centred(self.widths)
+        return _mixture.centred(self.widths)
 
     # The objective.
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
         z, w = (laplace.sample(many(q, hp.samples)) for q in (qz, qw))  # (K, B, E, .)
-        qz, qw = (fixed(hp.objective, q) for q in (qz, qw))
-        errors = source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
+        qz, qw = (_mixture.fixed(hp.objective, q) for q in (qz, qw))
+        errors = _mixture.source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
         ratio = (
             laplace.log_prob(standard_like(z), z)
-            - log_mixture(log_probs(qz, z), mask)
+            - _mixture.log_mixture(_mixture.log_probs(qz, z), mask)
             + laplace.log_prob(standard_like(w), w)
             - laplace.log_prob(qw, w)
         )
         log_w = hp.beta * ratio - errors  # (K, B, E)
-        return {"bound": -bound(hp.objective, log_w, mask, [z, w]).mean()}
+        return {"bound": -_mixture.bound(hp.objective, log_w, mask, [z, w]).mean()}
 
     def errors_from_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
         """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""

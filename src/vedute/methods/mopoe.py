@@ -19,13 +19,14 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator
 from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
+PRIORS = ("full_only", "never", "always")
 MOST = 12  # views: 4095 subsets
 
 
@@ -33,11 +34,7 @@ MOST = 12  # views: 4095 subsets
 class MoPoE(VAEEstimator):
     """Multimodal VAE that trains the product of every subset of the views that are there."""
 
-    prior_expert: str = setting(
-        "full_only",
-        "Which products the prior joins; `full_only`: that of the complete set, as published.",
-        choices=("full_only", "never", "always"),
-    )
+    prior_expert: str = choice(PRIORS, "Products with the prior; published: of the complete set.")
 
     paper = "Sutter et al., ICLR 2021"
     absent = "subsets with them left out"
@@ -51,11 +48,11 @@ class MoPoE(VAEEstimator):
 
 
 class MoPoEModel(GaussianVAE):
+    hp: MoPoE
     members: Tensor
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MoPoE) -> None:
         super().__init__(shapes, likelihoods, hp)
-        self.hp = hp
         self.register_buffer("members", subsets(len(shapes)))
 
     def loss(self, batch: Views) -> Terms:

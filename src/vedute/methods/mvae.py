@@ -28,13 +28,15 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Stage, Terms
 
+SUBSETS = ("none", "unimodal", "unimodal+k")
+PRIORS = ("always", "several", "never")
 RAMP = 20  # values of beta on its way
 
 
@@ -42,18 +44,10 @@ RAMP = 20  # values of beta on its way
 class MVAE(VAEEstimator):
     """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
 
-    subsample: str = setting(
-        "none",
-        "Which subsets of views are trained beside what is observed; `unimodal+k` as published.",
-        choices=("none", "unimodal", "unimodal+k"),
-    )
+    subsample: str = choice(SUBSETS, "Which subsets are trained as well; published: `unimodal+k`.")
     subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
-    prior_expert: str = setting(
-        "always",
-        "Whether the prior is an expert: always, as published, beside several, or never.",
-        choices=("always", "several", "never"),
-    )
-    warmup: int = setting(0, "Time in which beta grows from 0.", at_least=0, length=True)
+    prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
+    warmup: int = length(0, "Time in which beta grows from 0.")
 
     paper = "Wu & Goodman, NeurIPS 2018"
     absent = "left out of the product"
@@ -63,11 +57,12 @@ class MVAE(VAEEstimator):
 
 
 class MVAEModel(GaussianVAE):
+    hp: MVAE
     grown: Tensor
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp)
-        self.hp, self.length = hp, length
+        self.length = length
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
 
     def stages(self, data: Views) -> Iterator[Stage]:

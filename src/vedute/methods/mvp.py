@@ -20,7 +20,7 @@ compared with the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +29,7 @@ from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
-from vedute.estimators.search_space import Range
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._mvp_priors import diagonal, fixed_prior
 from vedute.nn import gaussian
@@ -42,6 +41,9 @@ from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 from vedute.training.model import Generative, Stage, Terms
 
+Sizes = tuple[int, ...]
+Pair = tuple[Gaussian, Gaussian]  # consensus and latents
+PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
 
@@ -59,66 +61,28 @@ class MVP(NeuralEstimator):
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
     )
-    hidden: tuple[int, ...] | dict[str, tuple[int, ...]] = _settings.hidden(
-        (128, 128), ": for all views, or by name"
-    )
+    hidden: Sizes | dict[str, Sizes] = _settings.hidden((128, 128), ": for all, or by view")
     network: str = _settings.network()
-    map_hidden: tuple[int, ...] = setting(
-        (64, 64), "Sizes of the hidden layers of the maps between views.", at_least=1
-    )
-    beta_views: float = setting(
-        0.2, "Weight of the agreement of latents.", at_least=0, tune=_settings.BETAS
-    )
-    beta_consensus: float = setting(
-        0.1, "Weight of the agreement of consensuses.", at_least=0, tune=_settings.BETAS
-    )
+    map_hidden: Sizes = setting((64, 64), "Hidden layers of the maps.", at_least=1)
+    beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
+    beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
     rec_weight: float = _settings.rec_weight(100.0)
     kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
-    average: bool = setting(
-        True, "Average errors over a view's features; False: sum them, as the paper does."
-    )
+    average: bool = setting(True, "Average errors over a view's features; the paper sums: False.")
     balance: float | None = setting(
         None,
-        "A view with k effective dimensions weighs k to this power; None: 0.2, under 1000 "
-        "samples 0.5.",
+        "A view weighs its effective dimensions to this power; None: 0.2, under 1000 rows 0.5.",
     )
-    output: str = setting("linear", "Last layer of decoders.", choices=("linear", "tanh"))
+    output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     linear_paths: bool = setting(True, "Linear shortcuts through decoders and maps.")
-    dropout: float | None = setting(
-        None,
-        "Dropout of encoder layers; None: 0.2, under 1000 samples 0.4.",
-        at_least=0,
-        below=1,
-        tune=_settings.DROPOUTS,
-    )
-    view_dropout: float = setting(
-        0.3,
-        "Share of observed views hidden at random in each step, and predicted.",
-        at_least=0,
-        below=1,
-        tune=Range(0.0, 0.6),
-    )
-    warmup: int = setting(
-        50, "Time before permuted latents are decoded, too.", at_least=0, length=True
-    )
-    cooldown: int = setting(
-        300,
-        "Time without dropout at the end, at a tenth of the learning rate.",
-        at_least=0,
-        length=True,
-    )
-    lr_halving: int | None = setting(
-        None, "Time after which the learning rate is halved; None: never.", at_least=0, length=True
-    )
-    permutation: str = setting(
-        "cyclic", "How the sources of a column are permuted.", choices=("cyclic", "random", "none")
-    )
-    prior: str = setting(
-        "cyclic",
-        "What latents are pulled to.",
-        choices=("cyclic", "random", "diagonal", "fusion", "standard"),
-    )
-    maps: str = setting("mlp", "Maps between views.", choices=("mlp", "linear", "identity"))
+    dropout: float | None = _settings.dropout(None, "Of encoders; None: 0.2, below 1000 rows 0.4.")
+    view_dropout: float = _settings.dropout(0.3, "Share of views hidden and predicted.", most=0.6)
+    warmup: int = length(50, "Time before permuted latents are decoded, too.")
+    cooldown: int = length(300, "Time without dropout at the end, at a tenth of the learning rate.")
+    lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
+    permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
+    prior: str = choice(PRIORS, "What latents are pulled to.")
+    maps: str = choice(("mlp", "linear", "identity"), "Maps between views.")
 
     paper = "Gao & Pu, ICLR 2025"
     absent = "predicted from the observed views"
@@ -130,15 +94,12 @@ class MVP(NeuralEstimator):
         super()._check_settings()
         _settings.check_shared(self.shared_dim, self.latent_dim)
 
-    def sizes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+    def sizes(self, names: Names) -> list[Sizes]:
         """The hidden sizes of each view's encoder and decoder."""
-        if not isinstance(self.hidden, dict):
-            return [tuple(self.hidden)] * len(names)
-        if set(self.hidden) != set(names):
-            raise ValueError(
-                f"hidden names {[*self.hidden]}; give the sizes of each of {list(names)}"
-            )
-        return [tuple(self.hidden[k]) for k in names]
+        hidden = self.hidden if isinstance(self.hidden, dict) else dict.fromkeys(names, self.hidden)
+        if set(hidden) != set(names):
+            raise ValueError(f"hidden names {[*hidden]}; give the sizes of each of {list(names)}")
+        return [tuple(hidden[k]) for k in names]
 
 
 class MVPModel(Generative):
@@ -147,17 +108,16 @@ class MVPModel(Generative):
     share: Tensor
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Sequence[str], length: int
+        self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Names, length: int
     ) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
-        self.shared = k
+        self.shared, dropout = k, DROPOUT[False] if hp.dropout is None else hp.dropout
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
             output = "linear" if likelihood.logits else hp.output
             paths = (output, hp.linear_paths, hp.network, likelihood)
-            dropout = DROPOUT[False] if hp.dropout is None else hp.dropout
             self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, likelihood))
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
@@ -234,13 +194,7 @@ class MVPModel(Generative):
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
-    def _errors(
-        self,
-        batch: Views,
-        tables: list[tuple[Gaussian, Gaussian]],
-        own: tuple[Gaussian, Gaussian],
-        seen: Tensor,
-    ) -> Tensor:
+    def _errors(self, batch: Views, tables: list[Pair], own: Pair, seen: Tensor) -> Tensor:
         """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
         not `seen` are decoded from the product over the seen ones."""
         fused = self.fuse(own[1], seen, own[0]) if self.hp.view_dropout > 0 else None
@@ -259,17 +213,12 @@ class MVPModel(Generative):
             lambda v, rows: self.decoders[v](code[:, rows, v]),
             batch,
             self.hp.average,
-            batch.present(),
             code,
         )
         return self.share * errors.mean(0)
 
     def _divergences(
-        self,
-        mask: Tensor,
-        own: tuple[Gaussian, Gaussian],
-        swapped: tuple[Gaussian, Gaussian],
-        warm: bool,
+        self, mask: Tensor, own: Pair, swapped: Pair, warm: bool
     ) -> tuple[Tensor, Tensor]:
         """Divergence of each row's latents and consensus from their prior, (B, L) each."""
         (w0, z0), (w1, z1) = own, swapped
@@ -287,9 +236,7 @@ class MVPModel(Generative):
 
     # Inference.
 
-    def fuse(
-        self, z: Gaussian, mask: Tensor, rows: Gaussian | None = None
-    ) -> tuple[Gaussian, Gaussian]:
+    def fuse(self, z: Gaussian, mask: Tensor, rows: Gaussian | None = None) -> Pair:
         """The consensus (B, k) and the latent of every view (B, L, D), given the observed views."""
         seen = mask.unsqueeze(-1)
         rows = self.rows(z) if rows is None else rows

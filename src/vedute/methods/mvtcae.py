@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
@@ -30,12 +30,8 @@ from vedute.training.model import Terms
 class MVTCAE(VAEEstimator):
     """Multimodal VAE whose views are trained to agree with their product."""
 
-    alpha: float = setting(
-        5 / 6, "Weight of the agreement of views with their product.", at_least=0, at_most=1
-    )
-    normaliser: str = setting(
-        "views", "What V counts: all views, or those observed.", choices=("views", "observed")
-    )
+    alpha: float = setting(5 / 6, "Weight of agreement with the product.", at_least=0, at_most=1)
+    normaliser: str = choice(("views", "observed"), "What V counts: all views, or those observed.")
 
     paper = "Hwang et al., NeurIPS 2021"
     absent = "left out of the product"
@@ -45,9 +41,7 @@ class MVTCAE(VAEEstimator):
 
 
 class MVTCAEModel(GaussianVAE):
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVTCAE) -> None:
-        super().__init__(shapes, likelihoods, hp)
-        self.hp = hp
+    hp: MVTCAE
 
     def loss(self, batch: Views) -> Terms:
         hp, mask = self.hp, batch.mask

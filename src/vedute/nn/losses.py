@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -41,14 +41,14 @@ def view_errors(
     decode: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,
-    present: Sequence[Tensor] | None = None,
     code: Tensor | None = None,
 ) -> Tensor:
     """`view_error` of every view, (S, B, L); decode(v, rows) gives view v, (S, rows, *shape_v).
 
-    `present`: per view the rows that have it; only those are decoded, the others get zero.
+    On a CPU, only rows that have a view are decoded, the others get zero.
     `code`: the tensor that `decode` reads; where it is given, a GPU decodes the views in parallel.
     """
+    present = batch.present()
 
     def one(v: int) -> Tensor:
         x, holes = batch.x[v], batch.holes[v]
