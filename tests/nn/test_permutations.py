@@ -11,9 +11,15 @@ from oracles.mvp import sattolo
 from scipy.stats import chisquare
 
 from vedute.nn.gaussian import Gaussian, kl, symmetric_kl
-from vedute.nn.permutations import inverse, permute_sources, random_cycles, random_permutations
+from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
 
 PATTERNS = ["1", "0", "11", "10", "01101", "11111", "00010", "10000001", "11111111"]
+
+
+def inverse(permutation):
+    """inv[sigma(i)] = i along the last axis."""
+    slot = torch.arange(permutation.shape[-1], device=permutation.device).expand_as(permutation)
+    return torch.empty_like(permutation).scatter_(-1, permutation, slot)
 
 
 def mask_of(pattern, times=1):

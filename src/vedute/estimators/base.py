@@ -155,9 +155,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.seed_ = _seed(self.random_state)
             torch.manual_seed(self.seed_)
             kinds = likelihoods.named(self.likelihood, raw.names)
-            self.views_ = [
-                FittedView.of(raw, v, kind, self._scaling()) for v, kind in enumerate(kinds)
-            ]
+            word = self._scaling()
+            self.views_ = [FittedView.of(raw, v, kind, word) for v, kind in enumerate(kinds)]
             data = scaled(self.views_, raw)
             self._learn_and_calibrate(data)
             self.embedding_ = self._embed(data)

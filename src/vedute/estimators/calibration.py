@@ -48,13 +48,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    truth: Array,
-    decoded: Array,
-    draws: Array,
-    there: NDArray[np.bool_],
-    mean: Array,
-    std: Array,
-    seen: NDArray[np.int64],
+    truth: Array, decoded: Array, draws: Array, there: Array, mean: Array, std: Array, seen: Array
 ) -> Evidence:
     """truth, decoded, there (m, *shape); draws (k, m, *shape); mean, std (*shape,), all scaled."""
     unit = np.where(std > 0, std, 1.0)
@@ -77,10 +71,8 @@ def calibrate(
     errors = [(_residual(e, common).sum(), e.there.sum()) for e in views]
     pooled = sum(e for e, _ in errors) / max(sum(n for _, n in errors), 1)
     by_seen = _by_seen(views, common, n_views or len(views))
-    return [
-        _one(e, slope, common if shrinks else None, pooled, by_seen)
-        for e, slope in zip(views, slopes, strict=True)
-    ]
+    shared = (common if shrinks else None, pooled, by_seen)
+    return [_one(e, slope, *shared) for e, slope in zip(views, slopes, strict=True)]
 
 
 def _by_seen(views: Sequence[Evidence], shrink: float, n_views: int) -> Array:

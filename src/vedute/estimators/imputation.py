@@ -110,20 +110,16 @@ class Imputer:
         width = sum(view.scaler.mean.size for view in self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
         decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
-        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        n_seen, found, n = held.inputs.mask.sum(1).numpy(), [], len(self.views)
         for v, view in enumerate(self.views):
             if not view.likelihood.text:
                 rows = held.hidden[:, v].numpy()
                 truth, there = held.truth.x[v].numpy(), held.truth.seen(v).numpy()
                 mine = (truth[rows], decoded[v][0][rows], draws[v][:, rows], there[rows])
                 found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
-        n, calibration = len(self.views), iter(calibrate(found, shrink, len(self.views)))
-        return [
-            replace(
-                view, calibration=_as_is(view, n) if view.likelihood.text else next(calibration)
-            )
-            for view in self.views
-        ]
+        rest = iter(calibrate(found, shrink, n))
+        each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
+        return [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         width = sum(view.numbers for view in self.views)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
@@ -16,16 +17,7 @@ from inspect import cleandoc, isabstract
 from numbers import Integral, Real
 from textwrap import indent, wrap
 from types import ModuleType, NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 import numpy as np
 
@@ -155,7 +147,7 @@ def problem_with(cls: Any, name: str, value: Any) -> str | None:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
+    return typing.get_type_hints(cls)
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -246,13 +238,10 @@ def explained(known: Field[Any]) -> str:
     """What a setting means, and what values it takes."""
     declaration: Setting = known.metadata.get(KEY, Setting())
     limits = declaration.limits()
-    limits = f" {limits[0].upper()}{limits[1:]}." if limits else ""
-    return declaration.meaning + limits
+    return declaration.meaning + (f" {limits[0].upper()}{limits[1:]}." if limits else "")
 
 
 def attributes(cls: type[Any]) -> dict[str, str]:
     """What is learned, of the class and those it is made of: name -> meaning."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        found |= vars(base).get("attributes", {})
-    return found
+    parts = (vars(base).get("attributes", {}) for base in reversed(cls.__mro__))
+    return {name: meaning for part in parts for name, meaning in part.items()}

@@ -25,11 +25,8 @@ def find(name: str) -> type[Estimator]:
     if name not in available():
         raise KeyError(f"no method {name!r}; choose from {', '.join(available())}")
     module = import_module(f"{__name__}.{name}")
-    (cls,) = (
-        c
-        for c in vars(module).values()
-        if isinstance(c, type) and issubclass(c, Estimator) and c.__module__ == module.__name__
-    )
+    classes = [c for c in vars(module).values() if isinstance(c, type)]
+    (cls,) = (c for c in classes if issubclass(c, Estimator) and c.__module__ == module.__name__)
     return cls
 
 

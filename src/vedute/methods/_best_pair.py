@@ -78,17 +78,9 @@ class BestPair(Estimator):
 
     generates = Ability(lambda _: False)  # the method inside knows two views, not all
 
-    @property
-    def generative(self) -> bool:  # type: ignore[override]
-        return self.method.generative
-
-    @property
-    def shrinks(self) -> bool:  # type: ignore[override]
-        return self.method.shrinks
-
-    @property
-    def soft(self) -> bool:  # type: ignore[override]
-        return self.method.soft
+    generative = property(lambda self: self.method.generative)
+    shrinks = property(lambda self: self.method.shrinks)
+    soft = property(lambda self: self.method.soft)
 
     @property
     def relearns(self) -> bool:  # type: ignore[override]
@@ -248,15 +240,14 @@ class BestPair(Estimator):
         return decoded
 
     def _soft_labels(self, data: Views) -> Array | None:
-        rows, some = part(data, self.chosen())
-        found = self.best_._soft_labels(some) if self.soft and rows.any() else None
         if not self.soft:
             return None
         assert isinstance(self.n_clusters, int)
+        rows, some = part(data, self.chosen())
         soft = np.zeros((len(data), self.n_clusters), np.float32)
         soft[:, self.largest_] = 1.0
-        if found is not None:
-            soft[rows] = found
+        if rows.any():
+            soft[rows] = self.best_._soft_labels(some)
         return soft
 
     def _cluster(self, data: Views) -> None:

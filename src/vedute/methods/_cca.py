@@ -117,9 +117,8 @@ class DeepCCA(Model):
         if self.hp.fill == "mean_input":
             for v, x in enumerate(data.floating().x):
                 self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
-        hp = self.hp
         # not captured: decompositions wait for the GPU to report their success
-        yield _paired.stage(hp, data, self.loss, self.length, capture=False)
+        yield _paired.stage(self.hp, data, self.loss, self.length, capture=False)
         both = data[data.mask.all(1)]
         h = torch.cat([self.outputs(part.floating()) for part in both.batches(ROWS)])
         self.linear.fit(h, LAST_RIDGE)

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 from vedute.nn.neighbors import PAIRS, nearest
 
+Tables = Sequence[Tensor]  # of the two views
+
 
 def relations(
-    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor, k: int, itself: bool
+    x: Tables, mask: Tensor, others: Tables, there: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
     """Per view the k nearest of `others` for every row, (m, k) long, -1 where there are fewer.
 
@@ -41,16 +43,16 @@ def relations(
 
 
 def released_relations(
-    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor, k: int, itself: bool
+    x: Tables, mask: Tensor, others: Tables, there: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
     """The same with exp(-|x_i - x_j|^2 / 2) in place of its exponent, as the released code has it:
 
     zero far away and where j lacks the view, so that ties are broken arbitrarily; in a row copied
     from the second view to the first, samples without the second view count as at the origin.
     """
-    k, parts = min(k, len(there) - itself), []
-    for start in range(0, len(mask), max(1, PAIRS // max(len(there), 1))):
-        rows = slice(start, start + max(1, PAIRS // max(len(there), 1)))
+    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS // max(len(there), 1))
+    for start in range(0, len(mask), step):
+        rows = slice(start, start + step)
         first, second = (
             torch.exp(-0.5 * torch.cdist(a[rows].double(), b.double()).square())
             for a, b in zip(x, others, strict=True)
@@ -105,12 +107,12 @@ class Layer(nn.Module):
 
     sent: Tensor
 
-    def __init__(self, d_in: int, d_out: int, place: int, last: bool) -> None:
+    def __init__(self, d_in: int, d_out: int, inside: bool, last: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_in, d_out)))
         self.bias = nn.Parameter(torch.zeros(d_out))
         self.norm = None if last else full_norm(d_out)
-        self.skip = place > 0 and d_in == d_out
+        self.skip = inside and d_in == d_out
         self.register_buffer("sent", torch.zeros(0, d_out))
 
     def forward(self, x: Tensor, messages: Tensor) -> Tensor:
@@ -136,10 +138,8 @@ class GraphNetwork(nn.Module):
 
     def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
         super().__init__()
-        last = len(sizes) - 2
-        self.layers = nn.ModuleList(
-            Layer(a, b, at, at == last) for at, (a, b) in enumerate(pairwise(sizes))
-        )
+        last, each = len(sizes) - 2, enumerate(pairwise(sizes))
+        self.layers = nn.ModuleList(Layer(a, b, at > 0, at == last) for at, (a, b) in each)
         self.symmetric = symmetric
         self.register_buffer("x", torch.zeros(0, sizes[0]))
         self.register_buffer("ends", torch.zeros(2, 0, dtype=torch.long))

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from vedute.data.views import Views
+from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
-from vedute.nn.likelihoods import Kinds, Likelihood
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
+Loss = Callable[[Views], Terms]
 FEWEST = 2  # one sample has no covariance and no batch statistics
 
 
@@ -21,20 +22,12 @@ FEWEST = 2  # one sample has no covariance and no batch statistics
 class PairedEstimator(NeuralEstimator):
     """Methods for two views that learn from the samples with both."""
 
-    batch_size: int = setting(
-        256, "Rows per step; batches are of nearly one size.", at_least=FEWEST
-    )
+    batch_size: int = setting(256, "Rows per step, about the same in each.", at_least=FEWEST)
 
     two_views = True
 
 
-def stage(
-    hp: NeuralEstimator,
-    data: Views,
-    loss: Callable[[Views], Terms],
-    amount: int,
-    capture: bool = True,
-) -> Stage:
+def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bool = True) -> Stage:
     """A stage of this length on the samples with both views.
 
     Its batches are of nearly equal size, up to half as large again as `batch_size`: in a
@@ -56,17 +49,16 @@ def stage(
 def refuse_tokens(hp: NeuralEstimator, likelihoods: Kinds) -> None:
     """The networks of these methods take numbers."""
     if any(kind.text for kind in likelihoods):
-        raise ValueError(
-            f"{type(hp).__name__} takes numbers, not tokens; give counts of words instead"
-        )
+        name = type(hp).__name__
+        raise ValueError(f"{name} takes numbers, not tokens; give counts of words instead")
 
 
 class PairDecoder(Generative):
     """A decoder for each of two views, from latents (B, 2, D) that are points."""
 
-    likelihoods: tuple[Likelihood, ...]
+    likelihoods: Kinds
+    shapes: Shapes
     decoders: nn.ModuleList
-    shapes: tuple[tuple[int, ...], ...]
 
     def decode_view(self, v: int, z: Tensor) -> Tensor:
         """View v: (B, 2, D) -> (1, B, *shape_v)."""

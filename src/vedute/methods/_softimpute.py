@@ -36,12 +36,8 @@ class Table:
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Table:
         mask = np.stack([p.seen.any(1) for p in parts], axis=1)
-        table = cls(
-            np.hstack([p.x for p in parts], dtype=np.float64),
-            mask,
-            None,
-            tuple(p.x.shape[1] for p in parts),
-        )
+        x = np.hstack([p.x for p in parts], dtype=np.float64)
+        table = cls(x, mask, None, tuple(p.x.shape[1] for p in parts))
         if not any(p.holed for p in parts):
             return table
         seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])

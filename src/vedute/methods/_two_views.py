@@ -28,13 +28,8 @@ def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
     """The hidden views of the pair whose other view is observed."""
     hidden, inputs = held.hidden[:, list(pair)], held.inputs.pick(*pair)
     rows = hidden.any(1) & inputs.mask.any(1)
-    return HoldOut(
-        inputs[rows],
-        held.truth.pick(*pair)[rows],
-        hidden[rows],
-        tuple(held.means[v] for v in pair),
-        tuple(held.weights[v] for v in pair),
-    )
+    means, weights = (tuple(each[v] for v in pair) for each in (held.means, held.weights))
+    return HoldOut(inputs[rows], held.truth.pick(*pair)[rows], hidden[rows], means, weights)
 
 
 def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:

@@ -122,10 +122,8 @@ def likelihood_weights(
     """The factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
     width = max(dims) if rescale is True else rescale
-    return [
-        (width / d if width else 1.0) / k.spread(scale)
-        for d, k in zip(dims, likelihoods, strict=True)
-    ]
+    factors = [width / d if width else 1.0 for d in dims]
+    return [f / k.spread(scale) for f, k in zip(factors, likelihoods, strict=True)]
 
 
 def with_prior(q: Gaussian) -> Gaussian:

@@ -91,9 +91,8 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
 class CompleterModel(_paired.PairDecoder):
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: Completer, length: int) -> None:
         super().__init__()
-        self.hp, self.length = hp, length
-        self.likelihoods, self.shapes = tuple(likelihoods), tuple(shapes)
-        D = hp.latent_dim
+        self.hp, self.length, D = hp, length, hp.latent_dim
+        self.likelihoods, self.shapes = likelihoods, shapes
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             positive = hp.output == "relu" and not likelihood.logits

@@ -55,9 +55,7 @@ class CPSPAN(NeuralEstimator):
     pretrain: int = _settings.pretrain(600)
     steps: int = 200
     rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
-    n_prototypes: int = setting(
-        10, "Clusters that are aligned; the paper: `n_clusters`.", at_least=1
-    )
+    n_prototypes: int = setting(10, "Clusters to align, in the paper `n_clusters`.", at_least=1)
     instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
     prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
     batch_size: int = 256

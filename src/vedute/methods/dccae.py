@@ -42,24 +42,21 @@ class DCCAE(_cca.DeepCCAEstimator):
 
 
 class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
+    hp: DCCAE
+
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DCCAE, length: int) -> None:
         super().__init__(shapes, hp, length)
-        self.rec_weight, self.likelihoods, self.shapes = (
-            hp.rec_weight,
-            tuple(likelihoods),
-            tuple(shapes),
-        )
+        self.likelihoods, self.shapes = likelihoods, shapes
+        sizes = (hp.latent_dim, *reversed(hp.hidden))
         with torch.random.fork_rng(devices=[]):  # so that rec_weight=0 is DCCA exactly
-            self.decoders = nn.ModuleList(
-                _cca.network(hp.latent_dim, *reversed(hp.hidden), prod(s)) for s in shapes
-            )
+            self.decoders = nn.ModuleList(_cca.network(*sizes, prod(s)) for s in shapes)
 
     def loss(self, batch: Views) -> Terms:
         h = self.outputs(batch)
         errors = self.errors(h, batch, mean=False)
         return {
             "correlation": self.correlation(h),
-            "reconstruction": self.rec_weight * errors.sum(1).mean(),
+            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
         }
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:

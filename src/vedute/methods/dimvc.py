@@ -68,11 +68,10 @@ class DIMVCModel(Clusterer):
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DIMVC, length: int) -> None:
         super().__init__()
-        self.length, K = length, int(hp.n_clusters or 0)
-        self.hp, self.K = hp, K
+        self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
-        self.centers = nn.Parameter(torch.zeros(len(shapes), K, hp.latent_dim))
-        self.register_buffer("targets", torch.zeros(0, K))  # P, a row per training sample
+        self.centers = nn.Parameter(torch.zeros(len(shapes), self.K, hp.latent_dim))
+        self.register_buffer("targets", torch.zeros(0, self.K))  # P, a row per training sample
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp, whole = self.hp, data.mask.all(1)
@@ -87,9 +86,8 @@ class DIMVCModel(Clusterer):
         for z, centers in zip(self.nets.latents(complete).unbind(1), self.centers, strict=True):
             centers.copy_(self.kmeans(z))
         self.targets = self.centers.new_zeros(len(data), self.K)
-        search = replace(
-            hp.stage(self.loss, max(1, self.length // hp.rounds), lr=hp.lr), rows=whole, fresh=True
-        )
+        amount = max(1, self.length // hp.rounds)
+        search = replace(hp.stage(self.loss, amount, lr=hp.lr), rows=whole, fresh=True)
         for done in range(min(hp.rounds, self.length)):
             z = self.nets.latents(complete)
             target = self.target(z)

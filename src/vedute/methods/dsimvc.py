@@ -109,12 +109,9 @@ class DSIMVCModel(Clusterer):
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, length: int) -> None:
         super().__init__()
-        self.length, K = length, int(hp.n_clusters or 0)
-        self.hp, self.likelihoods = hp, likelihoods
-        self.net, self.guide = (
-            Network(shapes, likelihoods, hp, K),
-            Network(shapes, likelihoods, hp, K),
-        )
+        self.hp, self.likelihoods, self.length = hp, likelihoods, length
+        K = int(hp.n_clusters or 0)
+        self.net, self.guide = (Network(shapes, likelihoods, hp, K) for _ in range(2))
         self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
         self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
         for v in range(len(shapes)):  # the incomplete samples, completed, while training
@@ -139,13 +136,8 @@ class DSIMVCModel(Clusterer):
             yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
         self.complete(data, unit_features(self.guide, data))
         length = 1 if hp.reimpute else self.length
-        bilevel = replace(
-            hp.stage(self.loss, length, lr=hp.lr),
-            rows=whole,
-            fresh=True,
-            rates=(("trust.", hp.trust_lr),),
-            capture=False,
-        )
+        main, rates = hp.stage(self.loss, length, lr=hp.lr), (("trust.", hp.trust_lr),)
+        bilevel = replace(main, rows=whole, fresh=True, rates=rates, capture=False)
         for done in range(self.length // length):
             yield bilevel
             if hp.reimpute:

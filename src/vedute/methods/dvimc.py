@@ -111,10 +111,10 @@ class Mixture(nn.Module):
 class DVIMCModel(Generative, Clusterer):
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DVIMC, length: int) -> None:
         super().__init__()
-        self.length, K = length, int(hp.n_clusters or 0)
-        self.hp, self.likelihoods, self.K = hp, likelihoods, K
+        self.hp, self.likelihoods, self.length = hp, likelihoods, length
+        self.K = int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
-        self.mixture = Mixture(K, hp.latent_dim)
+        self.mixture = Mixture(self.K, hp.latent_dim)
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp = self.hp
@@ -126,12 +126,9 @@ class DVIMCModel(Generative, Clusterer):
         self.mixture.mean.copy_(self.first_means(data))
         per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
         epochs = max(1, math.ceil(self.length / per_epoch))
-        yield replace(
-            hp.stage(self.loss, self.length, watch=True, lr=hp.lr),
-            fresh=True,
-            rates=(("mixture.", hp.mixture_lr),),
-            decay=hp.lr_end ** (1 / epochs),
-        )
+        main = hp.stage(self.loss, self.length, watch=True, lr=hp.lr)
+        rates, decay = (("mixture.", hp.mixture_lr),), hp.lr_end ** (1 / epochs)
+        yield replace(main, fresh=True, rates=rates, decay=decay)
 
     def first_means(self, data: Views) -> Tensor:
         """Centers (K, D) of the averages."""

@@ -37,14 +37,8 @@ from torch.nn.functional import normalize
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods import _settings
-from vedute.methods._graphs import (
-    GraphNetwork,
-    freeze_norms,
-    full_norm,
-    relations,
-    released_relations,
-)
+from vedute.methods import _graphs, _settings
+from vedute.methods._graphs import GraphNetwork, Tables, full_norm
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
@@ -89,7 +83,7 @@ class ICMVCModel(Clusterer):
         super().__init__()
         self.hp, self.length = hp, length
         D, K = hp.latent_dim, int(hp.n_clusters or 0)
-        self.relations = released_relations if hp.released_graph else relations
+        self.relations = _graphs.released_relations if hp.released_graph else _graphs.relations
         symmetric = hp.norm == "sym"
         self.first, self.second = (GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
         self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
@@ -152,7 +146,7 @@ class ICMVCModel(Clusterer):
         self.train()
         self.head(self.fuse(*self.represent(x)))
         self.eval()
-        freeze_norms(self, len(self.mask))
+        _graphs.freeze_norms(self, len(self.mask))
         self.fused = self.fuse(*(net.freeze() for net in self.networks()))
 
     def embed(self, batch: Views) -> Tensor:
@@ -169,8 +163,7 @@ class ICMVCModel(Clusterer):
         return out
 
     def assign(self, batch: Views) -> Tensor:
-        out: Tensor = self.head(self.embed(batch)).softmax(1)
-        return out
+        return torch.softmax(self.head(self.embed(batch)), 1)
 
 
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
@@ -179,9 +172,7 @@ def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
     return (torch.xlogy(t, t) - t * log_y).sum(1).mean()
 
 
-def equal_rows(
-    x: Sequence[Tensor], mask: Tensor, others: Sequence[Tensor], there: Tensor
-) -> Tensor:
+def equal_rows(x: Tables, mask: Tensor, others: Tables, there: Tensor) -> Tensor:
     """Which of the others is the same, in views and mask, to the last bit; -1: none. (m,) long."""
     first: dict[bytes, int] = {}
     for i, row in enumerate(_bits(others, there)):
@@ -190,7 +181,7 @@ def equal_rows(
     return torch.tensor(found, dtype=torch.long, device=mask.device)
 
 
-def _bits(x: Sequence[Tensor], mask: Tensor) -> list[bytes]:
+def _bits(x: Tables, mask: Tensor) -> list[bytes]:
     table = torch.cat([*x, mask.float()], dim=1).cpu().numpy()
     return [row.tobytes() for row in table]
 

@@ -96,11 +96,8 @@ class Side(NamedTuple):
             size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
         values = [-2.0 * p.x if query else p.x for p in parts]
         matrix = [*values, *square, *seen] if query else [*values, *seen, *square]
-        return cls(
-            np.hstack(matrix, dtype=np.float64),
-            np.hstack(seen, dtype=np.float64),
-            np.concatenate(size),
-        )
+        wide, there = (np.hstack(part, dtype=np.float64) for part in (matrix, seen))
+        return cls(wide, there, np.concatenate(size))
 
 
 def distances(queries: Side, donors: Side) -> Array:

@@ -80,9 +80,8 @@ class LowRankFill(Estimator):
     def _refit(self, table: Table, rng: Generator) -> None:
         self.threshold_ = self.choice_["threshold"] * _softimpute.largest(table, rng)
         U = _softimpute.project(table, self.components_, self.threshold_)
-        _, self.components_ = _softimpute.learn(
-            table, U, self.components_, self.threshold_, *_softimpute.FINAL
-        )
+        start = (U, self.components_, self.threshold_)
+        _, self.components_ = _softimpute.learn(table, *start, *_softimpute.FINAL)
 
     def _scores(self, data: Views) -> Array:
         with threadpool_limits(1, "blas"):

@@ -208,12 +208,9 @@ class MVPModel(Generative):
                 code = torch.where(seen.unsqueeze(-1), code, inferred)
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
+        mean, decoders = self.hp.average, self.decoders
         errors = view_errors(
-            self.likelihoods,
-            lambda v, rows: self.decoders[v](code[:, rows, v]),
-            batch,
-            self.hp.average,
-            code,
+            self.likelihoods, lambda v, rows: decoders[v](code[:, rows, v]), batch, mean, code
         )
         return self.share * errors.mean(0)
 
@@ -262,10 +259,8 @@ class MVPModel(Generative):
 
     def _decode_latents(self, consensus: Tensor, latents: Tensor) -> list[Tensor]:
         """Decode (S, n, k) and (S, n, L, D)."""
-        return [
-            decoder(torch.cat([consensus, latents[:, :, v]], dim=-1))
-            for v, decoder in enumerate(self.decoders)
-        ]
+        codes = (torch.cat([consensus, z], dim=-1) for z in latents.unbind(2))
+        return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
 
 
 def _permuted(z: Gaussian, mask: Tensor, kind: str) -> Gaussian:

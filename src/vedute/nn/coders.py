@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.nn.convolutions import (
-    NETWORKS,
-    TextDecoder,
-    TextEncoder,
-    image_decoder,
-    image_encoder,
-    is_image,
-)
+from vedute.nn import convolutions
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -84,9 +77,9 @@ class Encoder(nn.Module):
         _register_center(self, shape, network, likelihood)
         self.net: nn.Module
         if likelihood.text:
-            self.net = TextEncoder(shape, latent_dim, dropout)
+            self.net = convolutions.TextEncoder(shape, latent_dim, dropout)
         elif by_convolution(shape, network):
-            self.net = image_encoder(shape, latent_dim, network, dropout)
+            self.net = convolutions.image_encoder(shape, latent_dim, network, dropout)
         else:
             dense = mlp(prod(shape), *hidden, 2 * latent_dim, dropout=dropout)
             self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
@@ -120,9 +113,9 @@ class Decoder(nn.Module):
         self.net: nn.Module
         self.linear: nn.Module | None = None
         if likelihood.text:
-            self.net = TextDecoder(latent_dim, shape)
+            self.net = convolutions.TextDecoder(latent_dim, shape)
         elif by_convolution(shape, network):
-            self.net = image_decoder(latent_dim, shape, network)
+            self.net = convolutions.image_decoder(latent_dim, shape, network)
         else:
             self.net = mlp(latent_dim, *reversed(hidden), prod(shape))
         if skip and not likelihood.text:  # start as a linear map; learn the rest on top
@@ -162,9 +155,10 @@ def _register_center(
 
 def by_convolution(shape: Sequence[int], network: str) -> bool:
     """Whether a view goes through 2-D convolutions."""
-    if network not in NETWORKS:
-        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
-    return network != "mlp" and is_image(shape)
+    if network not in convolutions.NETWORKS:
+        known = ", ".join(convolutions.NETWORKS)
+        raise ValueError(f"network must be one of {known}, got {network!r}")
+    return network != "mlp" and convolutions.is_image(shape)
 
 
 def zero_init(layer: nn.Module) -> None:

@@ -42,12 +42,3 @@ def sample(q: Laplace) -> Tensor:
 def log_prob(q: Laplace, z: Tensor) -> Tensor:
     """log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
     return -((z - q.loc).abs() / q.scale).sum(-1) - (2 * q.scale).log().sum(-1)
-
-
-def kl(q: Laplace, scale: Tensor | float = 1.0) -> Tensor:
-    """KL(q || Lap(0, scale)), summed over the latent axis: (..., D) -> (...).
-
-    log(c / b) + (|m| + b exp(-|m| / b)) / c - 1        for q = Lap(m, b) and scale c
-    """
-    far, ratio = q.loc.abs(), q.scale / scale
-    return (far / scale + ratio * torch.exp(-far / q.scale) - ratio.log() - 1.0).sum(-1)

@@ -1,11 +1,10 @@
 """p(x | decoder output) of a view: Normal, Laplace, Bernoulli, Categorical, Tokens.
 
 A likelihood says everything that depends on the kind of a view: its density, the mean and a draw,
-which values are possible, and whether it is scaled. Densities have a fixed scale and carry their
-constants. `error` is -log p without the constant, at the scale where it is the bare squared error
-(normal, variance 1/2) or absolute error (laplace, 1). A categorical view is one-hot over its last
-axis; its output and the bernoulli one are logits. A view of tokens holds integers (T,); its output
-(T, V) has the logits of every word.
+which values are possible, and whether it is scaled. `error` is -log p without the constant, at the
+scale where it is the bare squared error (normal, variance 1/2) or absolute error (laplace, 1). A
+categorical view is one-hot over its last axis; its output and the bernoulli one are logits. A view
+of tokens holds integers (T,); its output (T, V) has the logits of every word.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data.views import Names
+
 Array = NDArray[Any]
 ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
 AUTO = "auto"
@@ -31,7 +32,6 @@ class Likelihood(ABC):
 
     logits       decoder outputs are logits, not values
     text         samples are sequences of words, given by their numbers
-    continuous   values are real numbers, with noise of their own
     scaled       the estimator's scaling applies
     bounds       the lowest and highest possible value, in the user's units
     shares       values of a row are shares of one: one-hot, or probabilities
@@ -40,7 +40,6 @@ class Likelihood(ABC):
     name: ClassVar[str]
     logits: ClassVar[bool] = False
     text: ClassVar[bool] = False
-    continuous: ClassVar[bool] = True
     scaled: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     shares: ClassVar[bool] = False
@@ -50,14 +49,8 @@ class Likelihood(ABC):
 
     @abstractmethod
     def error(self, out: Tensor, x: Tensor) -> Tensor:
-        """Element-wise -log p(x | out) up to its constant; out (..., *shape), x broadcastable."""
-
-    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
-        """Element-wise log-density; `scale` is the standard deviation (normal) or b (laplace).
-
-        out (..., *shape), x broadcastable -> (..., *shape); categorical: the terms sum to log p.
-        """
-        return -self.error(out, x)
+        """Element-wise -log p(x | out) up to its constant; out (..., *shape), x broadcastable.
+        Categorical: the terms sum to it."""
 
     def mean(self, out: Tensor) -> Tensor:
         """E[x | out]; of tokens the likeliest ones."""
@@ -76,7 +69,8 @@ class Likelihood(ABC):
         return None
 
     def spread(self, scale: float) -> float:
-        """-log p = error / spread(scale) + constant."""
+        """-log p = error / spread(scale) + constant, at this standard deviation (normal) or b
+        (laplace)."""
         return 1.0
 
     def entries(self, shape: Sequence[int]) -> int:
@@ -89,10 +83,6 @@ class Normal(Likelihood):
 
     def error(self, out: Tensor, x: Tensor) -> Tensor:
         return (x - out).square()
-
-    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
-        z = (x - out) / scale
-        return -0.5 * z.square() - math.log(scale) - 0.5 * math.log(2 * math.pi)
 
     def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
         return mean + noise * torch.randn_like(mean)
@@ -107,9 +97,6 @@ class Laplace(Likelihood):
     def error(self, out: Tensor, x: Tensor) -> Tensor:
         return (x - out).abs()
 
-    def log_prob(self, out: Tensor, x: Tensor, scale: float = 1.0) -> Tensor:
-        return -(x - out).abs() / scale - math.log(2 * scale)
-
     def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
         up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
         return mean + noise / math.sqrt(2) * (up - down)
@@ -121,7 +108,7 @@ class Laplace(Likelihood):
 class _Probability(Likelihood):
     """Logits of zeros and ones."""
 
-    logits, continuous, scaled, bounds = True, False, False, (0.0, 1.0)
+    logits, scaled, bounds = True, False, (0.0, 1.0)
 
     def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
         return np.asarray(np.clip(mean * (1 - mean), 0, None))
@@ -129,12 +116,9 @@ class _Probability(Likelihood):
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
         if x.dtype == torch.uint8:
             return f"holds bytes; pass {self.name} values as floats between 0 and 1"
-        values = x[seen]
-        wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
-        if bool(wrong.any()):
-            mend = f"{self.name} values lie between 0 and 1: rescale them"
-            return f"holds {float(values[wrong][0]):g}; {mend}"
-        return None
+        wrong = x[seen & ((x < -ROUNDING) | (x > 1 + ROUNDING))]
+        mend = f"{self.name} values lie between 0 and 1: rescale them"
+        return f"holds {float(wrong[0]):g}; {mend}" if len(wrong) else None
 
 
 class Bernoulli(_Probability):
@@ -166,19 +150,15 @@ class Categorical(_Probability):
         return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
 
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
-        wrong = super().problem(x, seen)
-        if wrong is not None:
-            return wrong
         sums = x[seen.all(-1)].sum(-1)
-        off = (sums - 1).abs() > 1e-3
-        if not bool(off.any()):
-            return None
-        return f"has a row that sums to {float(sums[off][0]):g}; categorical rows sum to 1: one-hot"
+        off = sums[(sums - 1).abs() > 1e-3]
+        sentence = "has a row that sums to {:g}; categorical rows sum to 1: one-hot"
+        return super().problem(x, seen) or (sentence.format(float(off[0])) if len(off) else None)
 
 
 class Tokens(Likelihood):
     name = "tokens"
-    logits, text, continuous, scaled = True, True, False, False
+    logits, text, scaled = True, True, False
 
     def error(self, out: Tensor, x: Tensor) -> Tensor:
         words = x.long().expand(out.shape[:-1]).unsqueeze(-1)
@@ -194,12 +174,9 @@ class Tokens(Likelihood):
         return np.zeros_like(mean)
 
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
-        words = x[seen]
-        wrong = (words < 0) | (words != words.round())
-        if not bool(wrong.any()):
-            return None
+        wrong = x[seen & ((x < 0) | (x != x.round()))]
         mend = "tokens are whole numbers from 0: number the words"
-        return f"holds {float(words[wrong][0]):g}; {mend}"
+        return f"holds {float(wrong[0]):g}; {mend}" if len(wrong) else None
 
     def entries(self, shape: Sequence[int]) -> int:
         return shape[0]
@@ -229,9 +206,7 @@ def guess(x: Tensor, seen: Tensor) -> Likelihood:
     return LIKELIHOODS["categorical" if one_hot else "bernoulli"]
 
 
-def named(
-    given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]
-) -> list[Likelihood | None]:
+def named(given: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
     """The likelihood of each view, as a user gave it: one name for all, one each, or by view;
     None where it is to be guessed."""
     if isinstance(given, Mapping):
@@ -243,7 +218,8 @@ def named(
     if len(each) != len(names):
         raise ValueError(f"likelihood names {len(each)} views, X has {len(names)}")
     for word in each:
-        if word not in (*LIKELIHOODS, AUTO):
-            known = ", ".join((AUTO, *LIKELIHOODS))
-            raise ValueError(f"no likelihood {word!r}; choose from {known}")
+        if word not in (AUTO, *LIKELIHOODS):
+            raise ValueError(
+                f"no likelihood {word!r}; choose from {', '.join((AUTO, *LIKELIHOODS))}"
+            )
     return [LIKELIHOODS.get(word) for word in each]

@@ -35,12 +35,6 @@ def random_permutations(mask: Tensor, count: int) -> Tensor:
     return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)
 
 
-def inverse(permutation: Tensor) -> Tensor:
-    """inv[sigma(i)] = i along the last axis."""
-    slot = torch.arange(permutation.shape[-1], device=permutation.device).expand_as(permutation)
-    return torch.empty_like(permutation).scatter_(-1, permutation, slot)
-
-
 def permute_sources(z: Tensor, permutations: Tensor) -> Tensor:
     """Exchange the sources within every column: out[b, i, j] = z[b, permutations[b, j, i], j].
 
