@@ -38,30 +38,21 @@ def clustering_scores(y: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 def imputation_error(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> float:
     """The mean of `instance_errors` over all hidden view instances; NaN where there is none."""
     return _mean(instance_errors(truth, filled, hidden, std))
 
 
 def imputation_errors_by_view(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> list[float]:
     """The mean of `instance_errors` in each of the L views; NaN where a view has none hidden."""
     return [_mean(e) for e in instance_errors(truth, filled, hidden, std).T]
 
 
 def instance_errors(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> Floats:
     """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
 
@@ -85,12 +76,7 @@ def instance_errors(
     return errors
 
 
-def coverage(
-    truth: Given,
-    lower: Given,
-    upper: Given,
-    hidden: ArrayLike,
-) -> float:
+def coverage(truth: Given, lower: Given, upper: Given, hidden: ArrayLike) -> float:
     """The share of entries with lower <= truth <= upper, averaged over hidden view instances.
 
     truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.

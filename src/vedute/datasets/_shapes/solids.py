@@ -13,6 +13,7 @@ from vedute.datasets._shapes.rendering import Solid
 
 Floats = NDArray[np.float64]
 Point = tuple[float, float, float] | Floats
+Part = tuple[list[Solid], list[str]]  # solids of an object, and what can be said about them
 T = TypeVar("T")
 
 PALETTE = {
@@ -93,6 +94,11 @@ def level(x: tuple[float, float], y: tuple[float, float], z: float) -> Floats:
     """A rectangle (4, 3) at height z."""
     (a, b), (c, d) = x, y
     return np.array([(a, c, z), (b, c, z), (b, d, z), (a, d, z)])
+
+
+def side(y: Sequence[float] | Floats, z: Sequence[float] | Floats) -> Floats:
+    """A polygon or path (k, 3) in the plane x = 0."""
+    return np.stack([np.zeros(len(y)), y, z], axis=1)
 
 
 def extrude(color: Floats, outline: Sequence[Point] | Floats, along: Point) -> Solid:
