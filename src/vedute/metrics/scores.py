@@ -107,29 +107,19 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
     names = list(given[0]) if isinstance(given[0], Mapping) else None
     found = []
     for views in given:
-        if not isinstance(views, Mapping):
-            found.append(list(views))
-            continue
-        lacking = [k for k in names or () if k not in views]
-        if names is None or lacking or len(views) != len(names):
+        if isinstance(views, Mapping) and (names is None or set(views) != set(names)):
             raise ValueError(
                 f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
             )
-        found.append([views[k] for k in names])
+        found.append([views[k] for k in names or ()] if isinstance(views, Mapping) else [*views])
     return found
 
 
 def _by_name(views: Views) -> dict[str, ArrayLike]:
     """The arrays of a Views, NaN where it has none."""
-    found: dict[str, ArrayLike] = {}
-    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
-        a = x.cpu().numpy().astype(np.float64)
-        a[~views.mask[:, v].cpu().numpy()] = np.nan
-        hole = views.holes[v]
-        if hole is not None:
-            a[hole.cpu().numpy()] = np.nan
-        found[name] = a
-    return found
+    there = [views.seen(v).cpu().numpy() for v in range(len(views.x))]
+    each = zip(views.names, views.x, there, strict=True)
+    return {k: np.where(seen, x.cpu().numpy().astype(np.float64), np.nan) for k, x, seen in each}
 
 
 def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:

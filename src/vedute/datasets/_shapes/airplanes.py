@@ -6,8 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from vedute.datasets._shapes import solids as s
-from vedute.datasets._shapes.rendering import Solid
-from vedute.datasets._shapes.solids import Design, Floats, Paint, Part
+from vedute.datasets._shapes.solids import Design, Floats, Paint, Part, Solids
 
 
 def airplane(rng: Generator) -> Design:
@@ -21,7 +20,7 @@ def airplane(rng: Generator) -> Design:
 
 def _fuselage(
     rng: Generator, p: Paint, r: float, blunt: float, rise: float, flat: float = 1.0
-) -> list[Solid]:
+) -> Solids:
     """From y = -1 to 1, with a cockpit; blunt: of the nose, in [0, 1]; rise: of the tail."""
     y = np.array([-1.0, -0.55, 0.55, 0.8, 0.93, 1.0])
     z = np.array([rise, 0.25 * rise, 0, 0, -0.1 * r, -0.2 * r])
@@ -38,7 +37,7 @@ def _wing(
     sweep: float,
     rise: float = 0.0,
     thick: float = 0.04,
-) -> list[Solid]:
+) -> Solids:
     """Left and right: from the middle of the root's chord out by `span`, back by `sweep`."""
     x, y, z = root
     c, t = chords[0] / 2, chords[1] / 2
@@ -65,14 +64,14 @@ def _tail(rng: Generator, p: Paint, r: float, z: float, size: float) -> Part:
     return [s.extrude(color, fin, (0.04, 0, 0)), *plane], ["a high tail"] if kind == "high" else []
 
 
-def _engine(p: Paint, x: float, y: float, z: float, r: float, length: float) -> list[Solid]:
+def _engine(p: Paint, x: float, y: float, z: float, r: float, length: float) -> Solids:
     """A nacelle on either side, dark inside."""
     path = [(x, y - share * length, z) for share in (1, 0.3, 0)]
     hull = s.tube(p.second, path, (0.6 * r, r, r), 10)
     return s.both(hull, s.tube(p.dark, ((x, y, z), (x, y + 0.015, z)), 0.75 * r, 10))
 
 
-def _blades(p: Paint, x: float, y: float, z: float, r: float, turn: float) -> list[Solid]:
+def _blades(p: Paint, x: float, y: float, z: float, r: float, turn: float) -> Solids:
     """A spinner with two crossed pairs of blades."""
     solids = [s.tube(p.second, ((x, y, z), (x, y + 0.1, z)), (0.07, 0.01), 8)]
     for a in (turn, turn + np.pi / 2):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.random import Generator
 
 from vedute.datasets._shapes import solids as s
-from vedute.datasets._shapes.rendering import Solid
-from vedute.datasets._shapes.solids import Design, Paint, Part
+from vedute.datasets._shapes.solids import Design, Paint, Part, Solids
+
+Span = tuple[float, float]  # where something begins and ends along the car
 
 
 class Cabin(NamedTuple):
@@ -64,7 +65,7 @@ def car(rng: Generator) -> Design:
 
 def _body(
     p: Paint, rng: Generator, length: float, wide: float, base: float, top: float, nose: float
-) -> list[Solid]:
+) -> Solids:
     """Bulging at the middle, lower at the nose; bumpers and lamps."""
     x, y = (-wide / 2, wide / 2), (-length / 2, length / 2)
     upper = s.level((0.94 * x[0], 0.94 * x[1]), (0.97 * y[0], 0.95 * y[1]), top)
@@ -81,9 +82,7 @@ def _body(
     return [body, bumper, grille, *s.both(front, rear)]
 
 
-def _cabin(
-    p: Paint, span: tuple[float, float], slope: float, wide: float, base: float, high: float
-) -> list[Solid]:
+def _cabin(p: Paint, span: Span, slope: float, wide: float, base: float, high: float) -> Solids:
     """Glass that narrows upwards, pillars along its edges, a roof."""
     (a, b), x, u, top = span, 0.46 * wide, 0.38 * wide, base + high
     lower = s.level((-x, x), (a, b), base - 0.08)
@@ -95,9 +94,7 @@ def _cabin(
     return [s.loft(p.glass, lower, upper), s.loft(p.main, *roof), *s.both(*pillars)]
 
 
-def _cockpit(
-    p: Paint, span: tuple[float, float], wide: float, top: float, high: float
-) -> list[Solid]:
+def _cockpit(p: Paint, span: Span, wide: float, top: float, high: float) -> Solids:
     """A car without a roof: a dark hollow, seats, a windscreen that leans back."""
     (a, b), x = span, 0.38 * wide
     hollow = s.box(p.dark, (0, (a + b) / 2, top), (2 * x, b - a, 0.03))
@@ -107,7 +104,7 @@ def _cockpit(
     return [hollow, *s.both(seats), s.extrude(p.glass, screen, (0, 0.04, 0))]
 
 
-def _bed(p: Paint, span: tuple[float, float], wide: float, top: float, high: float) -> list[Solid]:
+def _bed(p: Paint, span: Span, wide: float, top: float, high: float) -> Solids:
     """Low walls round a dark floor."""
     (a, b), x = span, 0.45 * wide
     floor = s.box(p.dark, (0, (a + b) / 2, top), (2 * x, b - a, 0.02))
@@ -116,7 +113,7 @@ def _bed(p: Paint, span: tuple[float, float], wide: float, top: float, high: flo
     return [floor, gate, *s.both(wall)]
 
 
-def _wheels(rng: Generator, p: Paint, length: float, wide: float, r: float) -> list[Solid]:
+def _wheels(rng: Generator, p: Paint, length: float, wide: float, r: float) -> Solids:
     """Tyres with hubs, a little outside the body."""
     x, hub = wide / 2, r * rng.uniform(0.45, 0.7)
     color = s.pick(rng, (p.metal, p.lamp * 0.8, p.second))

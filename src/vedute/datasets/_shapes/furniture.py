@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from vedute.datasets._shapes import solids as s
 from vedute.datasets._shapes.rendering import Solid
-from vedute.datasets._shapes.solids import Design, Floats, Paint
+from vedute.datasets._shapes.solids import Design, Floats, Paint, Solids
 
 Corners = Sequence[tuple[float, float]]
 
@@ -110,7 +110,7 @@ def _corners(count: int, x: float, y: float) -> Corners:
     return ((0.0, y), (0.87 * x, -0.5 * y), (-0.87 * x, -0.5 * y))
 
 
-def _legs(rng: Generator, color: Floats, corners: Corners, h: float) -> tuple[list[Solid], str]:
+def _legs(rng: Generator, color: Floats, corners: Corners, h: float) -> tuple[Solids, str]:
     """Thin or thick, square or round, straight, splayed or tapered."""
     thin = s.chance(rng, 0.5)
     radius = rng.uniform(0.025, 0.04) if thin else rng.uniform(0.055, 0.085)
@@ -121,7 +121,7 @@ def _legs(rng: Generator, color: Floats, corners: Corners, h: float) -> tuple[li
     return [s.tube(color, e, radii, sides) for e in ends], "thin" if thin else "thick"
 
 
-def _rails(rng: Generator, p: Paint, corners: Corners, h: float) -> list[Solid]:
+def _rails(rng: Generator, p: Paint, corners: Corners, h: float) -> Solids:
     """Between four legs: an apron under the top, stretchers, or a shelf."""
     (x, y), *_ = corners
     z, t = h * rng.uniform(0.15, 0.45), rng.uniform(0.03, 0.06)
@@ -139,7 +139,7 @@ def _rails(rng: Generator, p: Paint, corners: Corners, h: float) -> list[Solid]:
     return []
 
 
-def _pedestal(rng: Generator, color: Floats, h: float, wide: float) -> list[Solid]:
+def _pedestal(rng: Generator, color: Floats, h: float, wide: float) -> Solids:
     """A column on a disc or on a cross."""
     r, foot = rng.uniform(0.05, 0.13), wide * rng.uniform(0.25, 0.4)
     waist = r * rng.uniform(0.6, 1.0)
@@ -151,7 +151,7 @@ def _pedestal(rng: Generator, color: Floats, h: float, wide: float) -> list[Soli
     return [column, *(s.bar(color, e, (-e[0], -e[1], 0.03), 0.08) for e in ends)]
 
 
-def _trestle(rng: Generator, color: Floats, w: float, d: float, h: float) -> list[Solid]:
+def _trestle(rng: Generator, color: Floats, w: float, d: float, h: float) -> Solids:
     """Two posts on feet, tied by a beam; or two crossed pairs of bars."""
     x, y, t = 0.32 * w, 0.36 * d, rng.uniform(0.06, 0.12)
     beam = s.bar(color, (-x, 0, 0.4 * h), (x, 0, 0.4 * h), 0.7 * t)
@@ -162,7 +162,7 @@ def _trestle(rng: Generator, color: Floats, w: float, d: float, h: float) -> lis
     return [beam, *s.both(post, s.bar(color, (x, -y, t / 2), (x, y, t / 2), t))]
 
 
-def _drawers(rng: Generator, p: Paint, w: float, d: float, h: float) -> list[Solid]:
+def _drawers(rng: Generator, p: Paint, w: float, d: float, h: float) -> Solids:
     """A desk: drawers on one side or on both, else a panel."""
     wide, deep, count = 0.28 * w, 0.9 * d, int(rng.integers(2, 4))
     x, tall = w / 2 - 0.14 * w - 0.03, h - 0.08
@@ -179,7 +179,7 @@ def _drawers(rng: Generator, p: Paint, w: float, d: float, h: float) -> list[Sol
 
 def _back(
     rng: Generator, p: Paint, frame: Floats, w: float, d: float, seat: float
-) -> tuple[list[Solid], bool, str]:
+) -> tuple[Solids, bool, str]:
     """Rises from the rear edge of the seat and leans back; whether it is closed, and a word."""
     tall = s.chance(rng, 0.5)
     h = rng.uniform(1.05, 1.5) if tall else rng.uniform(0.5, 0.85)
@@ -217,7 +217,7 @@ def _back(
     return solids, kind in ("solid", "round"), word
 
 
-def _star(rng: Generator, p: Paint, h: float, wide: float) -> list[Solid]:
+def _star(rng: Generator, p: Paint, h: float, wide: float) -> Solids:
     """The foot of an office chair: a column, spokes and castors."""
     r, turn, count = wide * rng.uniform(0.42, 0.55), rng.uniform(0, 1), s.pick(rng, (4, 5))
     solids = [s.tube(p.metal, ((0, 0, 0.12), (0, 0, h)), (0.06, 0.06), 8)]
@@ -229,9 +229,7 @@ def _star(rng: Generator, p: Paint, h: float, wide: float) -> list[Solid]:
     return solids
 
 
-def _armrests(
-    rng: Generator, p: Paint, frame: Floats, w: float, d: float, seat: float
-) -> list[Solid]:
+def _armrests(rng: Generator, p: Paint, frame: Floats, w: float, d: float, seat: float) -> Solids:
     """Closed, or a rail on one or two posts with a hollow below."""
     h, t, x = rng.uniform(0.25, 0.42), rng.uniform(0.06, 0.12), w / 2
     y = d / 2 - rng.uniform(0.05, 0.2)

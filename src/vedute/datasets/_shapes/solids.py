@@ -13,7 +13,8 @@ from vedute.datasets._shapes.rendering import Solid
 
 Floats = NDArray[np.float64]
 Point = tuple[float, float, float] | Floats
-Part = tuple[list[Solid], list[str]]  # solids of an object, and what can be said about them
+Solids = list[Solid]
+Part = tuple[Solids, list[str]]  # solids of an object, and what can be said about them
 T = TypeVar("T")
 
 PALETTE = {
@@ -50,7 +51,7 @@ class Design(NamedTuple):
     color: name of its main color; traits: what can be said about it, "four thin legs"
     """
 
-    solids: list[Solid]
+    solids: Solids
     color: str
     traits: list[str]
 
@@ -149,7 +150,7 @@ def mirrored(solid: Solid, axis: int = 0) -> Solid:
     return Solid(solid.rings * sign, solid.color)
 
 
-def both(*solids: Solid, axis: int = 0) -> list[Solid]:
+def both(*solids: Solid, axis: int = 0) -> Solids:
     """Left and right, or along another axis."""
     return [*solids, *(mirrored(s, axis) for s in solids)]
 
