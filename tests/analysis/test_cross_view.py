@@ -372,7 +372,7 @@ def test_images_to_show_are_of_the_first_samples_of_each_class(model, jury, tmp_
     rows = [0, 4, 1, 5, 2, 6, 3, 7]
     assert (shown.images[:, 0] == TEST.x[1][rows].numpy()).all()
     assert (shown.truth[:, 2] == TEST.x[2][rows].numpy()).all()
-    assert (shown.images == samples.infer(model, TEST, rows, [1] * 8).images).all()
+    assert (shown.images == samples.infer(model, TEST, rows, [1] * 8)[0]).all()
     shown.save(tmp_path / "a.npz")
     again = Shown.load(tmp_path / "a.npz")
     assert again.given == "view1"

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -194,25 +195,17 @@ def judges(
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"no judge {unknown[0]!r}; choose from {', '.join(KINDS)}")
-    return [_judge(kind, real, test, device, cache, recipe or RECIPES[kind]) for kind in kinds]
+    learn = partial(train, device=device, cache=cache)
+    return [_judge(k, real, test, partial(learn, recipe=recipe or RECIPES[k])) for k in kinds]
 
 
-def _judge(
-    kind: str,
-    real: Views,
-    test: Views,
-    device: str | torch.device,
-    cache: Path | None,
-    recipe: Recipe,
-) -> Judge:
+def _judge(kind: str, real: Views, test: Views, learn: Callable[..., Classifier]) -> Judge:
     learned, asked = (_answers(kind, views) for views in (real, test))
     classes = int(max(learned.max(), asked.max())) + 1
     if kind == "per_view":
-        pairs = zip(real.x, learned.unbind(1), strict=True)
-        each = [train(x, y, classes, recipe, device, cache) for x, y in pairs]
+        each = [learn(x, y, classes) for x, y in zip(real.x, learned.unbind(1), strict=True)]
     else:
-        images, labels = torch.cat(real.x), learned.T.reshape(-1)
-        each = [train(images, labels, classes, recipe, device, cache)] * len(real.x)
+        each = [learn(torch.cat(real.x), learned.T.reshape(-1), classes)] * len(real.x)
     right = [accuracy(c, x, asked[:, v]) for v, (c, x) in enumerate(zip(each, test.x, strict=True))]
     name = "angle" if kind == "angle" else "coherence"
     return Judge(name, each, asked, float(np.mean(right)))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vedute.data import holdout
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
-from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, styled
+from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
 from vedute.io.data import labels_there
 from vedute.metrics import scores as scoring
 
@@ -110,18 +110,16 @@ def columns(rows: Sequence[MethodScores]) -> dict[str, Array]:
 @styled
 def figure(rows: Sequence[MethodScores]) -> Figure:
     """Errors of the hidden views, a dot per view; with labels, the agreement of clusters."""
-    from matplotlib.figure import Figure
-
     shown = [r for r in ranked(rows) if not r.failed]
     labeled = any(r.scores for r in shown)
-    drawn = Figure(figsize=(9.0 if labeled else 5.5, 1.6 + 0.45 * len(shown)), layout="constrained")
-    panels = drawn.subplots(1, 1 + labeled, squeeze=False, sharey=True)[0]
-    _draw_errors(panels[0], shown)
+    size = (9.0 if labeled else 5.5, 1.6 + 0.45 * len(shown))
+    drawn, axes = panels(1 + labeled, size, sharey=True)
+    _draw_errors(axes[0], shown)
     if labeled:
-        _draw_scores(panels[1], shown)
-    panels[0].set_yticks(range(len(shown)), [r.method for r in shown])
-    panels[0].set_ylim(len(shown) - 0.5, -0.5)
-    for ax in panels:
+        _draw_scores(axes[1], shown)
+    axes[0].set_yticks(range(len(shown)), [r.method for r in shown])
+    axes[0].set_ylim(len(shown) - 0.5, -0.5)
+    for ax in axes:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
     return drawn
@@ -162,9 +160,8 @@ def _draw_errors(ax: Axes, rows: Sequence[MethodScores]) -> None:
 
 
 def _draw_scores(ax: Axes, rows: Sequence[MethodScores]) -> None:
-    ax.barh(
-        range(len(rows)), [100 * r.scores.get("acc", np.nan) for r in rows], height=0.55, color=PALE
-    )
+    bars = [100 * r.scores.get("acc", np.nan) for r in rows]
+    ax.barh(range(len(rows)), bars, height=0.55, color=PALE)
     for key, mark in zip(LABELED, "os^", strict=True):
         values = [100 * r.scores.get(key, np.nan) for r in rows]
         ax.scatter(values, range(len(rows)), s=26, marker=mark, color=BLUE, label=key.upper())

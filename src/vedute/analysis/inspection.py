@@ -136,21 +136,18 @@ def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.u
     codes[row.numpy()] = code
     low, high = _range(raw, there)
     kind = likelihoods.guess(raw, there)
+    scaled = "bytes" if raw.dtype == torch.uint8 else "standard"
     facts = ViewFacts(
         name=spec.name,
         shape=spec.shape,
-        dtype=_dtypes(spec, raw),
+        dtype=", ".join(sorted(set(spec.dtypes)) or [str(raw.dtype).removeprefix("torch.")]),
         observed=len(x),
         missing=1 - len(x) / len(views),
         holes=0.0 if holes is None or not x.numel() else float(holes.sum()) / x.numel(),
         low=low,
         high=high,
         likelihood=kind.name,
-        scaling="none"
-        if not (kind.scaled or kind.text)
-        else "bytes"
-        if raw.dtype == torch.uint8
-        else "standard",
+        scaling=scaled if kind.scaled or kind.text else "none",
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
         repeated_rows=_repeats(code[~zero.numpy()]),
@@ -217,11 +214,6 @@ def _farthest(raw: Tensor, there: Tensor, stats: scaling.Scaler) -> float:
         return 0.0
     z = (raw.double() - torch.from_numpy(stats.shift)).abs_() / torch.from_numpy(stats.scale)
     return float(z.masked_fill_(~there, 0.0).max())
-
-
-def _dtypes(spec: ViewSpec, raw: Tensor) -> str:
-    kinds = sorted(set(spec.dtypes)) or [str(raw.dtype).removeprefix("torch.")]
-    return ", ".join(kinds)
 
 
 def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from vedute.benchmark.summary import PAPER, RAISED, SCORES, Summary, TableRow
-from vedute.figures.plots import COLORS, GREY, PALE, curve_with_band, legend_below, styled
+from vedute.figures.plots import COLORS, GREY, PALE, curve_with_band, legend_below, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,21 +21,18 @@ def rate_curves(summary: Summary, score: str) -> Figure:
     Of many labels those that are best on average have colors; those with masks of their own are
     left out.
     """
-    from matplotlib.figure import Figure
-
     rows = [row for row in summary.rows(score) if not row.label.startswith(PAPER)]
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     labels = list(dict.fromkeys(row.label for row in rows if not summary.redrawn(row.label)))
     colors = dict(zip(_best(labels, rows, score), COLORS, strict=False))
-    figure = Figure(figsize=(1.0 + 2.6 * len(datasets), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
-    for ax, dataset in zip(panels, datasets, strict=True):
+    figure, axes = panels(len(datasets), (1.0 + 2.6 * len(datasets), 3.4))
+    for ax, dataset in zip(axes, datasets, strict=True):
         for label in labels:
             _line(ax, summary, label, dataset, score, colors.get(label))
         _line(ax, summary, f"{PAPER}mvp", dataset, score, GREY)
         ax.set(title=dataset, xlabel="missing rate", xticks=summary.rates)
-    panels[0].set_ylabel(SCORES[score].title)
-    lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
+    axes[0].set_ylabel(SCORES[score].title)
+    lines = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
     legend_below(figure, {k: lines[k] for k in (*colors, *lines) if k in lines})
     return figure
 

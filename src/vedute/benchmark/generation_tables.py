@@ -10,7 +10,7 @@ import pandas as pd
 
 from vedute.benchmark import studies
 from vedute.benchmark.summary import Cell, Score, Summary
-from vedute.figures.plots import COLORS, GREY, curve_with_band, legend_below, styled
+from vedute.figures.plots import COLORS, GREY, curve_with_band, legend_below, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,22 +83,18 @@ def places(summary: Summary) -> list[tuple[str, float]]:
 @styled
 def curves(summary: Summary, dataset: str, rate: float) -> Figure:
     """A panel per score over the number of missing views, one line per label."""
-    from matplotlib.figure import Figure
-
     found = {
         score: [r for r in _rows(summary, score) if (r.dataset, r.rate) == (dataset, rate)]
         for score in PANELS
     }
     shown = {score: rows for score, rows in found.items() if rows}
-    figure = Figure(figsize=(1.0 + 2.9 * len(shown), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    figure, axes = panels(len(shown), (1.0 + 2.9 * len(shown), 3.4))
     looks = _looks(summary)
-    for ax, (score, rows) in zip(panels, shown.items(), strict=True):
+    for ax, (score, rows) in zip(axes, shown.items(), strict=True):
         for row in rows:
             _line(ax, row, _missing(summary), looks)
         ax.set(title=SCORES[score].title, xlabel="missing views", xticks=_missing(summary))
-    lines = {line.get_label(): line for ax in panels for line in ax.get_lines()}
-    legend_below(figure, lines)
+    legend_below(figure, {str(line.get_label()): line for ax in axes for line in ax.get_lines()})
     return figure
 
 

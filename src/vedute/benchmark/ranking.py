@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vedute.figures.plots import BLUE, GREY, INK, styled
+from vedute.figures.plots import BLUE, GREY, INK, panels, styled
 from vedute.metrics.significance import ALPHA, Comparison, Paired, alike
 
 if TYPE_CHECKING:
@@ -48,13 +48,10 @@ def comma_separated(found: Comparison) -> str:
 @styled
 def diagram(found: Comparison) -> Figure:
     """Average ranks on an axis, the best at the left; bars join those that do not differ."""
-    from matplotlib.figure import Figure
-
     k, bars = len(found.labels), alike(found.ranks, found.distance)
     top = 0.8 + BAR * len(bars)  # of the first label, in lines below the axis
     lines = top + (k + 1) // 2
-    figure = Figure(figsize=(8.8, 0.2 * (lines + 3.5)), layout="constrained", facecolor="white")
-    ax = figure.subplots()
+    figure, (ax,) = panels(1, (8.8, 0.2 * (lines + 3.5)))
     ax.set(xlim=(1 - 0.02 * k, 1.02 * k), ylim=(lines, -3))
     ax.set_axis_off()
     _axis(ax, k, found.distance)

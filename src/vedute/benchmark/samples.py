@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,14 +20,6 @@ from vedute.methods.mvp import MVPModel
 CLASSES, EACH = 10, 2  # of which, and of each of which, `shown` has samples
 
 
-class Inferred(NamedTuple):
-    """images (B, 1 + L, C, H, W) in bytes: what was given, then every view as decoded from it;
-    wrong (B, 1 + L): which of them a judge did not accept."""
-
-    images: Array
-    wrong: Array
-
-
 @torch.no_grad()
 def infer(
     estimator: Estimator,
@@ -36,8 +27,12 @@ def infer(
     rows: Sequence[int],
     given: Sequence[int],
     judge: Judge | None = None,
-) -> Inferred:
-    """All views of the samples `rows`, each from the one view that `given` names."""
+) -> tuple[Array, Array]:
+    """All views of the samples `rows`, each from the one view that `given` names.
+
+    Images (B, 1 + L, C, H, W) in bytes: what was given, then every view as decoded from it; and
+    which of them a judge did not accept, (B, 1 + L).
+    """
     at = torch.tensor(list(rows))
     samples = cross_view.enter(estimator, test[at]).bare()
     hidden = torch.ones(samples.shape, dtype=torch.bool)
@@ -49,7 +44,7 @@ def infer(
     for v, image in enumerate(decoded):
         if judge is not None:
             wrong[:, 1 + v] = judge.wrong(image, v, at).cpu()
-    return Inferred(images.cpu().numpy(), wrong.numpy())
+    return images.cpu().numpy(), wrong.numpy()
 
 
 def sheet(estimator: Estimator, test: Views, judge: Judge | None = None) -> contact_sheet.Bytes:

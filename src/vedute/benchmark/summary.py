@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import product
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class Summary:
     def cell(self, label: str, dataset: str, rate: float, score: str) -> Cell | None:
         """Mean and population std over seeds; after PAPER, what was published."""
         if label.startswith(PAPER):
-            found = _published(label.removeprefix(PAPER)).get((dataset, score, rate))
+            found = studies.published(label.removeprefix(PAPER)).get((dataset, score, rate))
             return None if found is None else Cell(*found)
         runs = self.records.get((label, dataset, rate), [])
         values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
@@ -141,12 +141,11 @@ class Summary:
         """How a label compares with the cells that the paper reports of its method."""
         for source in reversed(studies.sources(self.method(label))):
             pairs = []
-            for dataset in self.datasets:
-                for rate in self.rates:
-                    ours = self.cell(label, dataset, rate, score)
-                    paper = self.cell(PAPER + source, dataset, rate, score)
-                    if ours is not None and paper is not None:
-                        pairs.append((ours.mean, paper.mean, paper.std))
+            for dataset, rate in product(self.datasets, self.rates):
+                ours = self.cell(label, dataset, rate, score)
+                paper = self.cell(PAPER + source, dataset, rate, score)
+                if ours is not None and paper is not None:
+                    pairs.append((ours.mean, paper.mean, paper.std))
             if pairs:
                 return f"{label}: {_beside(pairs, source.partition(',')[2])}"
         return None
@@ -214,8 +213,3 @@ def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
 def _cost(value: float, score: str) -> float:
     """The less the better; intervals of 90 % should cover 90 %."""
     return -value if score in RAISED else abs(value - 90) if score == "coverage" else value
-
-
-@cache
-def _published(source: str) -> studies.Published:
-    return studies.published(source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -178,11 +178,36 @@ def write_rows(
     force: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
 ) -> None:
-    """A table with a row per sample, of what a fitted estimator makes of its views."""
+    """A table with a row per sample, of what a fitted estimator makes of its views; in a file that
+    takes results beside the data, with these."""
+    from vedute import io
+
     reading, source = how.checked(), source_of(run, source)
-    with new_rows(out, force, source) as write:
+    check_place(out, source)
+    ending = out.suffix.lower()
+    annotated = ending in io.ANNOTATED
+    if annotated and ending != Path(source).suffix.lower():
+        raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
+    with new_file(out, force, [ending] if annotated else [*io.TABLES]) as part:
         model, _, entry = open_run(run, source, reading)
-        write(entry.views.ids, columns(model, entry.views))
+        ids, found = entry.views.ids, columns(model, entry.views)
+        if annotated:
+            io.annotate(part, Path(source), found)
+        else:
+            rows = entry.views.index.numpy() if ids is None else ids
+            io.TABLES[ending](part, {"ids": rows, **found})
+
+
+@contextmanager
+def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iterator[Path]:
+    """Where to write what becomes `out`; refused before any work is done."""
+    from vedute import io
+
+    if out.suffix.lower() not in endings:
+        raise ValueError(f"OUT must end in {' or '.join(endings)}, got {out}")
+    with io.atomic_file(out, force) as part:
+        yield part
+    print(f"wrote {out}")
 
 
 @contextmanager
@@ -202,26 +227,6 @@ def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
     ends = ("lower", "upper")  # of intervals, from an earlier call
     with io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force) as part:
         yield part
-    print(f"wrote {out}")
-
-
-@contextmanager
-def new_rows(
-    out: Path, force: bool, source: str
-) -> Iterator[Callable[[Any, Mapping[str, Any]], None]]:
-    """A function that writes ids (or row numbers) and columns."""
-    from vedute import io
-    from vedute.commands import _outputs
-
-    check_place(out, source)
-    if out.suffix.lower() not in io.ANNOTATED:
-        with _outputs.table(out, force) as write:
-            yield write
-        return
-    if out.suffix.lower() != Path(source).suffix.lower():
-        raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-    with io.atomic_file(out, force) as part:
-        yield lambda ids, columns: io.annotate(part, Path(source), columns)
     print(f"wrote {out}")
 
 

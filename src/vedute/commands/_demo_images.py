@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
 
 from vedute.analysis import cross_view
+from vedute.analysis.comparison import Following
 from vedute.benchmark import samples
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
@@ -20,6 +20,7 @@ from vedute.figures import contact_sheet
 from vedute.figures.png import png
 from vedute.methods.mvp import MVP
 
+TITLE = "Tables, chairs, cars, airplanes and rifles; half of them lack some sides."
 OBJECTS, SIZE = 2000, 32
 RATE, MASK_SEED = 0.5, 42
 EACH = 2  # objects of a class on the sheet
@@ -48,10 +49,15 @@ class Result(NamedTuple):
         scores = {f"ssim_{n}": round(x, 4) for n, x in self.ssim.items()}
         return scores | {f"mean_ssim_{n}": round(x, 4) for n, x in self.mean_ssim.items()}
 
+    def show(self, console: Console, out: Path) -> None:
+        for given, ssim in self.ssim.items():
+            scored = f"SSIM {ssim:.3f}, a side's mean image {self.mean_ssim[given]:.3f}"
+            console.print(f"inferred from {given} of 5 sides: {scored}")
+        what = "each object from its last side alone; below, the truth"
+        console.print(f"In {out}: inferred.png ({what})")
 
-def run(
-    folder: Path, seed: int, following: Callable[[Estimator], AbstractContextManager[None]]
-) -> Result:
+
+def run(folder: Path, seed: int, following: Following) -> Result:
     """Fit, evaluate on objects never seen, and write inferred.png to `folder`."""
     train, test = (shapes.load(OBJECTS, split=s, size=SIZE) for s in ("train", "test"))
     start = perf_counter()
@@ -77,7 +83,7 @@ def sheet(model: Estimator, test: Views) -> Array:
 
 def _block(model: Estimator, test: Views, rows: list[int]) -> Array:
     """One object below the other."""
-    inferred = samples.infer(model, test, rows, [test.shape[1] - 1] * len(rows)).images
+    inferred, _ = samples.infer(model, test, rows, [test.shape[1] - 1] * len(rows))
     truth = np.stack([x[rows].numpy() for x in test.x], axis=1)
     blank = np.full_like(inferred[:, :1], 255)
     pairs = np.stack([inferred, np.concatenate([blank, truth], axis=1)], axis=1)

@@ -33,7 +33,6 @@ def run(
     view. Beside OUT: OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
     """
     from vedute import io
-    from vedute.commands import _outputs
     from vedute.data import missing
     from vedute.io import hide
 
@@ -42,8 +41,8 @@ def run(
     if out.suffix.lower() in io.ANNOTATED:
         raise ValueError(f"views cannot be hidden in {out.suffix} files; let OUT end in .npz")
     with (
-        _outputs.npz(kept, force) as kept_part,
-        _outputs.npz(truth, force) as truth_part,
+        _data.new_file(kept, force) as kept_part,
+        _data.new_file(truth, force) as truth_part,
         _data.new_views(out, force, data) as part,
     ):
         given = _data.open_data(data, how)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from vedute.commands import _data, _options
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from vedute.analysis.comparison import MethodScores
     from vedute.estimators.base import Estimator
 
@@ -44,8 +44,6 @@ def run(
     labels, clusters are compared with them, too; no method sees a label.
     """
     from contextlib import nullcontext
-
-    from rich.console import Console
 
     from vedute import io
     from vedute.analysis import comparison
@@ -111,8 +109,6 @@ def _models(
 
 
 def _table(rows: list[MethodScores]) -> Table:
-    from rich.table import Table
-
     labeled = any(row.scores for row in rows)
     table = Table(header_style="bold")
     table.add_column("method")

@@ -30,65 +30,22 @@ def run(
     from time import perf_counter
 
     start = perf_counter()
-    from rich.console import Console
-    from rich.table import Table
-
-    from vedute import io
-    from vedute.commands import _demo_digits
-    from vedute.commands._progress import following
-
-    console = Console(highlight=False)
-    if images:
-        _images(out, as_json, seed, force)
-        return
-    with io.atomic_folder(out, force) as folder:
-        console.print("Handwritten digits, six views; half of the rows lack some of them.")
-        result = _demo_digits.run(folder, seed, following)
-        scores = _write_scores(folder, result.scores(), perf_counter() - start)
-    table = Table(header_style="bold")
-    for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
-        table.add_column(head, justify="left" if head == "method" else "right")
-    for row in result.rows:
-        percent = [f"{100 * x:.1f}" for x in row.scores.values()]
-        table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
-    console.print(table)
-    console.print(
-        "Hidden-view error: mean squared error of the views it never saw, in standard deviations; "
-        f"1 is the mean. MVP's 90 % intervals cover {result.coverage:.1%} of the hidden values."
-    )
-    console.print(f"In {out}:")
-    for name, what in {**result.files, "scores.json": "these numbers"}.items():
-        console.print(f"  {name:22} {what}")
-    if as_json:
-        print(scores)
-
-
-def _write_scores(folder: Path, scores: dict[str, float], seconds: float) -> str:
-    """Keep scores.json, and return its text."""
     import json
 
-    text = json.dumps(scores | {"seconds": round(seconds, 1)})
-    (folder / "scores.json").write_text(f"{text}\n", encoding="utf-8")
-    return text
-
-
-def _images(out: Path, as_json: bool, seed: int, force: bool) -> None:
     from rich.console import Console
 
     from vedute import io
-    from vedute.commands import _demo_images
+    from vedute.commands import _demo_digits, _demo_images
     from vedute.commands._progress import following
 
     console = Console(highlight=False)
+    demo = _demo_images if images else _demo_digits
     with io.atomic_folder(out, force) as folder:
-        console.print("Tables, chairs, cars, airplanes and rifles; half of them lack some sides.")
-        result = _demo_images.run(folder, seed, following)
-        scores = _write_scores(folder, result.scores(), result.seconds)
-    for given, ssim in result.ssim.items():
-        scored = f"SSIM {ssim:.3f}, a side's mean image {result.mean_ssim[given]:.3f}"
-        console.print(f"inferred from {given} of 5 sides: {scored}")
-    console.print(
-        f"In {out}: inferred.png (each object from its last side alone; below, the truth)"
-    )
+        console.print(demo.TITLE)
+        result = demo.run(folder, seed, following)
+        seconds = result.seconds if images else perf_counter() - start
+        scores = json.dumps(result.scores() | {"seconds": round(seconds, 1)})
+        (folder / "scores.json").write_text(f"{scores}\n", encoding="utf-8")
+    result.show(console, out)
     if as_json:
         print(scores)

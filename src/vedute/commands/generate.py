@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _data, _options
 
 EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
@@ -20,11 +20,10 @@ def run(
 ) -> None:
     """Write new samples with all their views, in the units of the training data."""
     from vedute import io, methods
-    from vedute.commands import _outputs
     from vedute.io import npz
 
     if out.suffix:
-        with _outputs.npz(out, force) as part:
+        with _data.new_file(out, force) as part:
             made, mend = methods.load(run).generate(n), "let OUT be a folder"
             io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
         return

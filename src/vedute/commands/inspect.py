@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from vedute.commands import _data, _options
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from vedute.analysis.inspection import Inspection, ViewFacts
 
 EXAMPLE = "vedute inspect data/ -o missing.png"
@@ -48,19 +48,15 @@ def run(
         views = io.enter(_data.open_data(data, how)).views
         facts = inspection.inspect(views)
         if part is not None:
-            _draw(part, views.mask.numpy(), views.names)
+            from vedute.figures import plots
+
+            plots.missing_pattern(views.mask.numpy(), views.names).savefig(part, dpi=150)
     if as_json:
         _print_json(facts)
         return
     _print(facts, data, reading.words())
     if out is not None:
         print(f"wrote {out}")
-
-
-def _draw(path: Path, mask: Any, names: tuple[str, ...]) -> None:
-    from vedute.figures import plots
-
-    plots.missing_pattern(mask, names).savefig(path, dpi=150)
 
 
 def _print_json(facts: Inspection) -> None:
@@ -74,8 +70,6 @@ def _print_json(facts: Inspection) -> None:
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     from shlex import join
-
-    from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
     rows, slots = (f"{100 * share:.1f} %" for share in facts.rates)
@@ -95,8 +89,6 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
 
 
 def _views(facts: Inspection) -> Table:
-    from rich.table import Table
-
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("view", "shape", "type", "range", "missing", "holes", "likelihood"):
         table.add_column(head, justify="right" if head in ("missing", "holes") else "left")
@@ -110,8 +102,6 @@ def _views(facts: Inspection) -> Table:
 
 def _patterns(facts: Inspection) -> Table:
     """One line per pattern, the most frequent first; a column per view where there is room."""
-    from rich.table import Table
-
     names, shown = [v.name for v in facts.views], facts.patterns[:MOST_PATTERNS]
     roomy = sum(len(k) + 2 for k in names) <= 44
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -34,39 +33,37 @@ def run(
     from rich.markup import escape
     from rich.table import Table
 
+    from vedute import methods
+
     if (kind is Kind.settings) != (method is not None):
         raise ValueError("settings are those of a method: vedute list settings mvp")
     show = {Kind.methods: _methods, Kind.datasets: _datasets, Kind.presets: _presets}
     for chosen in show if kind is None else [kind]:
-        heads, rows = _settings(method) if method else show[chosen]()
+        rows = methods.settings(method) if method else show[chosen]()
         table = Table(box=None, title=chosen.value, title_justify="left", padding=(0, 2, 0, 0))
-        for i, head in enumerate(heads):
+        for i, head in enumerate(rows[0]):
             table.add_column(head, no_wrap=i == 0, style="bold" if i == 0 else None)
         for row in rows:
-            table.add_row(*map(escape, row))
+            table.add_row(*map(escape, row.values()))
         Console(highlight=False).print(table)
 
 
-Rows = tuple[Sequence[str], Sequence[Sequence[str]]]
-
-
-def _methods() -> Rows:
+def _methods() -> list[dict[str, str]]:
     from vedute import methods
 
-    rows = [methods.facts(name) for name in methods.available()]
-    return list(rows[0]), [list(row.values()) for row in rows]
+    return [methods.facts(name) for name in methods.available()]
 
 
-def _datasets() -> Rows:
+def _datasets() -> list[dict[str, str]]:
     from importlib import import_module
 
     from vedute import datasets
 
-    modules = [(k, import_module(f"{datasets.__name__}.{k}")) for k in datasets.available()]
-    return ("name", "what it is"), [(k, _first_line(m.__doc__)) for k, m in modules]
+    docs = {k: import_module(f"{datasets.__name__}.{k}").__doc__ for k in datasets.available()}
+    return [{"name": k, "what it is": (doc or "").partition("\n")[0]} for k, doc in docs.items()]
 
 
-def _presets() -> Rows:
+def _presets() -> list[dict[str, str]]:
     from vedute.methods import presets
 
     rows = []
@@ -74,16 +71,6 @@ def _presets() -> Rows:
         for name, settings in presets.load(method).items():
             shown = ("latent_dim", "likelihood", "rec_weight", "kl_weight", "epochs")
             some = [f"{k}={settings[k]}" for k in shown if k in settings]
-            rows.append((name, method, " ".join(some)))
-    return ("name", "method", "settings, among others"), rows
-
-
-def _settings(method: str) -> Rows:
-    from vedute import methods
-
-    rows = methods.settings(method)
-    return list(rows[0]), [list(row.values()) for row in rows]
-
-
-def _first_line(doc: str | None) -> str:
-    return (doc or "").strip().partition("\n")[0]
+            row = {"name": name, "method": method, "settings, among others": " ".join(some)}
+            rows.append(row)
+    return rows

@@ -24,12 +24,10 @@ def run(
     ),
     method: Annotated[str, typer.Option(help="`vedute list methods` shows them.")] = "mvp",
     trials: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20"),
+        int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
     ] = None,
     minutes: Annotated[
-        float | None,
-        typer.Option("--time", metavar="MINUTES", help="As many as fit in this time."),
+        float | None, typer.Option("--time", metavar="MINUTES", help="As many as fit in this time.")
     ] = None,
     settings: Annotated[
         list[str] | None, _options.settings("Keep this as it is; repeatable.")

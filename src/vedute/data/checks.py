@@ -14,17 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data.frames import (
-    ViewSpec,
-    check_ids,
-    from_frame,
-    is_frame,
-    is_number,
-    joined_index,
-    listed,
-    width,
-)
+from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.tables import Columns, as_table, is_table, split
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
 
 
 class Parts(NamedTuple):
@@ -39,10 +33,10 @@ class Parts(NamedTuple):
     columns: Columns | None
     views: dict[str, Any]
     rows: pd.Index | None
-    arrays: list[NDArray[Any]]
-    mask: NDArray[np.bool_]
-    holes: list[NDArray[np.bool_] | None]
-    ids: NDArray[Any] | None
+    arrays: list[Array]
+    mask: Bools
+    holes: list[Bools | None]
+    ids: Array | None
     specs: list[ViewSpec]
 
 
@@ -76,9 +70,7 @@ def read(
     return Parts(X, columns, views, index, zeroed, seen, holes, ids, specs)
 
 
-def observed(
-    present: NDArray[np.bool_], mask: Any, names: Sequence[str], ids: NDArray[Any] | None
-) -> NDArray[np.bool_]:
+def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:
     """Which views of which samples are to be used, (n, L): those that are there, less those that
     a mask hides. Refused where the mask shows a view that is not there, or a row has none."""
     labels = np.arange(len(present)) if ids is None else ids
@@ -151,26 +143,9 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
             "pass all views as frames (joined by index) or all as arrays (aligned by row)"
         )
     if frames:
-        index = _joined(frames)
+        index = join_ids(frames)
         return len(index), index
     return _length(present), None
-
-
-def _joined(frames: Mapping[str, Any]) -> pd.Index:
-    """The ids of all samples that any frame has."""
-    for name, frame in frames.items():
-        twice = frame.index[frame.index.duplicated()]
-        if len(twice):
-            raise ValueError(
-                f"view {name!r} has duplicated ids {listed(twice.unique())}; "
-                "keep one row per sample"
-            )
-    check_ids(frames)
-    index = joined_index(frames)
-    assert index is not None
-    if not len(index):
-        raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
-    return index
 
 
 def _length(arrays: Mapping[str, Any]) -> int:
@@ -203,7 +178,7 @@ def _length(arrays: Mapping[str, Any]) -> int:
 
 def _array(
     name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
-) -> tuple[NDArray[Any], ViewSpec]:
+) -> tuple[Array, ViewSpec]:
     """One view as a numeric array (n, *shape), NaN where missing, and its spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
@@ -243,7 +218,7 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
     )
 
 
-def _unmasked(view: Any) -> NDArray[Any]:
+def _unmasked(view: Any) -> Array:
     """What a masked array hides is missing."""
     if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
         return np.asarray(view)
@@ -255,7 +230,7 @@ def keeps_bytes(fitted: ViewSpec | None) -> bool:
     return fitted is None or fitted.dtypes == ("uint8",)
 
 
-def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
+def _numbers(name: str, a: Array) -> Array:
     if np.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(
             f"Complex data not supported: view {name!r}; pass real and imaginary parts"
@@ -277,15 +252,13 @@ def _numbers(name: str, a: NDArray[Any]) -> NDArray[Any]:
         ) from None
 
 
-def _holes(missing: NDArray[np.bool_] | None, seen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+def _holes(missing: Bools | None, seen: Bools) -> Bools | None:
     """Single entries that are missing in rows that are seen; None where there are none."""
     inside = None if missing is None else missing & _like(seen, missing)
     return inside if inside is not None and inside.any() else None
 
 
-def _zeroed(
-    a: NDArray[Any], seen: NDArray[np.bool_], holes: NDArray[np.bool_] | None
-) -> NDArray[Any]:
+def _zeroed(a: Array, seen: Bools, holes: Bools | None) -> Array:
     """Zero where a row is not seen, and in holes."""
     if holes is None and seen.all():
         return a
@@ -293,9 +266,7 @@ def _zeroed(
     return np.where(there, a, a.dtype.type(0))
 
 
-def _check_finite(
-    a: NDArray[Any], seen: NDArray[np.bool_], name: str, ids: NDArray[Any] | None
-) -> None:
+def _check_finite(a: Array, seen: Bools, name: str, ids: Array | None) -> None:
     if a.dtype.kind != "f":
         return
     infinite = (np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1)
@@ -323,7 +294,7 @@ def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataF
     return joined
 
 
-def _check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _check_mask(mask: Any, shape: tuple[int, ...]) -> Bools:
     """A user's mask as booleans (n, L)."""
     m = np.asarray(mask)
     if m.shape != shape:
@@ -339,10 +310,10 @@ def _check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return m.astype(bool)
 
 
-def _like(flag: NDArray[np.bool_], a: NDArray[Any]) -> NDArray[np.bool_]:
+def _like(flag: Bools, a: Array) -> Bools:
     return flag.reshape(-1, *[1] * (a.ndim - 1))
 
 
-def rows(ids: NDArray[Any]) -> str:
+def rows(ids: Array) -> str:
     """ "row 3 has", "rows 3, 5 have": samples by their ids."""
     return f"row {listed(ids)} has" if len(ids) == 1 else f"rows {listed(ids)} have"

@@ -18,7 +18,9 @@ from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, is_frame, numbers
 from vedute.data.tables import Columns, chosen
 
-Values = Sequence[NDArray[Any]]
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Values = Sequence[Array]
 
 
 def filled(parts: Parts, values: Values, absent: Values) -> Any:
@@ -34,27 +36,27 @@ def filled(parts: Parts, values: Values, absent: Values) -> Any:
     return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
 
 
-def _filled_view(parts: Parts, value: NDArray[Any], gap: NDArray[Any], spec: ViewSpec) -> Any:
+def _filled_view(parts: Parts, value: Array, gap: Array, spec: ViewSpec) -> Any:
     view = parts.views[spec.name]
     if parts.rows is not None and (view is None or is_frame(view)):
         return _filled_frame(view, parts.rows, value, gap, spec)
     return _filled_array(view, value, gap, spec)
 
 
-def as_fitted(value: NDArray[Any], spec: ViewSpec) -> Any:
+def as_fitted(value: Array, spec: ViewSpec) -> Any:
     """A whole view as it was fitted: a frame of its columns, or an array."""
     if spec.columns is None:
         return _as_array(value, spec)
     return _filled_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
 
 
-def _as_array(value: NDArray[Any], spec: ViewSpec) -> NDArray[Any]:
+def _as_array(value: Array, spec: ViewSpec) -> Array:
     """In the dtype of the array that was fitted."""
     known = spec.dtypes if spec.columns is None else ()
     return as_dtype(value, np.dtype(known[0]) if known else value.dtype)
 
 
-def _filled_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpec) -> Any:
+def _filled_array(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
     if view is None:
         return _as_array(value, spec)
     if sparse.issparse(view):
@@ -71,7 +73,7 @@ def _filled_array(view: Any, value: NDArray[np.float64], gap: Any, spec: ViewSpe
 
 
 def _filled_frame(
-    view: Any, index: pd.Index, value: NDArray[np.float64], gap: Any, spec: ViewSpec
+    view: Any, index: pd.Index, value: Floats, gap: Any, spec: ViewSpec
 ) -> pd.DataFrame | pd.Series:
     """All joined rows, the frame's own columns and dtypes."""
     frame = _no_rows(index, spec) if view is None else view
@@ -107,7 +109,7 @@ def _filled_column(
     column: pd.Series,
     where: NDArray[np.intp],
     n: int,
-    block: NDArray[np.float64],
+    block: Floats,
     hole: NDArray[np.bool_],
     levels: tuple[Any, ...] | None,
 ) -> Any:
@@ -185,13 +187,13 @@ def whole(spec: ViewSpec) -> bool:
     return bool(kinds) and all(k in "biu" for k in kinds)
 
 
-def one_hot(value: NDArray[np.float64]) -> NDArray[np.float64]:
+def one_hot(value: Floats) -> Floats:
     """One where a row is largest, zero elsewhere: probabilities (..., K) as a choice."""
-    chosen: NDArray[np.float64] = np.eye(value.shape[-1])[value.argmax(-1)]
+    chosen: Floats = np.eye(value.shape[-1])[value.argmax(-1)]
     return chosen
 
 
-def as_dtype(value: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+def as_dtype(value: Floats, dtype: Any) -> Array:
     if np.issubdtype(dtype, np.bool_):
         return value > 0.5
     if np.issubdtype(dtype, np.integer):

@@ -49,18 +49,25 @@ def is_frame(view: Any) -> TypeGuard[Frame]:
     return isinstance(view, (pd.DataFrame, pd.Series))
 
 
-def joined_index(views: Mapping[str, Any]) -> pd.Index | None:
-    """The outer join of the frames' indices, in order of first appearance; None for arrays."""
-    indices = [v.index for v in views.values() if is_frame(v)]
-    if not indices:
-        return None
-    joined = indices[0]
-    for index in indices[1:]:
+def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
+    """The ids of all samples that any frame has, in order of first appearance."""
+    for name, frame in frames.items():
+        twice = frame.index[frame.index.duplicated()]
+        if len(twice):
+            raise ValueError(
+                f"view {name!r} has duplicated ids {listed(twice.unique())}; "
+                "keep one row per sample"
+            )
+    _check_ids(frames)
+    joined, *others = (frame.index for frame in frames.values())
+    for index in others:
         joined = joined.append(index.difference(joined, sort=False))
+    if not len(joined):
+        raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
     return joined
 
 
-def check_ids(frames: Mapping[str, Frame]) -> None:
+def _check_ids(frames: Mapping[str, Frame]) -> None:
     """Refuse ids that are the same in writing only: 1 and "1"."""
     (name, first), *others = frames.items()
     for other, frame in others:

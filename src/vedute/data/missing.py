@@ -46,8 +46,7 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
     for v, (a, old) in enumerate(zip(whole.x, whole.holes, strict=True)):
         if rate == 0 or not a.numel() or not a.is_floating_point():
             continue
-        seen = whole.mask[:, v].cpu().view(-1, *[1] * (a.ndim - 1)).expand(a.shape)
-        seen = seen if old is None else seen & ~old.cpu()
+        seen = whole.seen(v).cpu()
         luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
         best = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
         new = (seen & (luck < rate) & ~best).to(a.device)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vedute.data.views import Views
 
+Floats = NDArray[np.float64]
 KINDS = ("standard", "minmax", "none")
 BYTES = 2048  # images at a time
 MANY = 2000  # samples to measure dimensions on
@@ -27,13 +28,13 @@ class Scaler:
     integers they are, and their `mean` is the word that is most often there.
     """
 
-    shift: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    shift: Floats
+    scale: Floats
+    mean: Floats
+    std: Floats
     tokens: bool = False
 
-    def restore(self, scaled: NDArray[Any]) -> NDArray[np.float64]:
+    def restore(self, scaled: NDArray[Any]) -> Floats:
         """(..., *shape) back in the user's units; a constant feature as it always was."""
         return np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
 
@@ -69,7 +70,7 @@ def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
     return Scaler(shift, scale, (mean - shift) / scale, std / scale)
 
 
-def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
+def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation per feature over what is seen."""
     count = seen.sum(0).clamp(min=1)
     centre = x.masked_fill(~seen, 0).sum(0) / count
@@ -83,14 +84,14 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], ...]:
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 
-def _modes(x: Tensor, seen: Tensor) -> NDArray[np.float64]:
+def _modes(x: Tensor, seen: Tensor) -> Floats:
     """The commonest value of each feature over what is seen; 0 where nothing is."""
     pairs = zip(x.flatten(1).T, seen.flatten(1).T, strict=True)
     modes = [float(a[there].mode().values) if bool(there.any()) else 0.0 for a, there in pairs]
     return np.array(modes).reshape(x.shape[1:])
 
 
-def _byte_moments(x: Tensor, seen: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _byte_moments(x: Tensor, seen: Tensor) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers and a few rows at a time."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
@@ -113,10 +114,8 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
         if a.dtype == torch.uint8:
             x.append(a)
             continue
-        there = views.seen(v)
         row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
-        scaled = scaler.transform(a, there)
-        x.append(torch.where(row, scaled, torch.zeros((), dtype=scaled.dtype)))
+        x.append(scaler.transform(a, views.seen(v)).masked_fill(~row, 0))
     return replace(views, x=tuple(x))
 
 

@@ -15,6 +15,8 @@ from vedute.data import checks, fill
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.tables import Columns
 
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
 Shapes = Sequence[tuple[int, ...]]  # of one sample of each view
 Names = Sequence[str]  # of all views
 
@@ -38,8 +40,8 @@ class Views:
     index: Tensor
     holes: tuple[Tensor | None, ...]
     names: tuple[str, ...]
-    ids: NDArray[Any] | None = None
-    y: NDArray[Any] | None = None
+    ids: Array | None = None
+    y: Array | None = None
     specs: tuple[ViewSpec, ...] | None = None
 
     @classmethod
@@ -94,12 +96,8 @@ class Views:
             host = np.asarray(rows)
             host = host.astype(bool if host.dtype == bool else np.int64)
             rows = torch.from_numpy(host)
-        out = self._map(lambda t: t[rows])
-        return replace(
-            out,
-            ids=None if self.ids is None else self.ids[host],
-            y=None if self.y is None else self.y[host],
-        )
+        ids, y = (None if a is None else a[host] for a in (self.ids, self.y))
+        return replace(self._map(lambda t: t[rows]), ids=ids, y=y)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,7 +117,7 @@ class Views:
         holes = self.holes[v]
         return row if holes is None else row & ~holes
 
-    def arrays(self) -> list[NDArray[Any]]:
+    def arrays(self) -> list[Array]:
         """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
         as they are."""
         return [
@@ -147,10 +145,7 @@ class Views:
     def hide(self, hidden: Tensor) -> Views:
         """The same samples with the views at `hidden` (n, L) missing too."""
         mask = self.mask & ~hidden.to(self.mask.device)
-        x = tuple(
-            torch.where(_like(mask[:, v], a), a, torch.zeros((), dtype=a.dtype, device=a.device))
-            for v, a in enumerate(self.x)
-        )
+        x = tuple(a.masked_fill(~_like(mask[:, v], a), 0) for v, a in enumerate(self.x))
         holes = tuple(
             None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
         )
@@ -166,11 +161,8 @@ class Views:
 
     def floating(self) -> Views:
         """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""
-        if all(a.dtype != torch.uint8 for a in self.x):
-            return self
-        return replace(
-            self, x=tuple(a / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.x)
-        )
+        x = tuple(a / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.x)
+        return replace(self, x=x)
 
     def present(self) -> list[Tensor] | None:
         """Per view the rows that have it, to spare work for the others; None where there is
@@ -233,7 +225,7 @@ class Entry:
         )
         return cls(views, parts)
 
-    def filled(self, values: Sequence[NDArray[Any]], everywhere: bool = False) -> Any:
+    def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
         """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
         absent = [
             np.ones(value.shape, bool) if everywhere else ~self.views.seen(v).numpy()
@@ -279,7 +271,7 @@ def _like_fitted(a: Tensor, there: bool, spec: ViewSpec) -> Tensor:
     return a.float() if a.dtype == torch.uint8 and not checks.keeps_bytes(spec) else a
 
 
-def _completed(X: Views, values: Sequence[NDArray[Any]], absent: Sequence[NDArray[Any]]) -> Views:
+def _completed(X: Views, values: Sequence[Array], absent: Sequence[Array]) -> Views:
     """X with values where it has none, in its own dtypes."""
     out = []
     for x, value, gap in zip(X.x, values, absent, strict=True):
@@ -305,12 +297,7 @@ def _like(flag: Tensor, a: Tensor) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(
-    a: NDArray[Any],
-    dtype: torch.dtype | None,
-    mask: NDArray[np.bool_],
-    holes: NDArray[np.bool_] | None,
-) -> Tensor:
+def _tensor(a: Array, dtype: torch.dtype | None, mask: Bools, holes: Bools | None) -> Tensor:
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
     if not t.is_floating_point():
@@ -318,7 +305,7 @@ def _tensor(
     return _compact(t, mask, holes) if dtype is None else t.to(dtype)
 
 
-def _compact(t: Tensor, mask: NDArray[np.bool_], holes: NDArray[np.bool_] | None) -> Tensor:
+def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
     """float32, unless it has no room for a number, or rounds by a thousandth of the range of a
     feature: time stamps, say."""
     small = t.float()

@@ -46,6 +46,12 @@ def find_npz(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def stored(facts: Facts) -> Views | None:
+    """The dataset from <name>.npz in the folder, if it is there."""
+    path = find_npz(facts.name)
+    return None if path is None else from_npz(path, facts)
+
+
 def fetch(address: str) -> Path:
     """The file of this address in the folder, downloaded at first use."""
     path = folder() / address.rsplit("/", 1)[1]
@@ -118,6 +124,5 @@ def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) ->
             f"{path} has classes of {counts} samples; {facts.name} has {facts.classes} classes"
             f"{f' of {facts.counts}' if facts.counts else ''}: delete the file and load again"
         )
-    return Views.of(
-        {k: a.astype(np.float32) for k, a in zip(facts.views, arrays, strict=True)}, y=labels
-    )
+    x = {k: a.astype(np.float32) for k, a in zip(facts.views, arrays, strict=True)}
+    return Views.of(x, y=labels)

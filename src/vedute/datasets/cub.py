@@ -7,7 +7,7 @@ use. Downloaded at first use.
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
+from vedute.datasets._files import Facts, fetch, from_mat, stored
 
 ADDRESS = (
     "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/main/data/cub_googlenet_doc2vec_c10.mat"
@@ -24,7 +24,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """600 samples, two views, ten species."""
-    npz = find_npz("cub")
-    if npz is not None:
-        return from_npz(npz, FACTS)
-    return from_mat(fetch(ADDRESS), "X", "gt", FACTS)
+    return stored(FACTS) or from_mat(fetch(ADDRESS), "X", "gt", FACTS)

@@ -67,14 +67,10 @@ def load(split: str = "train", size: int = 64) -> Views:
 
 def vocabulary() -> list[str]:
     """The word of every token, from the training captions: the more frequent, the smaller."""
-    counts: Counter[str] = Counter()
-    for text in _texts(_home(), "train"):
-        for line in _lines(text):
-            counts.update(_words(line))
-    return [
-        *SPECIAL,
-        *sorted((w for w in counts if counts[w] > RARE), key=lambda w: (-counts[w], w)),
-    ]
+    lines = (line for text in _texts(_home(), "train") for line in _lines(text))
+    counts = Counter(word for line in lines for word in _words(line))
+    frequent = [word for word in counts if counts[word] > RARE]
+    return [*SPECIAL, *sorted(frequent, key=lambda word: (-counts[word], word))]
 
 
 def words(tokens: NDArray[np.int64] | Tensor, vocabulary: Sequence[str]) -> str:
@@ -103,11 +99,8 @@ def _lines(text: Path) -> list[str]:
 
 def _texts(home: Path, split: str) -> list[Path]:
     """The files of captions, species by species."""
-    found = [
-        t
-        for name in _species(home, split)
-        for t in sorted((home / "text_c10" / name).glob("*.txt"))
-    ]
+    folders = [home / "text_c10" / name for name in _species(home, split)]
+    found = [text for folder in folders for text in sorted(folder.glob("*.txt"))]
     if not found:
         raise FileNotFoundError(
             f"{home / 'text_c10'} has no captions of the species in {LISTS[split]}; unpack them "

@@ -14,13 +14,8 @@ from pathlib import Path
 from vedute.data.views import Views
 from vedute.datasets._files import Facts, from_npz
 
-FACTS = Facts(
-    "handwritten",
-    {"fou": 76, "fac": 216, "kar": 64, "zer": 47, "pix": 240, "mor": 6},
-    n=2000,
-    classes=10,
-    counts=(200,) * 10,
-)
+WIDTHS = {"fou": 76, "fac": 216, "kar": 64, "zer": 47, "pix": 240, "mor": 6}
+FACTS = Facts("handwritten", WIDTHS, n=2000, classes=10, counts=(200,) * 10)
 
 
 def load() -> Views:

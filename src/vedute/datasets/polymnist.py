@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,19 +30,13 @@ from vedute.datasets import _files, _mnist
 from vedute.io import images
 
 Bytes = NDArray[np.uint8]
+Part = tuple[list[Bytes], NDArray[np.int64]]  # x: views of (n, 3, 28, 28); y (n,)
 SPLITS = {"train": 0, "test": 1}
 NAMES = ("m0", "m1", "m2", "m3", "m4")
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png")
 ZENODO = "https://zenodo.org/records/4899160"
 SIDE, STROKE = 28, 128
 CHUNK = 2000  # images at a time: they stay in the processor's cache
-
-
-class Part(NamedTuple):
-    """x: views of (n, 3, 28, 28); y (n,)"""
-
-    x: Sequence[Bytes]
-    y: NDArray[np.int64]
 
 
 def load(
@@ -87,7 +80,7 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
         strokes = digits[_same_digit(y, rng)[:n]] > STROKE
         corners = np.stack([rng.integers(side - SIDE, size=len(y)) for side in picture.shape[:2]])
         x.append(_painted(strokes, picture, corners[:, :n]))
-    return Part(x, y[:n])
+    return x, y[:n]
 
 
 def _same_digit(y: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -141,7 +134,7 @@ def _photograph(path: Path) -> Bytes:
 def _published(folder: Path) -> Part:
     if all((folder / f"{name}.pt").is_file() for name in (*NAMES, "labels")):
         labels = _tensor(folder / "labels.pt").reshape(-1).long().numpy()
-        x, y = Part([_pixels(_tensor(folder / f"{name}.pt")) for name in NAMES], labels)
+        x, y = [_pixels(_tensor(folder / f"{name}.pt")) for name in NAMES], labels
     elif all((folder / name).is_dir() for name in NAMES):
         x, y = _from_files(folder)
     else:
@@ -155,7 +148,7 @@ def _published(folder: Path) -> Part:
             f"{folder} has views of shapes {shapes} and {len(y)} labels; PolyMNIST has five of "
             f"(n, 3, {SIDE}, {SIDE}): unpack it again"
         )
-    return Part(x, y)
+    return x, y
 
 
 def _from_files(folder: Path) -> Part:
@@ -172,7 +165,7 @@ def _from_files(folder: Path) -> Part:
             )
         x.append(values)
     try:
-        return Part(x, np.array([int(name.rpartition(".")[2]) for name in ids]))
+        return x, np.array([int(name.rpartition(".")[2]) for name in ids])
     except ValueError:
         raise ValueError(
             f"a file of {folder / NAMES[0]} is not called <i>.<digit>.png; unpack it again"
@@ -197,5 +190,5 @@ def _pixels(x: torch.Tensor) -> Bytes:
 
 
 def _joined(parts: Sequence[Part]) -> Part:
-    x = [np.concatenate(views) for views in zip(*(p.x for p in parts), strict=True)]
-    return Part(x, np.concatenate([p.y for p in parts]))
+    xs, ys = zip(*parts, strict=True)
+    return [np.concatenate(views) for views in zip(*xs, strict=True)], np.concatenate(ys)

@@ -5,26 +5,24 @@ The file of the authors of MvCLN (CVPR 2021); research use. Downloaded at first 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz, read_mat
+from vedute.datasets._files import Facts, checked, fetch, read_mat, stored
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-MvCLN/raw/main/datasets/Reuters_dim10.mat"
-FACTS = Facts(
-    "reuters",
-    {"english": 10, "french": 10, "german": 10, "italian": 10, "spanish": 10},
-    n=18758,
-    classes=6,
-)
+LANGUAGES = ("english", "french", "german", "italian", "spanish")
+FACTS = Facts("reuters", dict.fromkeys(LANGUAGES, 10), n=18758, classes=6)
 
 
 def load() -> Views:
     """18758 samples, five views, six kinds; the file's train and test parts in this order."""
-    npz = find_npz("reuters")
-    if npz is not None:
-        return from_npz(npz, FACTS)
-    path = fetch(ADDRESS)
+    return stored(FACTS) or _downloaded(fetch(ADDRESS))
+
+
+def _downloaded(path: Path) -> Views:
     *x, y_train, y_test = read_mat(path, ["x_train", "x_test", "y_train", "y_test"])
     if any(part.ndim != 3 for part in x):
         raise ValueError(f"{path} lacks x_train and x_test of rank 3; delete it and load again")

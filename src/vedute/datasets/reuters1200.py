@@ -7,26 +7,16 @@ same kind, tf-idf of 2000 words per language, and ten dimensions each by our own
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, find_npz, folder, from_npz
+from vedute.datasets._files import Facts, folder, stored
 
 LANGUAGES = ("english", "french", "german", "italian", "spanish")
+FEATURES = {  # numbers per language, checksum
+    "dim10": (10, "da6e72ca2ab5afc73f8700191a7f7c2b93e414dd849fd07a706e28442edfab77"),
+    "tfidf": (2000, "c0a14aa7e8f27aa50b63794be486b949165899f5573a4a0f190f189eb7336dd4"),
+}
 FACTS = {
-    "dim10": Facts(
-        "reuters1200_dim10",
-        dict.fromkeys(LANGUAGES, 10),
-        n=1200,
-        classes=6,
-        counts=(200,) * 6,
-        sha256="da6e72ca2ab5afc73f8700191a7f7c2b93e414dd849fd07a706e28442edfab77",
-    ),
-    "tfidf": Facts(
-        "reuters1200_tfidf",
-        dict.fromkeys(LANGUAGES, 2000),
-        n=1200,
-        classes=6,
-        counts=(200,) * 6,
-        sha256="c0a14aa7e8f27aa50b63794be486b949165899f5573a4a0f190f189eb7336dd4",
-    ),
+    k: Facts(f"reuters1200_{k}", dict.fromkeys(LANGUAGES, width), 1200, 6, (200,) * 6, sha256)
+    for k, (width, sha256) in FEATURES.items()
 }
 
 
@@ -35,10 +25,10 @@ def load(features: str = "dim10") -> Views:
     if features not in FACTS:
         raise ValueError(f"no features {features!r}; choose from {', '.join(FACTS)}")
     facts = FACTS[features]
-    path = find_npz(facts.name)
-    if path is None:
+    found = stored(facts)
+    if found is None:
         raise FileNotFoundError(
             f"{facts.name}.npz is not in {folder()} and has no public address; put it there, point "
             "VEDUTE_DATA to the folder that has it, or load reuters"
         )
-    return from_npz(path, facts)
+    return found

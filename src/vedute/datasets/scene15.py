@@ -6,7 +6,7 @@ The file of the authors of Completer (CVPR 2021); research use. Downloaded at fi
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
+from vedute.datasets._files import Facts, fetch, from_mat, stored
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/main/data/Scene-15.mat"
 FACTS = Facts(
@@ -21,7 +21,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """4485 samples, three views, fifteen kinds of places."""
-    npz = find_npz("scene15")
-    if npz is not None:
-        return from_npz(npz, FACTS)
-    return from_mat(fetch(ADDRESS), "X", "Y", FACTS)
+    return stored(FACTS) or from_mat(fetch(ADDRESS), "X", "Y", FACTS)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz
+from vedute.datasets._files import Facts, checked, fetch, stored
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/vehicle/"
 ADDRESSES = (PAGE + "combined_scale.bz2", PAGE + "combined_scale.t.bz2")
@@ -22,13 +22,13 @@ FACTS = Facts("sensit", {"acoustic": 50, "seismic": 50}, n=98528, classes=3)
 
 def load() -> Views:
     """98528 samples, two views, three kinds; the page's train and test parts in this order."""
-    npz = find_npz("sensit")
-    if npz is not None:
-        return from_npz(npz, FACTS)
+    return stored(FACTS) or _downloaded()
+
+
+def _downloaded() -> Views:
     paths = [fetch(address) for address in ADDRESSES]
-    parts = [_read(path) for path in paths]
-    x = np.concatenate([p[0] for p in parts])  # (n, 100), acoustic features first
-    y = np.concatenate([p[1] for p in parts])
+    xs, ys = zip(*map(_read, paths), strict=True)
+    x, y = np.concatenate(xs), np.concatenate(ys)  # x (n, 100), acoustic features first
     return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].parent)
 
 

@@ -10,11 +10,7 @@ WHITE, RED = (255, 255, 255), (200, 30, 30)
 
 
 def sheet(
-    images: ArrayLike,
-    wrong: ArrayLike | None = None,
-    lead: int = 0,
-    scale: int = 2,
-    gap: int = 3,
+    images: ArrayLike, wrong: ArrayLike | None = None, lead: int = 0, scale: int = 2, gap: int = 3
 ) -> Bytes:
     """Images (rows, columns, C, H, W) in bytes, C = 1 or 3, as one picture (height, width, 3).
 

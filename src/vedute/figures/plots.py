@@ -20,16 +20,8 @@ P = ParamSpec("P")
 INK, GREY, PALE, BLUE, RED = "#2b2d33", "#7b7f89", "#d5d8de", "#3f6fb5", "#c8452e"
 # M. Petroff, Accessible color sequences for data visualization (2021): safe for color-blind eyes
 COLORS = [
-    "#3f90da",
-    "#ffa90e",
-    "#bd1f01",
-    "#94a4a2",
-    "#832db6",
-    "#a96b59",
-    "#e76300",
-    "#b9ac70",
-    "#717581",
-    "#92dadd",
+    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
+    *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
 ]
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -51,6 +43,7 @@ STYLE: dict[Any, Any] = {
 }
 OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
+CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 MOST_PATTERNS = 24
 LINE, LETTER = 0.6, 0.075  # inches of a legend
 MOST_POINTS = 5000  # t-SNE of more takes too long
@@ -79,8 +72,8 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
     n, L = seen.shape
     counts = Counter(map(tuple, seen.tolist())).most_common()
     shown, rest = counts[:MOST_PATTERNS], counts[MOST_PATTERNS:]
-    figure, axes = _figure(
-        (max(6.5, 2.8 + 0.27 * len(shown)), 2.4 + 0.27 * L),
+    figure = empty((max(6.5, 2.8 + 0.27 * len(shown)), 2.4 + 0.27 * L))
+    axes = figure.subplot_mosaic(
         [["count", "text"], ["dots", "share"]],
         width_ratios=[max(3.0, 0.22 * len(shown)), 1.5],
         height_ratios=[1.6, 0.27 * L],
@@ -107,8 +100,7 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
 @styled
 def training_curves(history: Sequence[dict[str, Any]], kept: Mapping[str, Any]) -> Figure:
     """Loss terms, and the error on hidden views over steps; kept: the record whose weights were."""
-    figure, axes = _figure((8.8, 3.4), [["terms", "error"]])
-    terms, error = axes["terms"], axes["error"]
+    figure, (terms, error) = panels(2, (8.8, 3.4))
     terms.set(xlabel="step", title="Loss terms")
     error.set(xlabel="step", title="Error on views hidden from training")
     steps = [r["step"] for r in history]
@@ -143,9 +135,9 @@ def training_curves(history: Sequence[dict[str, Any]], kept: Mapping[str, Any]) 
 @styled
 def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
     """The representation (n, D) and the mean-filled data (n, d) in the plane, colored by y (n,)."""
-    figure, axes = _figure((9.4, 4.9), [["left", "right"]])
-    panels = {"Mean-filled data": mean_filled, "Learned representation": embedding}
-    for ax, (title, points) in zip(axes.values(), panels.items(), strict=True):
+    figure, axes = panels(2, (9.4, 4.9))
+    shown = {"Mean-filled data": mean_filled, "Learned representation": embedding}
+    for ax, (title, points) in zip(axes, shown.items(), strict=True):
         _scatter(ax, plane(np.asarray(points, np.float64)), np.asarray(y))
         ax.set_title(title)
     return figure
@@ -171,19 +163,18 @@ def inferred_images(
         "inferred": (mean, "gray_r", white, black),
         "uncertainty\n(std)": (std, "viridis", float(std[some].min()), float(std[some].max())),
     }
-    keys = [[f"{k}/{i}" for i in range(len(some))] for k in range(3)]
-    figure, axes = _figure((0.86 * len(some) + 1.2, 3.6), keys)
+    figure = empty((0.86 * len(some) + 1.2, 3.6))
+    axes = figure.subplots(3, len(some), squeeze=False)
     for k, (name, (images, colors, low, high)) in enumerate(kinds.items()):
-        drawn = [axes[f"{k}/{i}"] for i in range(len(some))]
+        drawn = axes[k].tolist()
         for ax, row in zip(drawn, some, strict=True):
             picture = ax.imshow(images[row].reshape(shape), cmap=colors, vmin=low, vmax=high)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set(visible=k < 2, color=PALE)
         drawn[0].set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
         if k == 2:
-            figure.colorbar(picture, ax=drawn, shrink=0.9, pad=0.01, aspect=9).outline.set_visible(
-                False
-            )
+            bar = figure.colorbar(picture, ax=drawn, shrink=0.9, pad=0.01, aspect=9)
+            bar.outline.set_visible(False)
             for ax, note in zip(drawn, notes, strict=bool(notes)):
                 ax.set_xlabel(note, **SMALL)
     return figure
@@ -206,14 +197,17 @@ def legend_below(figure: Figure, lines: Mapping[str, Any]) -> None:
     figure.legend(lines.values(), lines.keys(), **where)
 
 
-def _figure(
-    size: tuple[float, float], mosaic: list[list[str]], **grid: Any
-) -> tuple[Figure, dict[str, Axes]]:
+def panels(n: int, size: tuple[float, float], **grid: Any) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with n panels side by side."""
+    figure = empty(size)
+    return figure, figure.subplots(1, n, squeeze=False, **grid)[0].tolist()
+
+
+def empty(size: tuple[float, float]) -> Figure:
     """A figure without pyplot: no window, no state."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    return figure, figure.subplot_mosaic(mosaic, **grid)  # type: ignore[arg-type]
+    return Figure(figsize=size, layout="constrained", facecolor="white")
 
 
 def _pattern_bars(ax: Axes, heights: list[int], first_complete: bool) -> None:
@@ -260,16 +254,8 @@ def _scatter(ax: Axes, points: Array, y: Array) -> None:
         ax.scatter(mine[:, 0], mine[:, 1], s=7, color=color, alpha=0.75, linewidths=0)
         if len(classes) <= 20:
             x, top = np.median(mine, axis=0)
-            ax.text(
-                x,
-                top,
-                str(label),
-                fontsize=11,
-                fontweight="bold",
-                ha="center",
-                va="center",
-                bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": color, "alpha": 0.85},
-            )
+            frame = {"boxstyle": "round,pad=0.2", "fc": "white", "ec": color, "alpha": 0.85}
+            ax.text(x, top, str(label), **CENTERED, fontsize=11, fontweight="bold", bbox=frame)
     ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", adjustable="datalim")
     ax.spines[:].set_visible(False)

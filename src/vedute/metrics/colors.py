@@ -53,10 +53,7 @@ def agreement(
     if not pairs:
         return {"agreement": float("nan"), "chance": float("nan")}
     by_chance = names.double().sum(0) @ shown.double().mean(0)
-    return {
-        "agreement": int((names & shown).sum()) / pairs,
-        "chance": float(by_chance) / pairs,
-    }
+    return {"agreement": int((names & shown).sum()) / pairs, "chance": float(by_chance) / pairs}
 
 
 def named(sentences: Sequence[str]) -> Tensor:

@@ -38,30 +38,21 @@ def clustering_scores(y: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 def imputation_error(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> float:
     """The mean of `instance_errors` over all hidden view instances; NaN where there is none."""
     return _mean(instance_errors(truth, filled, hidden, std))
 
 
 def imputation_errors_by_view(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> list[float]:
     """The mean of `instance_errors` in each of the L views; NaN where a view has none hidden."""
     return [_mean(e) for e in instance_errors(truth, filled, hidden, std).T]
 
 
 def instance_errors(
-    truth: Given,
-    filled: Given,
-    hidden: ArrayLike,
-    std: Given | None = None,
+    truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> Floats:
     """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
 
@@ -85,12 +76,7 @@ def instance_errors(
     return errors
 
 
-def coverage(
-    truth: Given,
-    lower: Given,
-    upper: Given,
-    hidden: ArrayLike,
-) -> float:
+def coverage(truth: Given, lower: Given, upper: Given, hidden: ArrayLike) -> float:
     """The share of entries with lower <= truth <= upper, averaged over hidden view instances.
 
     truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.
@@ -121,29 +107,19 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
     names = list(given[0]) if isinstance(given[0], Mapping) else None
     found = []
     for views in given:
-        if not isinstance(views, Mapping):
-            found.append(list(views))
-            continue
-        lacking = [k for k in names or () if k not in views]
-        if names is None or lacking or len(views) != len(names):
+        if isinstance(views, Mapping) and (names is None or set(views) != set(names)):
             raise ValueError(
                 f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
             )
-        found.append([views[k] for k in names])
+        found.append([views[k] for k in names or ()] if isinstance(views, Mapping) else [*views])
     return found
 
 
 def _by_name(views: Views) -> dict[str, ArrayLike]:
     """The arrays of a Views, NaN where it has none."""
-    found: dict[str, ArrayLike] = {}
-    for v, (name, x) in enumerate(zip(views.names, views.x, strict=True)):
-        a = x.cpu().numpy().astype(np.float64)
-        a[~views.mask[:, v].cpu().numpy()] = np.nan
-        hole = views.holes[v]
-        if hole is not None:
-            a[hole.cpu().numpy()] = np.nan
-        found[name] = a
-    return found
+    there = [views.seen(v).cpu().numpy() for v in range(len(views.x))]
+    each = zip(views.names, views.x, there, strict=True)
+    return {k: np.where(seen, x.cpu().numpy().astype(np.float64), np.nan) for k, x, seen in each}
 
 
 def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:

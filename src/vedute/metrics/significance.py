@@ -66,18 +66,11 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Comparison | None:
     N, k = table.shape
     chi2, p = friedman(table)
     pairs = list(combinations(range(k), 2))
-    corrected = holm([wilcoxon(table[:, i] - table[:, j]) for i, j in pairs])
-    tests = [
-        Paired(
-            labels[i],
-            labels[j],
-            int((table[:, i] > table[:, j]).sum()),
-            int((table[:, i] < table[:, j]).sum()),
-            float((table[:, i] - table[:, j]).mean()),
-            float(q),
-        )
-        for (i, j), q in zip(pairs, corrected, strict=True)
-    ]
+    differences = [table[:, i] - table[:, j] for i, j in pairs]
+    tests = []
+    for (i, j), d, q in zip(pairs, differences, holm([*map(wilcoxon, differences)]), strict=True):
+        wins, losses = int((d > 0).sum()), int((d < 0).sum())
+        tests.append(Paired(labels[i], labels[j], wins, losses, float(d.mean()), float(q)))
     return Comparison(labels, N, ranks, table.mean(0), chi2, p, critical_difference(k, N), tests)
 
 

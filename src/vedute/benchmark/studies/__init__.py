@@ -101,47 +101,36 @@ def load(name: str) -> Study:
     return study
 
 
+@cache
 def published(source: str = "mvp") -> Published:
     """What the paper reports of a method: (dataset, score, rate) -> mean and std, in percent."""
-    rates, tables = _paper()
+    tables = _numbers(PAPER)
     return {
-        (dataset, score, rate): _with_std(value)
+        (dataset, score, rate): (value[0], value[1]) if isinstance(value, list) else (value, None)
         for dataset, scores in tables.get(source, {}).items()
         for score, values in scores.items()
-        for rate, value in zip(rates, values, strict=True)
+        for rate, value in zip(tables["rates"], values, strict=True)
     }
 
 
 def sources(method: str) -> list[str]:
     """Where `published` has numbers of a method: as printed, then as they are to be read."""
-    return [name for name in _paper()[1] if name.partition(",")[0] == method]
+    return [name for name in _numbers(PAPER) if name.partition(",")[0] == method]
 
 
 def references(label: str, dataset: str, rate: float, score: str) -> References:
     """What others report of a label of a generation study: source -> by number of given views."""
     return {
         table["source"]: table[label]
-        for table in _references()
+        for table in _numbers(REFERENCES)["references"]
         if label in table
         and (table["dataset"], table["rate"], table["score"]) == (dataset, rate, score)
     }
 
 
 @cache
-def _references() -> list[dict[str, Any]]:
-    content = tomllib.loads((FOLDER / f"{REFERENCES}.toml").read_text(encoding="utf-8"))
-    tables: list[dict[str, Any]] = content["references"]
-    return tables
-
-
-@cache
-def _paper() -> tuple[list[float], dict[str, Any]]:
-    content = tomllib.loads((FOLDER / f"{PAPER}.toml").read_text(encoding="utf-8"))
-    return content.pop("rates"), content
-
-
-def _with_std(value: float | list[float]) -> tuple[float, float | None]:
-    return (value[0], value[1]) if isinstance(value, list) else (value, None)
+def _numbers(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def render(
     for i, j in np.ndindex(samples, samples):
         total += packed[:, i::samples, j::samples]
     colors = total[:, None] >> _LANES[:, None, None] & 0xFFFF  # (V, 3, size, size)
-    return _bytes((colors + rays // 2) // rays)
+    return np.asarray((colors + rays // 2) // rays, np.uint8)
 
 
 def mesh_of(
@@ -158,11 +158,7 @@ def _lit(mesh: Mesh, light: Light) -> Bytes:
     sun = np.array(light.direction)
     cosine = (mesh.normals * sun).sum(1) / np.sqrt((sun**2).sum())
     bright = light.ambient + np.where(cosine > 0, light.sun, -light.back) * cosine
-    return _bytes(np.round(255 * (mesh.colors * bright[:, None]).clip(0, 1)))
-
-
-def _bytes(x: NDArray[Any]) -> Bytes:
-    return np.asarray(x, dtype=np.uint8)
+    return np.asarray(np.round(255 * (mesh.colors * bright[:, None]).clip(0, 1)), np.uint8)
 
 
 def _project(mesh: Mesh, azimuths: Floats, camera: Camera) -> tuple[Floats, NDArray[np.bool_]]:

@@ -13,6 +13,8 @@ from vedute.datasets._shapes.rendering import Solid
 
 Floats = NDArray[np.float64]
 Point = tuple[float, float, float] | Floats
+Solids = list[Solid]
+Part = tuple[Solids, list[str]]  # solids of an object, and what can be said about them
 T = TypeVar("T")
 
 PALETTE = {
@@ -49,7 +51,7 @@ class Design(NamedTuple):
     color: name of its main color; traits: what can be said about it, "four thin legs"
     """
 
-    solids: list[Solid]
+    solids: Solids
     color: str
     traits: list[str]
 
@@ -93,6 +95,11 @@ def level(x: tuple[float, float], y: tuple[float, float], z: float) -> Floats:
     """A rectangle (4, 3) at height z."""
     (a, b), (c, d) = x, y
     return np.array([(a, c, z), (b, c, z), (b, d, z), (a, d, z)])
+
+
+def side(y: Sequence[float] | Floats, z: Sequence[float] | Floats) -> Floats:
+    """A polygon or path (k, 3) in the plane x = 0."""
+    return np.stack([np.zeros(len(y)), y, z], axis=1)
 
 
 def extrude(color: Floats, outline: Sequence[Point] | Floats, along: Point) -> Solid:
@@ -143,7 +150,7 @@ def mirrored(solid: Solid, axis: int = 0) -> Solid:
     return Solid(solid.rings * sign, solid.color)
 
 
-def both(*solids: Solid, axis: int = 0) -> list[Solid]:
+def both(*solids: Solid, axis: int = 0) -> Solids:
     """Left and right, or along another axis."""
     return [*solids, *(mirrored(s, axis) for s in solids)]
 
