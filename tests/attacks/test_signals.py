@@ -2,12 +2,14 @@
 had happened."""
 
 import os
+import shutil
 import signal
 
 import numpy as np
 import pytest
 from shell import done, refused, vedute_
 
+from vedute.commands import _pages
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.io.atomic import SCRATCH, atomic_folder
@@ -23,17 +25,32 @@ class Killed(BaseException):
     """As if the process were gone: no handler runs for it."""
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Where `whole` is the run that nothing ended."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Data, and the run that nothing ended."""
+    folder = tmp_path_factory.mktemp("whole")
     rng = np.random.default_rng(0)
     z = rng.normal(size=(120, 2))
     views = {k: z @ rng.normal(size=(2, w)) + 0.1 for k, w in (("a", 5), ("b", 4), ("c", 3))}
     views["b"][:30] = np.nan
-    np.savez("d.npz", **views)
-    done("fit", "d.npz", "-o", "whole", *FEW)
+    np.savez(folder / "d.npz", **views)
+    done("fit", folder / "d.npz", "-o", folder / "whole", *FEW)
+    return folder
+
+
+@pytest.fixture
+def place(whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(whole / "d.npz", "d.npz")
+    shutil.copytree(whole / "whole", "whole")
+    monkeypatch.setattr(_pages, "measure", lambda run: None)  # not what this is about
     return tmp_path
+
+
+def killed(*words):
+    """The command line, until something kills it."""
+    with pytest.raises(Killed):
+        vedute_(*words)
 
 
 def results(run):
@@ -84,10 +101,9 @@ def test_a_kill_after_training_costs_no_training(place, monkeypatch, where):
     def dying(self, *_args):
         raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        owner = NeuralEstimator if where == "_embed" else Estimator
-        patch.setattr(owner, where, dying)
-        vedute_(*FIT)
+    with monkeypatch.context() as patch:
+        patch.setattr(NeuralEstimator if where == "_embed" else Estimator, where, dying)
+        killed(*FIT)
     trained = epochs_of(monkeypatch)
     done(*FIT, "--resume")
     again = [e for e in trained if e == 1]  # the second learning, where it had not begun
@@ -104,9 +120,9 @@ def test_a_kill_in_the_second_learning_keeps_the_first(place, monkeypatch):
             raise Killed
         real(self, record)
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(NeuralEstimator, "_report", report)
-        vedute_(*FIT)
+        killed(*FIT)
     trained = epochs_of(monkeypatch)
     done(*FIT, "--resume")
     assert trained[0] == 2  # of the second
@@ -114,9 +130,9 @@ def test_a_kill_in_the_second_learning_keeps_the_first(place, monkeypatch):
 
 
 def test_force_begins_anew_and_other_data_are_refused(place, monkeypatch):
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Estimator, "_cluster", lambda *_: (_ for _ in ()).throw(Killed))
-        vedute_(*FIT)
+        killed(*FIT)
     other = [w.replace("latent_dim=2", "latent_dim=3") for w in FIT]
     assert "is of other data or settings" in refused(*other, "--resume")
     trained = epochs_of(monkeypatch)
