@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ import torch
 from building import model_of
 
 from vedute.data.views import Views
-from vedute.estimators import neural
 from vedute.metrics.scores import clustering_accuracy
-from vedute.training.loop import Settings
 
 WIDTHS = (3, 2, 4)
 
@@ -85,12 +82,12 @@ def check_resuming(make, folder, monkeypatch, epoch):
         if record["epoch"] == epoch:
             raise InterruptedError
 
-    monkeypatch.setattr(neural, "Settings", partial(Settings, checkpoint_minutes=0))
-    data, whole, dying = blobs(60), make(), make(checkpoint=str(folder))
+    often = {"checkpoint": str(folder), "checkpoint_minutes": 0}
+    data, whole, dying = blobs(60), make(), make(**often)
     whole.fit(data)
     dying.on_epoch = stop
     with pytest.raises(InterruptedError):
         dying.fit(data)
-    again = make(checkpoint=str(folder)).fit(data)
+    again = make(**often).fit(data)
     same(again.model_.state_dict(), whole.model_.state_dict(), 0.0)
     np.testing.assert_array_equal(again.labels_, whole.labels_)

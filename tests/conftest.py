@@ -45,7 +45,7 @@ def _measured(run):
 
 @pytest.fixture(scope="session", autouse=True)
 def measured_here():
-    """`vedute fit` measures in this process, not in one of its own, which takes seconds to start."""
+    """`vedute fit` measures in this process: one of its own takes seconds to start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_pages, "_in_a_process", _measured)
         yield

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from vedute import __version__, commands
+from vedute.training import stopping
 
 MISTAKES = (ValueError, TypeError, KeyError, OSError, ArithmeticError, ImportError)
 
@@ -59,7 +60,8 @@ def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
     @wraps(run)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
-            run(*args, **options)
+            with stopping.terminable():
+                run(*args, **options)
         except BrokenPipeError:
             raise
         except MISTAKES as error:
@@ -69,6 +71,8 @@ def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
+        except stopping.TerminatedError as ended:
+            raise typer.Exit(128 + ended.number) from None
 
     return wrapped
 

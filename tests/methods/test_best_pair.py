@@ -290,7 +290,9 @@ def test_each_pair_has_a_checkpoint_of_its_own(tmp_path):
     X, _ = blobs(60)
     method = small("dcca", steps=4, checkpoint=str(tmp_path / "c"))
     model = BestPair(method, random_state=0).fit(X)
-    assert model.best_.checkpoint == f"{tmp_path / 'c'}-{model.chosen()[0]}-{model.chosen()[1]}"
+    i, j = model.chosen()
+    assert model.best_.checkpoint == tmp_path / "c" / f"pair-{i}-{j}"
+    assert not (tmp_path / "c").exists()  # done: nothing to go on from
 
 
 # The command line.

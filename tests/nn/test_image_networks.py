@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -13,13 +11,12 @@ from vedute import MVP, drop_views
 from vedute.data import scaling
 from vedute.data.views import Views
 from vedute.datasets import captions, shapes
-from vedute.estimators import neural, sentence_decoding
+from vedute.estimators import sentence_decoding
 from vedute.methods import find
 from vedute.nn.coders import Decoder, Encoder, start_at
 from vedute.nn.convolutions import is_image
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.training.loop import Settings
 
 SMALL = dict(network="polymnist", latent_dim=4, map_hidden=(8,), steps=6, warmup=2, device="cpu")
 SMALL |= dict(random_state=0, batch_size=16)
@@ -200,7 +197,7 @@ def test_a_killed_training_on_images_goes_on_as_if_nothing_had_happened(tmp_path
     views = drop_views(shapes.load(40, size=8), 0.5, seed=0)
     settings = SMALL | dict(steps=12, early_stopping=False, batch_size=8)
     whole = MVP(**settings).fit(views)
-    monkeypatch.setattr(neural, "Settings", partial(Settings, checkpoint_minutes=0))
+    settings = settings | {"checkpoint_minutes": 0}
     broken = MVP(**settings, checkpoint=str(tmp_path))
     broken.on_epoch = _stop_at(6)
     with pytest.raises(_Killed):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import json
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,10 +15,10 @@ from torch import nn
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators import neural
 from vedute.methods.mvp import MVP
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training import checkpoints, loop
+from vedute.training.checkpoints import Checkpoint
 from vedute.training.loop import Settings, train
 from vedute.training.model import Generative, Model, Stage
 
@@ -304,15 +306,16 @@ def test_ctrl_c_keeps_the_best_weights(tmp_path, caplog):
         lambda m: [Stage(m.loss, **p) for p in plan],
         target=-0.85,
         on_epoch=stop,
-        checkpoint=tmp_path,
-        checkpoint_minutes=0,
+        checkpoint=Checkpoint(tmp_path, "", minutes=0),
     )
     assert history[-1]["step"] == 130
     assert model.w.item() == pytest.approx(-0.85, abs=1e-4)
     assert model.closing == model.w  # what comes after the stages is done all the same
     assert not model.training
     assert "interrupted at step 130; keeping the best" in caplog.text
-    assert checkpoints.facts(tmp_path)["progress"]["step"] == 129  # to go on from, if one likes
+    assert (
+        checkpoints.read(tmp_path).facts["progress"]["step"] == 129
+    )  # to go on from, if one likes
 
 
 # Checkpoints.
@@ -378,7 +381,7 @@ def toy_run(folder=None, signature="", kill=None):
             raise Killed
 
     s = Settings(batch_size=4, lr=1e-2, weight_decay=0.01, clip=1.0, patience=5,
-                 checkpoint=folder, checkpoint_minutes=0, signature=signature)  # fmt: skip
+                 checkpoint=folder and Checkpoint(folder, signature, 0))  # fmt: skip
     history = train(model, data.hide(hidden), s, held, [LIKELIHOODS["normal"]] * 2, on_epoch)
     return {**model.state_dict(), "random": torch.get_rng_state()}, history
 
@@ -404,9 +407,11 @@ def test_resuming_is_bit_equal_wherever_training_died(tmp_path, epoch):
     with pytest.raises(Killed):
         toy_run(tmp_path, kill=epoch)
     if epoch > 1:
-        assert checkpoints.facts(tmp_path)["progress"]["epoch"] == epoch - 1
+        assert checkpoints.read(tmp_path).facts["progress"]["epoch"] == epoch - 1
     assert_equal_bits(toy_run(tmp_path), whole)
-    assert checkpoints.facts(tmp_path) is None  # done: nothing to go on from
+    assert_equal_bits(toy_run(tmp_path, kill=1), whole)  # done: no epoch is trained again
+    lines = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == whole[1]
 
 
 @pytest.mark.usefixtures("often")
@@ -428,12 +433,63 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 def test_checkpoints_are_written_at_their_time(tmp_path, monkeypatch):
     clock = iter(range(0, 600, 20))  # one epoch in 20 seconds, a checkpoint every minute
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    written = []
-    monkeypatch.setattr(checkpoints, "write", lambda *state: written.append(state[2]["progress"]))
-    plan = one([lambda m: Stage(m.loss, epochs=9, batch_size=0)])
-    run(plan, checkpoint=tmp_path, checkpoint_minutes=1)
-    assert [progress["epoch"] for progress in written] == [3, 6, 9]
+    monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    written, checkpoint = [], Checkpoint(tmp_path, "", minutes=1, saved_at=0)
+    checkpoint._write = lambda tensors, facts, history: written.append(facts["progress"])
+    plan = one([lambda m: Stage(m.loss, epochs=10, batch_size=0)])
+    run(plan, checkpoint=checkpoint)
+    epochs = [progress["epoch"] for progress in written]
+    assert 2 <= len(epochs[:-1]) <= 4
+    assert all(b - a >= 2 for a, b in pairwise(epochs[:-1]))
+    assert [(p["epoch"], p["finished"]) for p in written][-1] == (10, True)  # whatever the time
+
+
+def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
+    whole = toy_run()
+
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "save_file", full)
+    with pytest.warns(UserWarning, match=r"no checkpoint .* \(No space left on device\); training"):
+        found = toy_run(tmp_path)
+    assert_equal_bits(found, whole)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "state.safetensors").write_bytes(b"junk"),
+        lambda folder: (folder / "state.safetensors").write_bytes(
+            (folder / "state.safetensors").read_bytes()[:-9]
+        ),
+        lambda folder: (folder / "history.jsonl").write_text(""),
+        lambda folder: (folder / "history.jsonl").unlink(),
+    ],
+)
+def test_a_damaged_checkpoint_is_ignored_with_a_sentence(tmp_path, damage):
+    whole = toy_run()
+    with pytest.raises(Killed):
+        toy_run(tmp_path, kill=4)
+    damage(tmp_path)
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\); training begins anew"):
+        found = toy_run(tmp_path)
+    assert_equal_bits(found, whole)
+
+
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(tmp_path, monkeypatch):
+    whole, real, count = toy_run(), checkpoints.save_file, iter(range(99))
+
+    def dying(tensors, part, metadata):
+        if next(count) == 3:
+            part.write_bytes(b"half")
+            raise Killed
+        real(tensors, part, metadata=metadata)
+
+    monkeypatch.setattr(checkpoints, "save_file", dying)
+    with pytest.raises(Killed):
+        toy_run(tmp_path)
+    assert_equal_bits(toy_run(tmp_path), whole)
 
 
 def example(seed=0):
@@ -448,7 +504,7 @@ def example(seed=0):
 def mvp(folder=None, **settings):
     small = dict(latent_dim=2, hidden=(8,), map_hidden=(4,), epochs=4, warmup=2, batch_size=32)
     return MVP(**(small | dict(random_state=0, n_clusters=2, device="cpu") | settings),
-               checkpoint=folder)  # fmt: skip
+               checkpoint=folder, checkpoint_minutes=0)  # fmt: skip
 
 
 def dies_in(model, epoch):
@@ -462,7 +518,6 @@ def dies_in(model, epoch):
 
 @pytest.mark.parametrize("epoch", [2, 3, 4])
 def test_mvp_resumes_bit_equal(tmp_path, monkeypatch, epoch):
-    monkeypatch.setattr(neural, "Settings", partial(Settings, checkpoint_minutes=0))
     X, folder = example(), str(tmp_path / "here")
     whole = mvp().fit(X)
     with pytest.raises(Killed):

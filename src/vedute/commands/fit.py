@@ -44,6 +44,9 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same result.", show_default="0")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from where an earlier fit of RUN was ended.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
     ] = None,
@@ -53,13 +56,15 @@ def run(
 
     Samples that a view lacks and rows without values are missing views, single empty cells
     missing entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best
-    weights so far.
+    weights so far. A fit that is killed or terminated goes on with --resume from its last
+    checkpoint, which is written every `checkpoint_minutes` to a folder beside RUN.
     """
     from contextlib import ExitStack
 
     from vedute import io
     from vedute.commands import _pages
     from vedute.io import toml
+    from vedute.training import checkpoints
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
@@ -71,7 +76,10 @@ def run(
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
+        place = _checkpoint(model, out, resume, force)
         model, views = _fit(model, data, how, preset, out, force)
+        if place is not None:
+            checkpoints.clear(place)  # the run is published
         _pages.measure(out)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
@@ -107,6 +115,24 @@ def _estimator(
     return cls(**_settings.check(cls, wanted)), method, preset
 
 
+def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:
+    """Let a method that trains write checkpoints beside RUN; the folder, if it does."""
+    from vedute.training import checkpoints
+
+    if model.get_params().get("checkpoint", "none") is not None or model.random_state is None:
+        return None
+    place = out.resolve().parent / f".{out.name}.checkpoint"
+    if checkpoints.are_in(place) and not resume:
+        if not force:
+            raise FileExistsError(
+                f"{place} has a checkpoint of a fit that was ended; --resume goes on from it, "
+                "--force begins anew"
+            )
+        checkpoints.clear(place)
+    model.set_params(checkpoint=place)
+    return place
+
+
 def _fit(
     model: Estimator, source: str, how: io.Reading, preset: str | None, out: Path, force: bool
 ) -> tuple[Estimator, Views]:
@@ -121,14 +147,24 @@ def _fit(
         views = io.enter(_data.open_data(source, how)).views
         _data.check(views)
         model = for_views(model, len(views.names))
+        model.__dict__["keep_checkpoint"] = True  # until the run is published
         with following(model):
             model.fit(views)
+        _without_checkpoint(model)
         given = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, given)
         before = saving.tensors_of(out)
         (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
     return model, views
+
+
+def _without_checkpoint(model: Estimator) -> None:
+    """A run does not say where its checkpoints were."""
+    del model.__dict__["keep_checkpoint"]
+    for part in (model, vars(model).get("method"), vars(model).get("best_")):
+        if part is not None and "checkpoint" in part.get_params(deep=False):
+            part.set_params(checkpoint=None)
 
 
 def _summarize(model: Estimator, views: Views) -> None:

@@ -35,7 +35,7 @@ from vedute.nn import likelihoods
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
-LOOSE = ("device", "verbose", "checkpoint")  # settings that may change after fit
+LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes")  # may change after fit
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
     "different views have the same ids?"
@@ -95,6 +95,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
+    keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
     generative = Ability(lambda cls: cls._decode is not Estimator._decode)  # can it impute?
@@ -164,7 +165,12 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._fitted_with = self.get_params(deep=False)
         if len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2:
             warnings.warn(LONELY, stacklevel=2)
+        if not self.keep_checkpoint:
+            self.forget_checkpoint()
         return self
+
+    def forget_checkpoint(self) -> None:
+        """Remove what a later `fit` could go on from, if there is something."""
 
     def _check_settings(self) -> None:
         """Refuse settings by their declarations; methods add what two of them must agree on."""

@@ -24,6 +24,8 @@ from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
 from vedute.nn.likelihoods import Kinds
+from vedute.training import checkpoints
+from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, useful_steps
 from vedute.training.loop import Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
@@ -64,6 +66,7 @@ class NeuralEstimator(Estimator):
     checkpoint: str | Path | None = setting(
         None, "A folder to go on from after an interruption; needs `random_state`."
     )
+    checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
 
     attributes: ClassVar[dict[str, str]] = {
         "history_": "Per epoch: step, stage, loss terms, error on hidden views.",
@@ -100,6 +103,7 @@ class NeuralEstimator(Estimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         self.length_: int | None = None  # how long training was worth it, once this is known
+        self._trainings = 0
         self._device()
 
     def _hides(self) -> bool:
@@ -115,7 +119,6 @@ class NeuralEstimator(Estimator):
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
         self.model_ = self._build().to(device)
         coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
-        last = not (self.relearns and held is not None)  # else it is learned again
         settings = Settings(
             steps=self.steps_,
             epochs=self.epochs,
@@ -126,8 +129,7 @@ class NeuralEstimator(Estimator):
             patience=self.patience,
             bf16=self._bf16(data, device),
             compiled=self._pays_to_compile(data, device),
-            checkpoint=Path(self.checkpoint) if self.checkpoint and watched and last else None,
-            signature=self._signature(data),
+            checkpoint=self._checkpoint(data),
         )
         exact = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high")  # TF32 on a GPU
@@ -249,9 +251,20 @@ class NeuralEstimator(Estimator):
         images = any(len(s) > 1 for s in data.shapes)
         return device.type == "cuda" and images and steps >= COMPILED_STEPS
 
-    def _signature(self, data: Views) -> str:
+    def _checkpoint(self, data: Views) -> Checkpoint | None:
+        """Of this training: the first, or the second, with all views."""
         if self.checkpoint is None:
-            return ""
+            return None
+        self._trainings += 1
+        folder = Path(self.checkpoint) / f"training-{self._trainings}"
+        return Checkpoint(folder, self._signature(data), self.checkpoint_minutes)
+
+    def forget_checkpoint(self) -> None:
+        """Remove what a later `fit` could go on from."""
+        if self.checkpoint is not None:
+            checkpoints.clear(Path(self.checkpoint))
+
+    def _signature(self, data: Views) -> str:
         if self.random_state is None:
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]

@@ -33,6 +33,7 @@ from vedute.estimators.calibration import Calibration
 from vedute.estimators.fitted_view import FittedView
 from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
+from vedute.training.model import load_state
 
 FORMATS, FACTS = ("1", "2"), "model.json"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
@@ -166,13 +167,8 @@ def _renewed(saved: Saved) -> Saved:
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Fill a module; buffers whose size depended on the training data are sized anew."""
-    state = {k: torch.from_numpy(np.array(v)) for k, v in weights.items()}
-    for key, buffer in module.named_buffers():
-        if key in state and buffer.shape != state[key].shape:
-            owner, _, leaf = key.rpartition(".")
-            setattr(module.get_submodule(owner), leaf, torch.empty_like(state[key]))
-    module.load_state_dict(state)
+    """Fill a module with arrays."""
+    load_state(module, {k: torch.from_numpy(np.array(v)) for k, v in weights.items()})
 
 
 def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:

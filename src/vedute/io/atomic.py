@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from vedute.io.paths import through_link
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+SCRATCH = ".vedute-part"  # how folders end that nobody needs once their process is gone
 
 
 @contextmanager
@@ -80,5 +90,31 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
     if target.exists() and not force:
         raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
     home = next(p for p in target.parents if p.exists())
-    with TemporaryDirectory(prefix=f".{target.name}.", dir=home, ignore_cleanup_errors=True) as d:
+    _collect(home, target.name)
+    ours: Any = {"prefix": f".{target.name}.", "suffix": SCRATCH, "ignore_cleanup_errors": True}
+    with TemporaryDirectory(dir=home, **ours) as d, _locked(Path(d) / "in-use"):
         yield Path(d) / target.name, target
+
+
+def _collect(home: Path, name: str) -> None:
+    """Remove scratch folders of this output whose process is gone: killed, or the power failed."""
+    for folder in home.glob(f".{glob.escape(name)}.*{SCRATCH}"):
+        with suppress(OSError), _locked(folder / "in-use", new=False) as mine:
+            if mine:
+                shutil.rmtree(folder)
+
+
+@contextmanager
+def _locked(path: Path, new: bool = True) -> Iterator[bool]:
+    """Hold a lock that ends with this process; whether it could be had."""
+    if fcntl is None:  # Windows refuses to remove files that are open, which is enough
+        with path.open("a" if new else "r+"):
+            yield new
+        return
+    with path.open("a" if new else "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True

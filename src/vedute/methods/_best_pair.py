@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from itertools import combinations
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -184,12 +185,15 @@ class BestPair(Estimator):
             )
         return found
 
+    def forget_checkpoint(self) -> None:
+        self.method.forget_checkpoint()
+
     def _inside(self, pair: Pair) -> Estimator:
         """The method with the settings of BestPair, for two views in its units."""
         own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
         own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
         where = self.method.get_params(deep=False).get("checkpoint")
-        own |= {} if where is None else {"checkpoint": f"{where}-{pair[0]}-{pair[1]}"}
+        own |= {} if where is None else {"checkpoint": Path(where) / f"pair-{pair[0]}-{pair[1]}"}
         model = _with(self.method, own)
         model.views_ = [self.views_[v] for v in pair]
         model.n_features_in_ = sum(s.mean.size for s in model._scalers())

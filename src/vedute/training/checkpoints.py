@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-STATE = "state.safetensors"
+Tensors = dict[str, Tensor]
+STATE, HISTORY = "state.safetensors", "history.jsonl"
 
 
 def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -46,27 +53,108 @@ def set_random_state(tensors: dict[str, Tensor]) -> None:
         torch.cuda.set_rng_state(tensors["random.cuda"])
 
 
-def write(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """One file, renamed into place: a kill leaves the previous state."""
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / (STATE + ".part")
-    tensors = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
-    save_file(tensors, part, metadata={"facts": json.dumps(facts)})
-    part.replace(folder / STATE)
+@dataclass
+class Checkpoint:
+    """The state of one training on disk, whole at any moment.
+
+    state.safetensors   tensors, and in its metadata what else is known; renamed into place
+    history.jsonl       one line per epoch, appended; the state says how many lines count
+    """
+
+    folder: Path
+    signature: str  # hash of data and settings: a checkpoint of another run is refused
+    minutes: float
+    saved_at: float = field(default_factory=time.monotonic)
+    lines: int = 0  # of the history, on disk
+
+    def due(self) -> bool:
+        return time.monotonic() - self.saved_at >= 60 * self.minutes
+
+    def write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
+        """Where the disk is full or gone, training goes on, with a warning."""
+        try:
+            self._write(tensors, facts, history)
+        except OSError as error:
+            warnings.warn(
+                f"no checkpoint could be written to {self.folder} ({error.strerror}); training "
+                "goes on without",
+                stacklevel=2,
+            )
+        self.saved_at = time.monotonic()
+
+    def _write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / HISTORY).open("a" if self.lines else "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in history[self.lines :])
+            file.flush()
+            os.fsync(file.fileno())
+        self.lines = len(history)
+        known = {**facts, "signature": self.signature, "lines": self.lines}
+        plain = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
+        part = self.folder / (STATE + ".part")
+        save_file(plain, part, metadata={"facts": json.dumps(known)})
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(self.folder / STATE)
+
+    def read(self) -> Found | None:
+        """The last state; None, with a warning, where it is damaged."""
+        if not (self.folder / STATE).exists():
+            return None
+        try:
+            found = read(self.folder)
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            warnings.warn(
+                f"the checkpoint in {self.folder} is damaged ({error}); training begins anew",
+                stacklevel=2,
+            )
+            return None
+        if found.facts["signature"] != self.signature:
+            raise ValueError(
+                f"the checkpoint in {self.folder} is of other data or settings; "
+                "delete it or name another folder"
+            )
+        self._cut(found.facts["lines"])
+        return found
+
+    def _cut(self, lines: int) -> None:
+        """Drop records after the state that was read."""
+        path = self.folder / HISTORY
+        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+        path.write_text("".join(kept), encoding="utf-8")
+        self.lines = lines
 
 
-def facts(folder: Path) -> dict[str, Any] | None:
-    """What is on disk, or None."""
-    return read(folder)[1] if (folder / STATE).exists() else None
+class Found(NamedTuple):
+    """What a checkpoint holds."""
+
+    tensors: Tensors
+    facts: dict[str, Any]
+    history: list[dict[str, Any]]
 
 
-def read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    from safetensors import safe_open
+def read(folder: Path) -> Found:
+    """The state in a folder, whoever wrote it."""
+    with safe_open(folder / STATE, framework="pt") as file:
+        facts: dict[str, Any] = json.loads(file.metadata()["facts"])
+    lines = (folder / HISTORY).read_text(encoding="utf-8").splitlines()
+    if len(lines) < facts["lines"]:
+        raise ValueError("its history is cut off")
+    history = [json.loads(line) for line in lines[: facts["lines"]]]
+    return Found(load_file(folder / STATE), facts, history)
 
-    with safe_open(folder / STATE, framework="pt") as f:
-        found: dict[str, Any] = json.loads(f.metadata()["facts"])
-    return load_file(folder / STATE), found
+
+def are_in(folder: Path) -> bool:
+    """Whether there is a checkpoint in a folder, or below it: of a second training, or a pair."""
+    return any(folder.rglob(STATE)) if folder.is_dir() else False
 
 
 def clear(folder: Path) -> None:
-    (folder / STATE).unlink(missing_ok=True)
+    """Remove all checkpoints in and below a folder, and nothing else."""
+    if not folder.is_dir():
+        return
+    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY)]:
+        path.unlink(missing_ok=True)
+    for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -14,9 +12,10 @@ from torch import Tensor
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.nn.likelihoods import Kinds
-from vedute.training import checkpoints
+from vedute.training import checkpoints, stopping
+from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record
-from vedute.training.model import Generative, Model, Stage
+from vedute.training.model import Generative, Model, Stage, load_state
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
 log = logging.getLogger(__name__)
@@ -37,9 +36,7 @@ class Settings:
     patience: int = 500
     bf16: bool = False
     compiled: bool = False
-    checkpoint: Path | None = None
-    checkpoint_minutes: float = 5.0
-    signature: str = ""  # hash of data and settings: a checkpoint of another run is refused
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass
@@ -55,7 +52,7 @@ class Progress:
     best_step: int = 0
     last_check: int = 0
     stage_done: bool = True
-    history: list[Record] = field(default_factory=list)
+    finished: bool = False
 
 
 def train(
@@ -92,14 +89,13 @@ class _Loop:
         self.best: dict[str, Tensor] | None = None
         self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
         self.step: Step | None = None
-        self.saved_at = time.monotonic()
+        self.history: list[Record] = []
 
     def run(self) -> list[Record]:
         stages = self.model.stages(self.data)
         try:
-            self._train(stages)
-            if self.settings.checkpoint is not None:
-                checkpoints.clear(self.settings.checkpoint)
+            with stopping.deferred():
+                self._train(stages)
         except KeyboardInterrupt:
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             if self.on_interrupt is not None:
@@ -108,18 +104,22 @@ class _Loop:
             while self._advance(stages) is not None:  # what comes after the stages still runs
                 pass
         self.model.eval()
-        return self.at.history
+        return self.history
 
     def _train(self, stages: Iterator[Stage]) -> None:
-        resume = self._saved()
+        saved = None if self.settings.checkpoint is None else self.settings.checkpoint.read()
+        resume = None if saved is None else Progress(**saved.facts["progress"])
+        if saved is not None and resume is not None and resume.finished:
+            self._load(saved, resume)
+            return
         number = -1
         while (stage := self._advance(stages)) is not None:
             number += 1
             if resume is not None and number < resume.stage:
                 continue
-            if resume is not None and number == resume.stage:
+            if saved is not None and resume is not None and number == resume.stage:
                 self._enter(stage, carry_on=True)
-                self._load(resume)
+                self._load(saved, resume)
                 resume = None
             else:
                 same = self.step is not None and self.step.stage is stage
@@ -130,6 +130,8 @@ class _Loop:
                 self._epoch(stage)
                 self._save()
             self._restore_best()
+        self.at.finished = True
+        self._save()
 
     def _advance(self, stages: Iterator[Stage]) -> Stage | None:
         self.model.eval()
@@ -173,7 +175,7 @@ class _Loop:
         record: Record = {"step": at.step, "epoch": at.epoch, "stage": at.stage}
         record |= {"terms": self.step.read_terms(at.step), "hidden_error": None, "watched": False}
         self._watch(stage, record)
-        at.history.append(record)
+        self.history.append(record)
         if self.on_epoch is not None:
             self.on_epoch(record)
 
@@ -223,47 +225,35 @@ class _Loop:
         return rows.to(self.data.mask.device, non_blocking=True)
 
     def _save(self) -> None:
-        s = self.settings
-        due = time.monotonic() - self.saved_at >= 60 * s.checkpoint_minutes
-        if s.checkpoint is not None and due:
+        """A checkpoint, where it is time for one; and the end, where a signal asked for it."""
+        c, number = self.settings.checkpoint, stopping.requested()
+        if c is not None and (c.due() or self.at.finished or number is not None):
             tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
             tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
             lrs = [float(g["lr"]) for g in self.optimizer.param_groups]
             moments = checkpoints.moments(self.optimizer, self.model)
-            facts = {"progress": asdict(self.at), "lrs": lrs, "signature": s.signature}
-            checkpoints.write(s.checkpoint, tensors | moments, facts)
-            self.saved_at = time.monotonic()
+            c.write(tensors | moments, {"progress": asdict(self.at), "lrs": lrs}, self.history)
+        if number is not None:
+            raise stopping.TerminatedError(number)
 
-    def _saved(self) -> Progress | None:
-        if self.settings.checkpoint is None:
-            return None
-        facts = checkpoints.facts(self.settings.checkpoint)
-        if facts is None:
-            return None
-        if facts["signature"] != self.settings.signature:
-            raise ValueError(
-                f"the checkpoint in {self.settings.checkpoint} is of other data or settings; "
-                "delete it or name another folder"
-            )
-        return Progress(**facts["progress"])
-
-    def _load(self, progress: Progress) -> None:
-        assert self.settings.checkpoint is not None
-        tensors, facts = checkpoints.read(self.settings.checkpoint)
+    def _load(self, saved: checkpoints.Found, progress: Progress) -> None:
         device = self.data.mask.device
         part = {
             name: {
-                k.partition(".")[2]: t.to(device) for k, t in tensors.items() if k.startswith(name)
+                k.partition(".")[2]: t.to(device)
+                for k, t in saved.tensors.items()
+                if k.startswith(name)
             }
             for name in ("model.", "best.")
         }
-        self.model.load_state_dict(part["model."])
+        load_state(self.model, part["model."])
         self.best = part["best."] or None
-        checkpoints.load_moments(self.optimizer, self.model, tensors)
-        for group, lr in zip(self.optimizer.param_groups, facts["lrs"], strict=True):
-            set_lr(group, lr)
-        self.at = progress
-        checkpoints.set_random_state(tensors)
+        self.at, self.history = progress, saved.history
+        if not progress.finished:
+            checkpoints.load_moments(self.optimizer, self.model, saved.tensors)
+            for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
+                set_lr(group, lr)
+        checkpoints.set_random_state(saved.tensors)
 
 
 def batches(n: int, size: int) -> int:

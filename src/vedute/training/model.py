@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
@@ -82,3 +83,12 @@ class Clusterer(Model):
     @abstractmethod
     def assign(self, batch: Views) -> Tensor:
         """Soft cluster labels, (B, K)."""
+
+
+def load_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Fill a module; buffers whose size depended on the training data are sized anew."""
+    for key, buffer in module.named_buffers():
+        if key in state and buffer.shape != state[key].shape:
+            owner, _, leaf = key.rpartition(".")
+            setattr(module.get_submodule(owner), leaf, torch.empty_like(state[key]))
+    module.load_state_dict(state)
