@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -90,8 +91,9 @@ def from_frame(
         raise ValueError(f"view {name!r} has duplicated columns {listed(twice)}; rename them")
     columns: tuple[Hashable, ...] = tuple(frame.columns)
     if fitted is not None and fitted.columns is not None:
-        lost = [c for c in fitted.columns if c not in frame.columns]
-        new = [c for c in columns if c not in fitted.columns]
+        own, then = set(columns), set(fitted.columns)
+        lost = [c for c in fitted.columns if c not in own]
+        new = [c for c in columns if c not in then]
         if lost or new:
             problems = [f"lacks {listed(lost)}"] if lost else []
             problems += [f"has unknown {listed(new)}"] if new else []
@@ -100,14 +102,8 @@ def from_frame(
                 "it was fitted on"
             )
         columns = fitted.columns
-    blocks, levels = [], []
-    for c, column in enumerate(columns):
-        known = fitted.levels[c] if fitted is not None and fitted.levels is not None else None
-        _check_kind(name, frame[column], fitted is not None and known is None)
-        block, level = _column(name, frame[column], known)
-        blocks.append(block)
-        levels.append(level)
-    values = np.concatenate(blocks, axis=1)
+    frame = frame if columns == tuple(frame.columns) else frame[list(columns)]
+    values, levels = _values(name, frame, fitted)
     if fitted is not None and fitted.shape != values.shape[1:]:
         raise ValueError(
             f"view {name!r} has {values.shape[1]} features, fitted on {width(fitted.shape)}; "
@@ -115,8 +111,37 @@ def from_frame(
         )
     out = np.full((len(ids), values.shape[1]), np.nan)
     out[ids.get_indexer(frame.index)] = values
-    dtypes = tuple(str(getattr(frame[c].dtype, "subtype", frame[c].dtype)) for c in columns)
-    return out, fitted or ViewSpec(name, values.shape[1:], columns, tuple(levels), dtypes)
+    dtypes = tuple(str(getattr(d, "subtype", d)) for d in frame.dtypes)
+    return out, fitted or ViewSpec(name, values.shape[1:], columns, levels, dtypes)
+
+
+def _values(
+    name: str, frame: pd.DataFrame, fitted: ViewSpec | None
+) -> tuple[NDArray[np.float64], tuple[Levels, ...]]:
+    """A frame as numbers (n, k), and the levels of each column. Columns of numbers are taken at
+    once: there may be fifty thousand."""
+    known = (fitted and fitted.levels) or (None,) * frame.shape[1]
+    plain = np.array([k is None and _is_plain(d) for k, d in zip(known, frame.dtypes, strict=True)])
+    others: dict[int, tuple[NDArray[np.float64], Levels]] = {}
+    for c in np.flatnonzero(~plain).tolist():
+        column = frame.iloc[:, c]
+        _check_kind(name, column, fitted is not None and known[c] is None)
+        others[c] = _column(name, column, known[c])
+    levels = tuple(others[c][1] if c in others else None for c in range(frame.shape[1]))
+    ends = np.cumsum([numbers(level) for level in levels])
+    values = np.empty((len(frame), ends[-1]))
+    table = frame if plain.all() else frame.loc[:, plain]
+    values[:, ends[plain] - 1] = table.to_numpy(np.float64, na_value=np.nan)
+    for c, (block, _) in others.items():
+        values[:, ends[c] - block.shape[1] : ends[c]] = block
+    return values, levels
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether a column holds numbers or truth values, of numpy or with pandas' missing values."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "biuf"
+    return re.fullmatch(r"U?Int\d+|Float\d+|boolean", str(dtype)) is not None
 
 
 def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:

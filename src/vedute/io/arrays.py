@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.io import limits
 from vedute.io.data import Array, checked_ids
 
 
@@ -36,9 +37,13 @@ class Keyed(NamedTuple):
 
 def read(path: Path) -> Keyed:
     """An array of numbers, never unpickled."""
+    with path.open("rb") as file:
+        limits.check(limits.npy_bytes(file), path)
     try:
         values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as e:
+    except MemoryError:
+        raise
+    except Exception as e:  # headers that lie raise anything
         pickled = "allow_pickle" in str(e)
         problem = "holds Python objects, which are never read" if pickled else f"is damaged ({e})"
         raise ValueError(f"{path} {problem}; write numbers with numpy.save") from None
@@ -50,6 +55,7 @@ def read(path: Path) -> Keyed:
     names = _ids_file(path)
     if not names.is_file():
         return Keyed(values, None)
+    limits.file_size(names)
     lines = names.read_text(encoding="utf-8-sig").splitlines()
     ids = [line for line in lines if line.strip()]
     if len(ids) != len(values):

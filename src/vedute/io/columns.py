@@ -53,13 +53,12 @@ def typed(
     return pd.DataFrame(done, index=raw.index, columns=raw.columns)
 
 
-def as_text(cells: Iterable[Any], decimal: str, others: Iterable[str]) -> list[str]:
-    """Values for a text file; truth values in the case of the `others` in their column."""
+def as_text(cells: Iterable[Any], decimal: str, truth: str = "") -> list[str]:
+    """Values for a text file; truth values in the case of the `truth` that the file has."""
     values = [x.item() if isinstance(x, np.generic) else x for x in cells]
     text = [repr(x) if isinstance(x, float) else str(x) for x in values]
     if values and all(isinstance(x, bool) for x in values):
-        model = next((t.strip() for t in others if t.strip().lower() in ("true", "false")), "True")
-        upper, lower = model.isupper(), model.islower()
+        upper, lower = truth.isupper(), truth.islower()
         return [t.upper() if upper else t.lower() if lower else t for t in text]
     if decimal == "," and all(isinstance(x, (int, float)) for x in values):
         return [t.replace(".", ",") for t in text]

@@ -6,11 +6,13 @@ import csv
 import gzip
 import zlib
 from collections import Counter
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from vedute.data.frames import is_number, listed
+from vedute.io import limits
 
 SEPARATORS = ("\t", ";", ",", "|")
 LOOKED_AT = 20  # lines
@@ -28,6 +30,8 @@ class Dialect(NamedTuple):
 
 def opened(path: Path, mode: str, encoding: str) -> IO[str]:
     """A text file, compressed or not; ends of lines as they are."""
+    if path.suffix == ".gz" and mode == "r":
+        return TextIOWrapper(limits.unpacked(path), encoding=encoding, newline="")
     if path.suffix == ".gz":
         return cast(IO[str], gzip.open(path, f"{mode}t", encoding=encoding, newline=""))
     return path.open(mode, encoding=encoding, newline="")
@@ -35,6 +39,7 @@ def opened(path: Path, mode: str, encoding: str) -> IO[str]:
 
 def sniff(path: Path) -> Dialect:
     """Separator, encoding, ends of lines and header."""
+    limits.file_size(path)
     encoding = _encoding(path)
     try:
         with opened(path, "r", encoding) as file:
@@ -79,14 +84,21 @@ def _encoding(path: Path) -> str:
 def _cut(lines: list[str]) -> tuple[str, list[list[str]]]:
     """The separator that cuts lines into as many fields as the header, and more than others."""
     best, score = (",", [[line.strip()] for line in lines]), (False, 1)
+    problem: csv.Error | None = None
     for separator in (*SEPARATORS, " "):
         if separator == " " and score[1] > 1:  # names may have blanks
             break
-        rows = [r for r in csv.reader(lines, delimiter=separator, skipinitialspace=True) if r]
+        try:
+            rows = [r for r in csv.reader(lines, delimiter=separator, skipinitialspace=True) if r]
+        except csv.Error as e:  # a long line is one cell to the wrong separator
+            problem = e
+            continue
         width = len(rows[0])
         fits = sum(len(r) in (width, width + 1) for r in rows[1:]) >= len(rows[1:]) / 2
         if max(map(len, rows)) > 1 and (fits, width) > score:
             best, score = (separator, rows), (fits, width)
+    if problem is not None and score[1] == 1:
+        raise problem
     return best
 
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from vedute import io
 from vedute.data.views import Views
-from vedute.io import arrays, folder, images, onefile
+from vedute.io import arrays, folder, images, onefile, spreadsheet
 from vedute.io.data import id_column, labels_there, nullable
 from vedute.io.dialect import opened, sniff
 
@@ -145,6 +145,7 @@ def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
         writer.writerow(next(line for line in lines if line))
         for line in lines:
             if any(cell.strip() for cell in line):
-                changed = change(line[key].strip(), line)
+                changed = change(spreadsheet.read(line[key].strip()), line)
                 if changed is not None:
+                    changed[key] = spreadsheet.written(changed[key])
                     writer.writerow(changed)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vedute.io import limits
 from vedute.io.arrays import Keyed
 from vedute.io.data import Array, checked_ids
 from vedute.io.paths import below
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+GREY = ("1", "L", "LA")  # modes
 
 
 def are_in(folder: Path) -> bool:
@@ -26,6 +32,7 @@ def read(folder: Path) -> Keyed:
         raise ImportError(f"{folder} holds images, which need pillow: pip install 'vedute[images]'")
     files = _files(folder)
     ids = checked_ids(pd.Series([f.stem for f in files], dtype=str), folder)
+    limits.check(sum(_size(f) for f in files), folder)
     pixels = [_pixels(f) for f in files]
     color = any(p.ndim == 3 for p in pixels)
     for file, p in zip(files, pixels, strict=True):
@@ -59,15 +66,29 @@ def _files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if f.suffix.lower() in ENDINGS and f.is_file())
 
 
+def _size(file: Path) -> int:
+    """Bytes of its pixels, as its header says."""
+    with _opened(file) as image:
+        return int(image.width * image.height * (1 if image.mode in GREY else 3))
+
+
 def _pixels(file: Path) -> Array:
     """(height, width) or (height, width, 3), in bytes."""
+    with _opened(file) as image:
+        return np.asarray(image.convert("L" if image.mode in GREY else "RGB"))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """An image whose pixels are not read yet; what goes wrong inside is a message."""
     from PIL import Image
 
     try:
-        with Image.open(file) as image:
-            grey = image.mode in ("1", "L", "LA")
-            if image.mode in ("I", "F") or image.mode.startswith("I;"):
-                raise ValueError(f"more than 8 bits per pixel (mode {image.mode})")
-            return np.asarray(image.convert("L" if grey else "RGB"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see `limits`
+            with Image.open(file) as image:
+                if image.mode in ("I", "F") or image.mode.startswith("I;"):
+                    raise ValueError(f"more than 8 bits per pixel (mode {image.mode})")
+                yield image
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
         raise ValueError(f"{file} cannot be read as an image ({e}); save it again") from None

@@ -7,20 +7,28 @@ views share, or given by the user. Other variables are written unchanged.
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.io import loadmat, savemat
+from scipy.io import loadmat, savemat, whosmat
 
+from vedute.io import limits
 from vedute.io.data import Array, Data, Filled, Reading, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
 CELLS = ("x", "data", "views", "fea", "features")
 LABELS = ("y", "gt", "gnd", "label", "labels", "truth", "truelabel", "truelabels", "target")
 NUMBERED = re.compile(r"(view|x|v|data|fea)_?\d+", re.IGNORECASE)
+
+PACKED = 15  # the kind of a variable that is packed
+BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+         "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8}  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -57,12 +65,50 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def _variables(path: Path) -> dict[str, Any]:
+    limits.check(max(_declared(path), _unpacked(path)), path)
     try:
         return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     except NotImplementedError:
         raise ValueError(f"{path} is a MATLAB v7.3 file; save it with -v7") from None
+    except MemoryError:
+        raise
     except Exception as e:  # damaged files raise anything, from IndexError to zlib.error
         raise ValueError(f"{path} is not a MATLAB file ({e}); save it again") from None
+
+
+def _declared(path: Path) -> int:
+    """What its matrices take, as their headers say; what cells hold has no header."""
+    try:
+        return sum(prod(shape) * BYTES.get(kind, 0) for _, shape, kind in whosmat(path))
+    except Exception:  # whoever reads it says what is wrong
+        return 0
+
+
+def _unpacked(path: Path) -> int:
+    """Bytes of all variables, those that are packed unpacked, as far as the limit (v5 to v7)."""
+    total, limit = 0, limits.most_bytes()
+    with path.open("rb") as file:
+        order = {b"IM": "<", b"MI": ">"}.get(file.read(128)[126:])
+        while order and total <= limit and len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            if kind == PACKED:
+                total += _inflated(file.read(size), limit - total)
+            else:
+                total += size
+                file.seek(size, 1)
+    return total
+
+
+def _inflated(packed: bytes, limit: int) -> int:
+    """The length of what is packed, counted until it is over the limit."""
+    total, stream = 0, zlib.decompressobj()
+    try:
+        while packed and total <= limit:
+            total += len(stream.decompress(packed, 1 << 20))
+            packed = stream.unconsumed_tail
+    except zlib.error:  # whoever reads it says what is wrong
+        pass
+    return total
 
 
 def _found(path: Path, how: Reading, variables: dict[str, Any]) -> Found:
@@ -80,6 +126,8 @@ def _found(path: Path, how: Reading, variables: dict[str, Any]) -> Found:
     views = {}
     for name, (variable, place) in places.items():
         a = variables[variable] if place is None else variables[variable].flat[place]
+        if sparse.issparse(a):
+            limits.check(prod(a.shape) * a.dtype.itemsize, f"{name} in {path}")
         views[name] = a.tocsr() if sparse.issparse(a) else a
         if a.dtype.kind not in "biuf" or a.ndim != 2 or 0 in a.shape:
             raise ValueError(

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from vedute.io import limits
 from vedute.io.data import Array, Data, Filled, Reading, labels, no_label
 from vedute.io.table import chosen
 
@@ -91,7 +92,23 @@ def _is_mu(path: Path) -> bool:
     return path.suffix.lower() == ".h5mu"
 
 
+def _size(path: Path) -> int:
+    """What its datasets take, as their headers say."""
+    from h5py import Dataset, File
+
+    sizes: list[int] = []
+    try:
+        with File(path) as file:
+            file.visititems(
+                lambda _, item: sizes.append(item.nbytes) if isinstance(item, Dataset) else None
+            )
+    except Exception:  # whoever reads it says what is wrong
+        return 0
+    return sum(sizes)
+
+
 def _opened(path: Path) -> Any:
+    limits.check(_size(path), path)
     try:
         if _is_mu(path):
             from mudata import read_h5mu
@@ -100,6 +117,8 @@ def _opened(path: Path) -> Any:
         from anndata import read_h5ad
 
         return read_h5ad(path)
+    except MemoryError:
+        raise
     except Exception as e:  # anndata raises what h5py does, and more
         reason = " ".join(str(e).split())
         raise ValueError(f"{path} is not a {path.suffix} file ({reason}); write it again") from None
@@ -136,7 +155,7 @@ def _parts(path: Path, whole: Any, how: Reading) -> dict[str, pd.DataFrame]:
 def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
     if x is None:
         raise ValueError(f"{what} has no matrix X; write one")
-    dense = x.toarray() if sparse.issparse(x) else np.asarray(x)
+    dense = limits.dense(x, what) if sparse.issparse(x) else np.asarray(x)
     return pd.DataFrame(dense, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))
 
 

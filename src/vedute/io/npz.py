@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-from zipfile import is_zipfile
+from typing import IO, Any
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.io import limits
 from vedute.io.data import Array, Data, Filled, Reading, no_label
 from vedute.io.rows import write_npz
 
@@ -89,14 +90,30 @@ def _arrays(path: Path) -> dict[str, Array]:
     with path.open("rb") as handle:
         if not is_zipfile(handle) or handle.seek(0) or handle.read(2) != b"PK":
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
+        limits.check(_size(handle), path)
         handle.seek(0)
         with np.load(handle, allow_pickle=False) as file:
             return {key: _array(file, key, path) for key in file.files}
 
 
+def _size(handle: IO[bytes]) -> int:
+    """What all arrays take, as the zip file and the headers in it say."""
+    total = 0
+    with ZipFile(handle) as archive:
+        for info in archive.infolist():
+            try:
+                with archive.open(info) as member:
+                    total += max(info.file_size, limits.npy_bytes(member))
+            except Exception:  # whoever reads it says what is wrong
+                total += info.file_size
+    return total
+
+
 def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
     try:
         a = file[key]
+    except MemoryError:
+        raise
     except Exception as e:  # damaged zips raise anything, from zlib.error to EOFError
         problem = "holds Python objects, which are never read; save numbers or text"
         if "allow_pickle" not in str(e):

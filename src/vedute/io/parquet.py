@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from vedute.io import columns
+from vedute.io import columns, limits
 from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column
+
+BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # of one value; of all others 8 or more
 
 
 def needs_pyarrow(path: Path) -> None:
@@ -78,12 +80,26 @@ def _own(path: Path, how: Reading) -> pd.DataFrame:
 
 def _stored(path: Path) -> pd.DataFrame:
     needs_pyarrow(path)
+    limits.check(_size(path), path)
     try:
         return pd.read_parquet(path)
     except (ValueError, OSError) as e:
         raise ValueError(
             f"{path} is not a parquet file ({' '.join(str(e).split())}); write it again"
         ) from None
+
+
+def _size(path: Path) -> int:
+    """What the columns take: as they are stored, and as arrays of one length."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found = parquet.read_metadata(path)
+    except (ArrowException, OSError):  # whoever reads it says what is wrong
+        return 0
+    kinds = (found.schema.column(j).physical_type for j in range(found.num_columns))
+    stored = sum(found.row_group(g).total_byte_size for g in range(found.num_row_groups))
+    return int(max(stored, found.num_rows * sum(BYTES.get(kind, 8) for kind in kinds)))
 
 
 def _in_index(frame: pd.DataFrame, how: Reading) -> bool:

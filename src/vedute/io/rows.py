@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vedute.io import spreadsheet
 from vedute.io.data import Array
 from vedute.io.parquet import needs_pyarrow
 
@@ -21,16 +23,21 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
 def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
     """One column per name, (n,) each; a 2-D array takes one column per feature: name0, name1."""
     flat = _flat(columns)
+    cells = [list(map(_id, c.tolist())) if k == "ids" else c.tolist() for k, c in flat.items()]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(flat)
-        writer.writerows(zip(*(c.tolist() for c in flat.values()), strict=True))
+        writer.writerows(zip(*cells, strict=True))
 
 
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     """The same columns as in a .csv."""
     needs_pyarrow(path)
     pd.DataFrame(_flat(columns)).to_parquet(path, index=False)
+
+
+def _id(value: Any) -> Any:
+    return spreadsheet.written(value) if isinstance(value, str) else value
 
 
 def _flat(columns: Mapping[str, Array]) -> dict[str, Array]:

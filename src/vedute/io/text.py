@@ -7,19 +7,25 @@ mark missing values. `write` writes the file that was read, with missing values 
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from vedute.io import columns
+from vedute.io import columns, limits, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column
 from vedute.io.dialect import Dialect, opened, sniff
+
+CUT = "\0"  # between the cells of a line that waits to be written
+CELLS = 2_000_000  # that are in memory as text at a time
 
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
@@ -27,7 +33,7 @@ def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     d = sniff(path)
     at = id_column(d.columns, how.id, path)
     raw, ids = _raw(path, d, at)
-    index = checked_ids(ids, path)
+    index = checked_ids(ids.str.strip().map(spreadsheet.read), path)
     _check_ids(index, d.columns[at], path)
     names = {j: name for j, name in enumerate(d.columns) if j != at}
     for j, name in names.items():
@@ -55,33 +61,101 @@ def write(
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
     ids = filled.index.astype(str)
-    missing = read(source, how, lambda _: list(filled.columns)).reindex(ids).isna()
-    own = {line[key].strip(): line for line in _lines(source, d)}
-    blank = [""] * len(d.columns)
-    rows = [own.get(i) or [*blank[:key], i, *blank[key + 1 :]] for i in ids]
-    at = {c: d.columns.index(c) for c in filled.columns}
-    numeric = [j for c, j in at.items() if filled[c].dtype.kind in "iuf"]
-    decimal = "," if any("," in row[j] for row in rows for j in numeric) else "."
-    for name, j in at.items():
-        blank_rows = missing[name].to_numpy()
-        cells = columns.as_text(filled[name][blank_rows], decimal, (row[j] for row in rows))
-        for i, cell in zip(blank_rows.nonzero()[0].tolist(), cells, strict=True):
-            rows[i][j] = cell
-    heads = list(d.columns)
-    for end, frame in (ends or {}).items():
-        heads += [f"{end}_{c}" for c in frame.columns]
-        added = [columns.as_text(frame[c], decimal, ()) for c in frame.columns]
-        rows = [[*row, *more] for row, more in zip(rows, zip(*added, strict=True), strict=True)]
+    own, blank = _own(source, d, key), [""] * len(d.columns)
+    lines = [own.get(i) or CUT.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
+    known = read(source, how, lambda _: list(filled.columns))[list(filled.columns)]
+    into = _Cells.of(lines, filled, known.reindex(ids).isna().to_numpy(), d)
+    beside = [a for frame in (ends or {}).values() for a in _arrays(frame)]
+    more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
+    step = max(1, CELLS // (len(d.columns) + len(more)))
     with opened(out, "w", d.encoding) as file:
         writer = csv.writer(file, delimiter=d.separator, lineterminator=d.end)
-        writer.writerow(heads[d.unnamed :])
-        writer.writerows(rows)
+        writer.writerow([*d.columns[d.unnamed :], *more])
+        for part in (slice(i, i + step) for i in range(0, len(ids), step)):
+            rows = [line.split(CUT) for line in lines[part]]
+            into.fill(rows, part)
+            added = [columns.as_text(a[part], into.decimal) for a in beside]
+            for i, row in enumerate(rows):
+                row[key] = spreadsheet.written(row[key])
+                row += [column[i] for column in added]
+            writer.writerows(rows)
+
+
+class _Cells(NamedTuple):
+    """What goes into the empty cells of a file.
+
+    values   of each column, (n,); missing (n, columns): where they go; at: the columns in the file
+    decimal  mark, and truths: how truth values are written, by column, both as in the file
+    """
+
+    values: list[Any]
+    missing: NDArray[np.bool_]
+    at: list[int]
+    decimal: str
+    truths: dict[int, str]
+
+    @classmethod
+    def of(
+        cls, lines: list[str], filled: pd.DataFrame, missing: NDArray[np.bool_], d: Dialect
+    ) -> _Cells:
+        place: dict[Any, int] = {c: j for j, c in enumerate(d.columns)}
+        kinds = {place[c]: t.kind for c, t in filled.dtypes.items()}
+        decimal = _decimal(lines, [j for j, kind in kinds.items() if kind in "iuf"])
+        truths = _truths(lines, [j for j, kind in kinds.items() if kind == "b"])
+        return cls(_arrays(filled), missing, list(kinds), decimal, truths)
+
+    def fill(self, rows: list[list[str]], part: slice) -> None:
+        missing = self.missing[part]
+        for c in np.flatnonzero(missing.any(0)).tolist():
+            empty, j = np.flatnonzero(missing[:, c]).tolist(), self.at[c]
+            cells = self.values[c][part][empty]
+            text = columns.as_text(cells, self.decimal, self.truths.get(j, ""))
+            for i, cell in zip(empty, text, strict=True):
+                rows[i][j] = cell
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
+    ids = [spreadsheet.written(i) if isinstance(i, str) else i for i in frame.index.tolist()]
     with opened(out, "w", "utf-8") as file:
-        frame.to_csv(file, index_label="id", lineterminator="\n")
+        frame.set_axis(ids).to_csv(file, index_label="id", lineterminator="\n")
+
+
+def _arrays(frame: pd.DataFrame) -> list[Any]:
+    """The columns as arrays, which are quicker to cut."""
+    return [frame.iloc[:, c].to_numpy() for c in range(frame.shape[1])]
+
+
+def _own(path: Path, d: Dialect, key: int) -> dict[str, str]:
+    """The cells of every row by its id, joined by CUT: cells of their own would take ten times
+    as much memory."""
+    found = {}
+    for line in _lines(path, d):
+        found[spreadsheet.read(line[key].strip())] = text = CUT.join(line)
+        if text.count(CUT) != len(line) - 1:
+            raise ValueError(f"{path} holds zero bytes, so it is not text; export it as CSV")
+    return found
+
+
+def _decimal(lines: list[str], numeric: list[int]) -> str:
+    """The decimal mark of the cells in these columns."""
+    for cells in (line.split(CUT) for line in lines if "," in line):
+        if any("," in cells[j] for j in numeric):
+            return ","
+    return "."
+
+
+def _truths(lines: list[str], columns: list[int]) -> dict[int, str]:
+    """The first truth value in each of these columns, as it is written."""
+    found: dict[int, str] = {}
+    for line in lines:
+        if len(found) == len(columns):
+            break
+        cells = [cell.strip() for cell in line.split(CUT)]
+        found |= {
+            j: cells[j] for j in columns if j not in found and cells[j].lower() in ("true", "false")
+        }
+    return found
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
@@ -114,10 +188,15 @@ def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
-    with _clear_errors(path, len(d.columns)), warnings.catch_warnings():
+    packed = path.suffix == ".gz"
+    with (
+        _clear_errors(path, len(d.columns)),
+        warnings.catch_warnings(),
+        limits.unpacked(path) if packed else nullcontext(path) as content,
+    ):
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
-            path,
+            content,
             sep=d.separator,
             encoding=d.encoding,
             names=list(range(len(d.columns))),
@@ -128,7 +207,7 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
             low_memory=False,
             **options,
         )
-    return frame
+    return frame.copy()  # one block of numbers in place of one per column
 
 
 @contextmanager
@@ -140,7 +219,7 @@ def _clear_errors(path: Path, width: int) -> Iterator[None]:
         raise ValueError(
             f"{path}: rows have more fields than the header, which has {width}; name every column"
         ) from None
-    except (EOFError, zlib.error) as e:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
         raise ValueError(f"{path} is damaged ({e}); write it again") from None
     except UnicodeError as e:
         raise ValueError(f"{path} is not UTF-8 text ({e}); save it as UTF-8") from None
