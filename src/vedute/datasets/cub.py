@@ -10,7 +10,8 @@ from vedute.data.views import Views
 from vedute.datasets._files import Facts, fetch, find_npz, from_mat, from_npz
 
 ADDRESS = (
-    "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/main/data/cub_googlenet_doc2vec_c10.mat"
+    "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/"
+    "769134bf1d053387db6ffbd77ece999aa4e80c95/data/cub_googlenet_doc2vec_c10.mat"
 )
 FACTS = Facts(
     "cub",
@@ -27,4 +28,4 @@ def load() -> Views:
     npz = find_npz("cub")
     if npz is not None:
         return from_npz(npz, FACTS)
-    return from_mat(fetch(ADDRESS), "X", "gt", FACTS)
+    return fetch(lambda path: from_mat(path, "X", "gt", FACTS), ADDRESS)

@@ -5,10 +5,12 @@ The file of the authors of MvCLN (CVPR 2021); research use. Downloaded at first 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz, read_mat
+from vedute.datasets._files import DELETE, Facts, checked, fetch, find_npz, from_npz, read_mat
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-MvCLN/raw/main/datasets/Reuters_dim10.mat"
 FACTS = Facts(
@@ -24,9 +26,12 @@ def load() -> Views:
     npz = find_npz("reuters")
     if npz is not None:
         return from_npz(npz, FACTS)
-    path = fetch(ADDRESS)
+    return fetch(_read, ADDRESS)
+
+
+def _read(path: Path) -> Views:
     *x, y_train, y_test = read_mat(path, ["x_train", "x_test", "y_train", "y_test"])
     if any(part.ndim != 3 for part in x):
-        raise ValueError(f"{path} lacks x_train and x_test of rank 3; delete it and load again")
+        raise ValueError(f"{path} lacks x_train and x_test of rank 3{DELETE}")
     views = np.concatenate(x, axis=1)  # (5, 18758, 10)
     return checked(list(views), np.concatenate([y_train.ravel(), y_test.ravel()]), FACTS, path)

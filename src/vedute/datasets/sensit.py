@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, checked, fetch, find_npz, from_npz
+from vedute.datasets._files import DELETE, Facts, checked, fetch, find_npz, from_npz
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/vehicle/"
 ADDRESSES = (PAGE + "combined_scale.bz2", PAGE + "combined_scale.t.bz2")
@@ -25,11 +25,14 @@ def load() -> Views:
     npz = find_npz("sensit")
     if npz is not None:
         return from_npz(npz, FACTS)
-    paths = [fetch(address) for address in ADDRESSES]
+    return fetch(_joined, *ADDRESSES)
+
+
+def _joined(*paths: Path) -> Views:
     parts = [_read(path) for path in paths]
     x = np.concatenate([p[0] for p in parts])  # (n, 100), acoustic features first
     y = np.concatenate([p[1] for p in parts])
-    return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].parent)
+    return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].with_name("combined_scale*.bz2"))
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -40,7 +43,5 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         with BZ2File(path) as file:
             x, y = load_svmlight_file(file, n_features=100, dtype=np.float32, zero_based=False)
     except (EOFError, OSError, ValueError) as e:
-        raise ValueError(
-            f"{path} is not a svmlight file with 100 features ({e}); delete it and load again"
-        ) from None
+        raise ValueError(f"{path} is not a svmlight file with 100 features ({e}){DELETE}") from None
     return x.toarray(), y
