@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all golden omics lint bench tables docs clean
+.PHONY: demo test test-all test-oldest golden omics lint bench tables docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -22,6 +22,17 @@ test: lint
 
 test-all: lint
 	$(PYTEST) -m "all or not all"
+
+# The oldest versions of the dependencies that pyproject.toml allows: constraints-oldest.txt.
+OLDEST := tests/data tests/io tests/estimators tests/golden/test_old_formats.py tests/methods/test_contract.py
+ONE_OF_A_KIND := not test_contract or mvp or mean_fill or mopoe or completer or dvimc
+test-oldest: .venv-oldest/.done
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 --dist worksteal $(OLDEST) -k "$(ONE_OF_A_KIND)"
+
+.venv-oldest/.done: pyproject.toml constraints-oldest.txt
+	@$(PYTHON) -m venv .venv-oldest
+	@.venv-oldest/bin/pip install -q -c constraints-oldest.txt -e '.[plots,parquet,images]' pytest pytest-xdist
+	@touch $@
 
 # Whether results are byte for byte those in tests/golden/golden.json: for changes of structure.
 golden: .venv/.done

@@ -106,6 +106,9 @@ def test_it_goes_on_where_it_was(place, monkeypatch):
     assert "2 new records" in result.stdout  # nobody knows the best pair yet
     monkeypatch.setattr(plan, "measure", real)
     result = bench("--methods", "honest")
+    assert (result.exit_code, len(read())) == (1, 2)
+    assert "1 failed before; --retry repeats them" in result.stdout
+    result = bench("--methods", "honest", "--retry")
     assert "3 runs, 2 of them done before" in result.stdout
     assert "3 new records" in result.stdout
     assert len(read()) == 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, partial
 from itertools import chain, combinations
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from vedute import io, methods
-from vedute.benchmark import studies, workers
+from vedute.benchmark import claims, records, studies, workers
 from vedute.benchmark.records import RunRecord, best_pair
-from vedute.benchmark.run import SPLIT, Run, load, measure, pick
+from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.data import missing
@@ -30,18 +30,18 @@ MOST_JOBS, GPU_JOBS = 8, 2
 
 
 def plan(
-    study: Study, masks: Path, overrides: Mapping[str, Any], records: Iterable[RunRecord] = ()
+    study: Study, masks: Path, overrides: Mapping[str, Any], known: Iterable[RunRecord] = ()
 ) -> list[Run]:
     """All runs of a study. Its masks are read from the folder `masks`, or drawn and saved there.
 
     An override is for the methods that have such a setting. Where a pair of views is to be chosen,
-    those on the best one are known only when there are `records` of all pairs.
+    those on the best one are planned only when the scores of all pairs are `known`.
     """
     for entry in study.entries:  # before any mask is written
         if entry.pair and not methods.find(entry.method).two_views:
             problem = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
             raise ValueError(problem)
-    done = {_key(record): record for record in records}
+    done = {_key(record): record for record in records.finished(known)}
     runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
     return list(chain.from_iterable(runs))
 
@@ -52,9 +52,12 @@ def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in overrides.items() if k in known}
 
 
-def unfinished(runs: Iterable[Run], records: Iterable[RunRecord]) -> list[Run]:
-    """Those without a record of the same label, data, mask, pair, seed and settings."""
-    done = {_key(record) for record in records}
+def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) -> list[Run]:
+    """Those without a record of the same label, data, mask, pair, seed and settings.
+
+    Failures among the first records, `since` in number, do not count: they are repeated.
+    """
+    done = {_key(r) for i, r in enumerate(known) if i >= since or "failed" not in r}
     return [run for run in runs if _key(asdict(run)) not in done]
 
 
@@ -71,20 +74,29 @@ def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[L
 
 
 def run_all(
-    waiting: Sequence[Lane[Run]], masks: Path
-) -> Iterator[tuple[Run, RunRecord | BaseException]]:
-    """Every run with its record, or with what went wrong, as they finish."""
+    waiting: Sequence[Lane[Run]], masks: Path, out: Path, since: int = 0
+) -> Iterator[tuple[Run, RunRecord | BaseException | None]]:
+    """Every run with its new record in `out`, as they finish; None if another process does it.
+
+    An exception means that there is no record: a worker was killed, or the disk is full.
+    """
     jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
-    work = partial(measure, masks=masks, jobs=jobs)
+    work = partial(_once, measured=partial(measure, masks=masks, jobs=jobs), out=out, since=since)
     if jobs == 1:
         return workers.outcomes_here(work, waiting[0].tasks)
     return workers.outcomes(work, waiting)
 
 
-def time_left(waiting: Iterable[Lane[Run]], records: Sequence[RunRecord]) -> float:
+def unclaimed(runs: Iterable[Run], out: Path) -> list[Run]:
+    """Those that no process does."""
+    with io.locked(out):
+        return [run for run in runs if claims.is_free(out, _key(asdict(run)))]
+
+
+def time_left(waiting: Iterable[Lane[Run]], known: Sequence[RunRecord]) -> float:
     """Seconds, from what runs of the same method took, on the same dataset if there were any."""
     took: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for r in records:
+    for r in known:
         for kind in ((r["label"], r["dataset"]), (r["method"],), ()):
             took[kind].append(r["wall"])
     mean = {kind: fmean(seconds) for kind, seconds in took.items()} | {None: 0.0}
@@ -94,6 +106,38 @@ def time_left(waiting: Iterable[Lane[Run]], records: Sequence[RunRecord]) -> flo
         total = sum(mean[next((k for k in kind if k in mean), None)] for kind in kinds)
         left.append(total / max(1, min(lane.jobs, len(lane.tasks))))
     return max(left)
+
+
+def _once(
+    run: Run, measured: Callable[[Run], RunRecord], out: Path, since: int
+) -> RunRecord | None:
+    """Do a run and append its record, unless somebody did, or does: then None."""
+    key = _key(asdict(run))
+    with io.locked(out):
+        if not _is_open(run, out, since) or not claims.is_free(out, key):
+            return None
+        mine = claims.take(out, key)
+    with claims.held(out, key, mine):
+        try:
+            record = records.without_nan(measured(run))
+        except Exception as error:
+            record = failure(run, error)
+        with io.locked(out):
+            if not claims.is_mine(out, key, mine) or not _is_open(run, out, since):
+                return None
+            records.append(out, record)
+    return record
+
+
+def _is_open(run: Run, out: Path, since: int) -> bool:
+    """Whether a run is still unfinished; few records are compared in full."""
+    place = (run.label, run.dataset, run.seed)
+    known = [
+        r
+        for i, r in enumerate(records.read_all(out))
+        if (r["label"], r["dataset"], r["seed"]) == place and (i >= since or "failed" not in r)
+    ]
+    return bool(unfinished([run], known))
 
 
 def _asked(
@@ -178,7 +222,7 @@ def _with_seed(run: Run, seed: int) -> Run:
 def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
     if not path.exists():
         seen = missing.drop_views(truth, rate, study.mask_seed, study.protocol).mask.numpy()
-        with io.atomic_file(path) as part:
+        with io.atomic_file(path, force=True) as part:  # another process may draw the same
             missing.save_mask(part, seen, truth.ids, study.protocol, rate, study.mask_seed)
     return missing.load_mask(path, truth)
 

@@ -1,9 +1,10 @@
 """Records of runs: one JSON line each, appended whole, so that a killed study goes on where it
-was."""
+was. A run that failed has a record, too: `failed` says why, and no table has it."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,11 @@ RunRecord = dict[str, Any]
 
 
 def read(path: Path) -> list[RunRecord]:
+    """The records of all runs that succeeded."""
+    return finished(read_all(path))
+
+
+def read_all(path: Path) -> list[RunRecord]:
     """All records in a file; a last line that was cut off while it was written does not count."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
@@ -20,20 +26,32 @@ def read(path: Path) -> list[RunRecord]:
     return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
 
 
+def finished(records: Iterable[RunRecord]) -> list[RunRecord]:
+    return [r for r in records if "failed" not in r]
+
+
 def append(path: Path, record: RunRecord) -> None:
-    """Add a record to the end of a file, on the disk when this returns."""
-    line = json.dumps(record, allow_nan=False) + "\n"
-    with path.open("a", encoding="utf-8") as file:
+    """Add a record to the end of a file, on the disk when this returns; under the file's lock.
+
+    A last line that was cut off is removed first.
+    """
+    line = json.dumps(record, allow_nan=False).encode() + b"\n"
+    whole = path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+    with path.open("ab") as file:
+        file.truncate(whole)
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
 
 
-def mend(path: Path) -> None:
-    """Remove a last line that was cut off."""
-    whole = path.read_bytes().rfind(b"\n") + 1
-    if whole < path.stat().st_size:
-        os.truncate(path, whole)
+def without_nan(record: RunRecord) -> RunRecord:
+    """A record as it is, or, where a score is not finite, the record of a failure."""
+    scores = record["scores"] | {k: record[k] for k in ("pair_score",) if k in record}
+    wrong = [name for name, value in scores.items() if not math.isfinite(value)]
+    if not wrong:
+        return record
+    kept = {k: v for k, v in record.items() if k not in ("pair_score", "subsets")}
+    return kept | {"scores": {}, "failed": f"score {wrong[0]} is not finite"}
 
 
 def best_pair(records: Iterable[RunRecord]) -> tuple[str, str] | None:

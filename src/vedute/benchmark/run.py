@@ -2,6 +2,7 @@
 
 A record has what was asked (`Run`), the rates of its mask, versions, device, threads, and
 
+    commit          of the code, with -dirty where it was changed since; null where nobody knows
     seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
     steps           of training, if there was any
     parameters      of its networks, if there are any
@@ -14,6 +15,7 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     are redrawn, their accuracy
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
     shown           generation: the file in `pictures` of images inferred from `shown_view`
+    failed          why there are no scores, where the run ended in an error or a score was NaN
 
 Generation runs keep classifiers and floors, which other runs use again, in folders beside the
 masks, and pictures of their own: a sheet, images for `method_grid`, of MVP a latent traversal.
@@ -23,8 +25,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -111,7 +115,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         **asdict(run),
         "row_rate": round(rates.rows, 6),
         "slot_rate": round(rates.slots, 6),
-        "versions": _versions(),
+        **_code(),
         "device": _device(model),
         "threads": torch.get_num_threads(),
         "jobs": jobs,
@@ -121,6 +125,12 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         "parameters": _parameters(model),
         **measured,
     }
+
+
+def failure(run: Run, error: Exception) -> RunRecord:
+    """The record of a run that ended in an error."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    return {**asdict(run), **_code(), "scores": {}, "failed": message}
 
 
 def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str, float]:
@@ -248,10 +258,30 @@ def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
     return {k: 100 * v for k, v in scoring.clustering_scores(y, labels).items()}
 
 
-def _versions() -> dict[str, str]:
+def _code() -> RunRecord:
     packages = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
     found = {"vedute": __version__, "python": platform.python_version()}
-    return found | {name: version(package) for name, package in packages.items()}
+    found |= {name: version(package) for name, package in packages.items()}
+    return {"versions": found, "commit": commit()}
+
+
+@cache
+def commit() -> str | None:
+    """Of the checkout that the package lies in; where there is none, VEDUTE_COMMIT."""
+    try:
+        _git("ls-files", "--error-unmatch", "__init__.py")  # not of a project that we lie in
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("VEDUTE_COMMIT") or None
+
+
+def _git(*words: str) -> str:
+    """What git says in the folder of the package."""
+    where = Path(__file__).parents[1]
+    done = subprocess.run(
+        ["git", *words], cwd=where, capture_output=True, text=True, check=True, timeout=30
+    )
+    return done.stdout.strip()
 
 
 def _weights(model: Estimator) -> list[torch.Tensor]:

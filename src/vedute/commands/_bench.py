@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from time import sleep
+from typing import Any, NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -19,6 +20,7 @@ from vedute.benchmark.workers import Lane
 from vedute.commands import _settings
 
 T = TypeVar("T")
+PATIENCE = 2.0  # seconds between two looks at what others do
 SHOWN = {
     "acc": "ACC",
     "error": "error",
@@ -65,15 +67,64 @@ def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, 
     return replace(study, entries=entries), checked
 
 
+class Standing(NamedTuple):
+    """How far a study is: all runs, those without scores, those to do, records with scores."""
+
+    runs: list[Run]
+    missing: list[Run]
+    todo: list[Run]
+    known: list[RunRecord]
+
+
+class Work:
+    """A study and its file of records, which others may write to at the same time."""
+
+    def __init__(
+        self, study: Study, overrides: Mapping[str, Any], out: Path, retry: bool = False
+    ) -> None:
+        self.study, self.overrides, self.out = study, overrides, out
+        self.masks = out.parent / "masks"
+        self.since = len(self._read()) if retry else 0  # earlier failures do not count
+
+    def look(self, lost: Sequence[Run] = ()) -> Standing:
+        """lost: runs that ended without a record; not to be done again and again."""
+        read = self._read()
+        known = records.finished(read)
+        runs = plan.plan(self.study, self.masks, self.overrides, known)
+        todo = [run for run in plan.unfinished(runs, read, self.since) if run not in lost]
+        return Standing(runs, plan.unfinished(runs, known), todo, known)
+
+    def free(self, todo: list[Run]) -> list[Run]:
+        """Those that nobody does. Where others do all of them, wait until they are done or free."""
+        found = plan.unclaimed(todo, self.out)
+        if not found:
+            print(f"waiting for {len(todo)} runs of another `vedute bench`")
+        while todo and not found:
+            sleep(PATIENCE)
+            todo = plan.unfinished(todo, self._read(), self.since)
+            found = plan.unclaimed(todo, self.out)
+        return found
+
+    def _read(self) -> list[RunRecord]:
+        return records.read_all(self.out) if self.out.exists() else []
+
+
+class Tally(NamedTuple):
+    """How many runs have new scores; the runs that have no record."""
+
+    new: int
+    lost: list[Run]
+
+
 def follow(
-    outcomes: Iterable[tuple[Run, RunRecord | BaseException]],
+    outcomes: Iterable[tuple[Run, RunRecord | BaseException | None]],
     lanes: Sequence[Lane[Run]],
     known: Iterable[RunRecord],
-    out: Path,
-) -> int:
-    """Append records to `out` as they come and print one line each; how many runs failed."""
-    waiting, done, failed = [list(lane.tasks) for lane in lanes], list(known), 0
-    total, console = sum(map(len, waiting)), Console(stderr=True, highlight=False)
+) -> Tally:
+    """Print one line for each run as they finish, but for those that others do."""
+    waiting, done, lost = [list(lane.tasks) for lane in lanes], list(known), list[Run]()
+    total, before = sum(map(len, waiting)), len(done)
+    console = Console(stderr=True, highlight=False)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
@@ -82,18 +133,17 @@ def follow(
             for tasks in waiting:
                 tasks[:] = [t for t in tasks if t is not run]
             if isinstance(outcome, BaseException):
-                failed += 1
-                result = f"failed: {' '.join(str(outcome).split()) or type(outcome).__name__}"
-            else:
-                records.append(out, outcome)
-                done.append(outcome)
-                result = _scores(outcome)
+                lost.append(run)
+            elif outcome is not None:
+                done += records.finished([outcome])
             rest = [lane._replace(tasks=t) for lane, t in zip(lanes, waiting, strict=True)]
             left = _left(plan.time_left(rest, done))
             bar.update(task, completed=number, description=left)
-            line = f"{number}/{total} {run}: {result}" + ("" if number == total else f"; {left}")
-            console.print(line, markup=False, soft_wrap=True)
-    return failed
+            if outcome is not None:
+                line = f"{number}/{total} {run}: {_result(outcome)}"
+                line += "" if number == total else f"; {left}"
+                console.print(line, markup=False, soft_wrap=True)
+    return Tally(len(done) - before, lost)
 
 
 def _entries(study: Study, wanted: Sequence[str]) -> Sequence[Entry]:
@@ -123,9 +173,13 @@ def _words(option: str, text: str | None, kind: Callable[[str], T]) -> list[T]:
     return list(dict.fromkeys(words))
 
 
-def _scores(record: RunRecord) -> str:
-    scores = [f"{SHOWN[k]} {v:.4g}" for k, v in record["scores"].items() if k in SHOWN]
-    return ", ".join([*scores, f"{record['seconds']:.1f} s"])
+def _result(outcome: RunRecord | BaseException) -> str:
+    if isinstance(outcome, BaseException):
+        return f"failed: {' '.join(str(outcome).split()) or type(outcome).__name__}"
+    if "failed" in outcome:
+        return f"failed: {outcome['failed']}"
+    scores = [f"{SHOWN[k]} {v:.4g}" for k, v in outcome["scores"].items() if k in SHOWN]
+    return ", ".join([*scores, f"{outcome['seconds']:.1f} s"])
 
 
 def _left(seconds: float) -> str:

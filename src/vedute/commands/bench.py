@@ -40,40 +40,42 @@ def run(
     gpu_jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at once on a GPU.", show_default="2")
     ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Repeat the runs that failed before.")
+    ] = False,
 ) -> None:
     """Run a study and add one line per run to RECORDS; finished runs are never repeated.
 
     Masks are kept in the folder masks beside RECORDS, one per dataset and rate, for all methods
     and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses the
-    runs in flight only: the same command goes on. Exit code 1: some runs failed.
+    runs in flight only: the same command goes on. Several may share one file, also from several
+    machines: each does what no other does, and takes over from those that died. Exit code 1: some
+    runs failed.
     """
-    from vedute.benchmark import plan, records
+    from vedute.benchmark import plan
+    from vedute.benchmark.run import Run
     from vedute.commands import _bench, _settings
 
     if out.suffix != ".jsonl":
         raise ValueError(f"RECORDS must end in .jsonl, got {out}")
     wanted = _bench.choose(study, methods, datasets, rates, seeds)
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
-    known = records.read(out) if out.exists() else []
-    masks = out.parent / "masks"
-    runs = plan.plan(wanted, masks, overrides, known)
-    todo = plan.unfinished(runs, known)
-    print(f"{len(runs)} runs, {len(runs) - len(todo)} of them done before")
-    if not todo:
-        return
-    if out.exists():
-        records.mend(out)
-    tried, failed = 0, 0
-    while todo:
-        waiting = plan.lanes(todo, jobs, gpu_jobs)
-        failed += _bench.follow(plan.run_all(waiting, masks), waiting, known, out)
-        tried += len(todo)
-        known = records.read(out) if out.exists() else []
-        planned = plan.plan(wanted, masks, overrides, known)
-        todo = [run for run in plan.unfinished(planned, known) if run not in runs]
-        runs = planned
-        if todo:
-            print(f"{len(todo)} more runs, on the pairs of views that were the best")
-    print(f"{tried - failed} new records in {out}")
-    if failed:
+    work = _bench.Work(wanted, overrides, out, retry)
+    now = work.look()
+    print(f"{len(now.runs)} runs, {len(now.runs) - len(now.missing)} of them done before")
+    if len(now.missing) > len(now.todo):
+        print(f"{len(now.missing) - len(now.todo)} failed before; --retry repeats them")
+    new, lost = 0, list[Run]()
+    while now.todo:
+        lanes = plan.lanes(work.free(now.todo), jobs, gpu_jobs)
+        outcomes = plan.run_all(lanes, work.masks, out, work.since)
+        tally = _bench.follow(outcomes, lanes, now.known)
+        new, lost = new + tally.new, lost + tally.lost
+        before, now = now, work.look(lost)
+        more = sum(run not in before.runs for run in now.runs)
+        if more:
+            print(f"{more} more runs, on the pairs of views that were the best")
+        if not now.todo:
+            print(f"{new} new records in {out}")
+    if now.missing:
         raise typer.Exit(1)

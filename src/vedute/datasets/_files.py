@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, TypeVar
 from urllib.request import urlopen
 from zipfile import BadZipFile
 
@@ -15,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
+from vedute.io.atomic import replace
 
+T = TypeVar("T")
 Arrays = list[NDArray[np.generic]]
+DELETE = "; delete it and load again"
 
 
 class Facts(NamedTuple):
@@ -52,37 +56,57 @@ def stored(facts: Facts) -> Views | None:
     return None if path is None else from_npz(path, facts)
 
 
-def fetch(address: str) -> Path:
-    """The file of this address in the folder, downloaded at first use."""
-    path = folder() / address.rsplit("/", 1)[1]
-    if path.is_file():
-        return path
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
+    """What `read` makes of the files of these addresses in the folder, downloaded at first use.
+
+    Downloads are kept only if `read` accepts them, which raises ValueError otherwise, and if they
+    have the checksum `sha256`, where that is known.
+    """
+    paths = [folder() / address.rsplit("/", 1)[1] for address in addresses]
+    absent = {p: a for p, a in zip(paths, addresses, strict=True) if not p.is_file()}
+    if not absent:
+        return read(*paths)
+    names, source = " or ".join(p.name for p in absent), " and ".join(absent.values())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with urlopen(address, timeout=60) as response:
-            part.write_bytes(response.read())
-        part.replace(path)  # the file is complete or does not exist
+        folder().mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".download-", dir=folder()) as scratch:
+            new = {p: _download(a, Path(scratch) / p.name, sha256) for p, a in absent.items()}
+            found = read(*(new.get(p, p) for p in paths))
+            for path, part in new.items():
+                replace(part, path)
+            return found
     except (OSError, HTTPException) as e:
-        part.unlink(missing_ok=True)
         raise FileNotFoundError(
-            f"{path.name} is not in {path.parent} and could not be downloaded ({e}); fetch "
-            f"{address} and put it there, or point VEDUTE_DATA to the folder that has it"
+            f"{names} is not in {folder()} and could not be downloaded ({e}); fetch {source} and "
+            "put it there, or point VEDUTE_DATA to the folder that has it"
         ) from None
+    except ValueError as e:
+        problem = str(e).replace(f"{scratch}{os.sep}", "").removesuffix(DELETE)
+        raise ValueError(
+            f"the download from {source} is damaged or another file, and was not kept: {problem}"
+        ) from None
+
+
+def _download(address: str, path: Path, sha256: str) -> Path:
+    with urlopen(address, timeout=60) as response:
+        content = response.read()
+    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path} has another checksum than vedute knows")
+    path.write_bytes(content)
     return path
 
 
 def from_npz(path: Path, facts: Facts) -> Views:
     """A file with view0, view1, ... and y, compared with its checksum."""
     if facts.sha256 and hashlib.sha256(path.read_bytes()).hexdigest() != facts.sha256:
-        raise ValueError(f"{path} has another checksum than {facts.name}; delete it and load again")
+        raise ValueError(f"{path} has another checksum than {facts.name}{DELETE}")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays: Arrays = [file[f"view{v}"] for v in range(len(facts.views))]
             y = file["y"]
     except (BadZipFile, EOFError, KeyError, IndexError, ValueError):
         raise ValueError(
-            f"{path} lacks view0 to view{len(facts.views) - 1} and y; delete it and load again"
+            f"{path} lacks view0 to view{len(facts.views) - 1} and y{DELETE}"
         ) from None
     return checked(arrays, y, facts, path)
 
@@ -91,7 +115,7 @@ def from_mat(path: Path, x: str, y: str, facts: Facts) -> Views:
     """A MATLAB file with a cell `x` of arrays (n, d_v), and labels `y`."""
     cells, labels = read_mat(path, [x, y])
     if cells.dtype != object:
-        raise ValueError(f"{x} in {path} is not a cell of views; delete the file and load again")
+        raise ValueError(f"{x} in {path} is not a cell of views{DELETE}")
     return checked(list(cells.ravel()), labels, facts, path)
 
 
@@ -103,9 +127,7 @@ def read_mat(path: Path, keys: Sequence[str]) -> Arrays:
         variables = loadmat(path, variable_names=list(keys))
         return [np.asarray(variables[k]) for k in keys]
     except Exception:  # damaged files raise anything, from IndexError to zlib.error
-        raise ValueError(
-            f"{path} is not a MATLAB file with {', '.join(keys)}; delete it and load again"
-        ) from None
+        raise ValueError(f"{path} is not a MATLAB file with {', '.join(keys)}{DELETE}") from None
 
 
 def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) -> Views:
@@ -115,14 +137,14 @@ def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) ->
     if shapes != expected or y.size != facts.n:
         raise ValueError(
             f"{path} has views of shapes {shapes} and {y.size} labels; {facts.name} has "
-            f"{expected}: delete the file and load again"
+            f"{expected}{DELETE}"
         )
     labels = np.unique(y.ravel(), return_inverse=True)[1].astype(np.int64)
     counts = tuple(sorted(int(c) for c in np.bincount(labels)))
     if len(counts) != facts.classes or (facts.counts and counts != facts.counts):
         raise ValueError(
             f"{path} has classes of {counts} samples; {facts.name} has {facts.classes} classes"
-            f"{f' of {facts.counts}' if facts.counts else ''}: delete the file and load again"
+            f"{f' of {facts.counts}' if facts.counts else ''}{DELETE}"
         )
     x = {k: a.astype(np.float32) for k, a in zip(facts.views, arrays, strict=True)}
     return Views.of(x, y=labels)

@@ -13,6 +13,7 @@ from vedute.datasets import _files
 
 Bytes = NDArray[np.uint8]
 ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
+SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"  # as Keras checks it
 PREFIX = {"train": "train", "test": "t10k"}  # of IDX files
 
 
@@ -22,14 +23,15 @@ def digits(split: str) -> tuple[Bytes, Bytes]:
         _idx(f"{PREFIX[split]}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")
     )
     if images is not None and labels is not None:
-        source, x, y = _files.folder(), images, labels
-    else:
-        source = _files.find_npz("mnist") or _files.fetch(ADDRESS)
-        x, y = _npz(source, split)
+        return _checked(images, labels, split, _files.folder() / f"{PREFIX[split]}-*-ubyte")
+    return _files.fetch(lambda path: _npz(path, split), ADDRESS, sha256=SHA256)
+
+
+def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes]:
     if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
         raise ValueError(
             f"{source} has {split} images of shape {x.shape} and labels of {y.shape}; MNIST has "
-            "(n, 28, 28) and a digit for each: delete the files and load again"
+            f"(n, 28, 28) and a digit for each{_files.DELETE}"
         )
     return x, y
 
@@ -37,11 +39,10 @@ def digits(split: str) -> tuple[Bytes, Bytes]:
 def _npz(path: Path, split: str) -> tuple[Bytes, Bytes]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return file[f"x_{split}"].astype(np.uint8), file[f"y_{split}"].astype(np.uint8)
+            x, y = file[f"x_{split}"].astype(np.uint8), file[f"y_{split}"].astype(np.uint8)
     except (BadZipFile, EOFError, KeyError, IndexError, ValueError):
-        raise ValueError(
-            f"{path} lacks x_{split} and y_{split}; delete it and load again"
-        ) from None
+        raise ValueError(f"{path} lacks x_{split} and y_{split}{_files.DELETE}") from None
+    return _checked(x, y, split, path)
 
 
 def _idx(name: str) -> Bytes | None:
@@ -58,4 +59,4 @@ def _idx(name: str) -> Bytes | None:
         sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
     except (OSError, EOFError, IndexError, ValueError) as e:
-        raise ValueError(f"{path} is no IDX file ({e}); delete it and load again") from None
+        raise ValueError(f"{path} is no IDX file ({e}){_files.DELETE}") from None

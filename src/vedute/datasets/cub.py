@@ -10,7 +10,8 @@ from vedute.data.views import Views
 from vedute.datasets._files import Facts, fetch, from_mat, stored
 
 ADDRESS = (
-    "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/main/data/cub_googlenet_doc2vec_c10.mat"
+    "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/"
+    "769134bf1d053387db6ffbd77ece999aa4e80c95/data/cub_googlenet_doc2vec_c10.mat"
 )
 FACTS = Facts(
     "cub",
@@ -24,4 +25,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """600 samples, two views, ten species."""
-    return stored(FACTS) or from_mat(fetch(ADDRESS), "X", "gt", FACTS)
+    return stored(FACTS) or fetch(lambda path: from_mat(path, "X", "gt", FACTS), ADDRESS)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from vedute.data.views import Views
 from vedute.datasets._files import Facts, fetch, from_mat, stored
 
-ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/main/data/Scene-15.mat"
+ADDRESS = (
+    "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/"
+    "8fff5f83d823bbc46c96088bb0c1385ca7b9e560/data/Scene-15.mat"
+)
 FACTS = Facts(
     "scene15",
     {"gist": 20, "phog": 59, "lbp": 40},
@@ -21,4 +24,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """4485 samples, three views, fifteen kinds of places."""
-    return stored(FACTS) or from_mat(fetch(ADDRESS), "X", "Y", FACTS)
+    return stored(FACTS) or fetch(lambda path: from_mat(path, "X", "Y", FACTS), ADDRESS)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, checked, fetch, stored
+from vedute.datasets._files import DELETE, Facts, checked, fetch, stored
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/vehicle/"
 ADDRESSES = (PAGE + "combined_scale.bz2", PAGE + "combined_scale.t.bz2")
@@ -22,14 +22,13 @@ FACTS = Facts("sensit", {"acoustic": 50, "seismic": 50}, n=98528, classes=3)
 
 def load() -> Views:
     """98528 samples, two views, three kinds; the page's train and test parts in this order."""
-    return stored(FACTS) or _downloaded()
+    return stored(FACTS) or fetch(_joined, *ADDRESSES)
 
 
-def _downloaded() -> Views:
-    paths = [fetch(address) for address in ADDRESSES]
+def _joined(*paths: Path) -> Views:
     xs, ys = zip(*map(_read, paths), strict=True)
     x, y = np.concatenate(xs), np.concatenate(ys)  # x (n, 100), acoustic features first
-    return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].parent)
+    return checked([x[:, :50], x[:, 50:]], y, FACTS, paths[0].with_name("combined_scale*.bz2"))
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -40,7 +39,5 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         with BZ2File(path) as file:
             x, y = load_svmlight_file(file, n_features=100, dtype=np.float32, zero_based=False)
     except (EOFError, OSError, ValueError) as e:
-        raise ValueError(
-            f"{path} is not a svmlight file with 100 features ({e}); delete it and load again"
-        ) from None
+        raise ValueError(f"{path} is not a svmlight file with 100 features ({e}){DELETE}") from None
     return x.toarray(), y

@@ -26,6 +26,7 @@ from vedute.io.data import Array as Array
 from vedute.io.data import Data as Data
 from vedute.io.data import Filled, Format
 from vedute.io.data import Reading as Reading
+from vedute.io.lock import locked as locked
 from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
 from vedute.io.paths import below as below

@@ -1,0 +1,307 @@
+"""Several `vedute bench` on one file of records: every run once, whoever dies, and nothing lost."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from shell import done, vedute_
+
+from vedute import io
+from vedute.benchmark import claims, plan, records, studies
+from vedute.benchmark import run as running
+from vedute.benchmark.summary import Summary
+from vedute.commands import _bench
+from vedute.datasets import synthetic
+
+STUDY = """
+datasets = ["synthetic"]
+rates = [0.5]
+seeds = [1, 2, 3, 4, 5, 6, 7, 8]
+
+[[runs]]
+label = "mean_fill"
+method = "mean_fill"
+"""
+OUT = Path("r.jsonl")
+WORDS = ("bench", "tiny.toml", "--jobs", "1", "-o", OUT)
+SRC = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a study of eight runs; the synthetic data are few."""
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    running.load.cache_clear()
+    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(60))
+    yield tmp_path
+    running.load.cache_clear()
+
+
+@pytest.fixture
+def one(place):
+    """A run of the study."""
+    return plan.plan(studies.load("tiny.toml"), Path("masks"), {})[0]
+
+
+def scored(run, acc=50.0, **more):
+    record = running.failure(run, ValueError())
+    del record["failed"]
+    return record | {"scores": {"acc": acc}, "seconds": 1.0, "wall": 1.0, "device": "a"} | more
+
+
+def seeds():
+    return sorted(r["seed"] for r in records.read(OUT))
+
+
+def key(run):
+    return plan._key(running.asdict(run))
+
+
+def claim_of(run):
+    return claims._path(OUT, key(run))
+
+
+# Together.
+
+
+def test_two_bench_on_one_file_share_its_runs(tmp_path):
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    words = [sys.executable, "-m", "vedute", *map(str, WORDS)]
+    env = {**os.environ, "PYTHONPATH": str(SRC)}
+    both = [
+        subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    texts = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], texts
+    found = records.read_all(tmp_path / OUT)
+    assert Counter(r["seed"] for r in found) == Counter(range(1, 9))
+    counts = [int(t.split(" new records")[0].split()[-1]) for t in texts if "new records" in t]
+    assert sum(counts) == 8
+    assert {p.name for p in tmp_path.iterdir()} == {"tiny.toml", "r.jsonl", "masks"}
+
+
+def test_runs_of_another_are_waited_for_and_taken_over_when_it_dies(place, one, monkeypatch):
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    monkeypatch.setattr(os, "getpid", lambda: other.pid)
+    with io.locked(OUT):
+        claims.take(OUT, key(one))
+    monkeypatch.undo()
+    os.chdir(place)
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seeds())
+        other.communicate(b"\n")
+
+    monkeypatch.setattr(_bench, "sleep", sleep)
+    text = done(*WORDS)
+    assert "waiting for 1 runs of another" in text
+    assert slept == [[2, 3, 4, 5, 6, 7, 8]]
+    assert seeds() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert not claim_of(one).parent.exists()
+
+
+def test_a_claim_ends_with_its_lease_or_its_process(place, one):
+    def free():
+        return claims.is_free(OUT, key(one))
+
+    assert free()
+    claims.take(OUT, key(one))
+    assert not free()
+    holder = json.loads(claim_of(one).read_text())
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for change, expected in (({"pid": ended.pid}, True), ({"host": "far"}, False)):
+        claim_of(one).write_text(json.dumps(holder | change))
+        assert free() == expected
+    claim_of(one).write_text("{")  # cut off: only time tells
+    assert not free()
+    for age in (claims.LEASE + 1, -claims.LEASE - 1):
+        os.utime(claim_of(one), (time.time() - age,) * 2)
+        assert free()
+
+
+def test_a_claim_is_renewed_while_it_is_held(place, one, monkeypatch):
+    monkeypatch.setattr(claims, "RENEWAL", 0.01)
+    mine = claims.take(OUT, key(one))
+    with claims.held(OUT, key(one), mine):
+        os.utime(claim_of(one), (0, 0))
+        until = time.monotonic() + 30
+        while claims.is_free(OUT, key(one)) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not claims.is_free(OUT, key(one))
+    assert not claim_of(one).parent.exists()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_who_slept_through_its_lease_adds_no_second_record(place, one, ended):
+    def measured(run):
+        os.utime(claim_of(one), (0, 0))
+        if ended:
+            assert plan._once(run, scored, OUT, 0)["scores"] == {"acc": 50.0}
+        else:
+            claims.take(OUT, key(one))
+        return scored(run, acc=1.0)
+
+    assert plan._once(one, measured, OUT, 0) is None
+    assert seeds() == [1] * ended
+    assert claim_of(one).exists() != ended  # another's claim stays
+
+
+def test_a_line_is_cut_and_added_under_the_lock_only(place, one):
+    OUT.write_bytes(b'{"cut of')
+    thread = Thread(target=plan._once, args=(one, scored, OUT, 0))
+    with io.locked(OUT):
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        assert OUT.read_bytes() == b'{"cut of'
+        records.append(OUT, scored(replace(one, seed=9)))
+    thread.join()
+    assert seeds() == [1, 9]
+
+
+# Kills.
+
+
+def once_until(run, point):
+    """Do a run in a process that ends, as if killed, at the given step on the disk; whether it
+    came to its end."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    left = point
+
+    def deadly(call, half=None):
+        def called(*args, **options):
+            nonlocal left
+            left -= 1
+            if left == 0 and half is not None:
+                half(*args)
+            if left <= 0:
+                os._exit(9)
+            return call(*args, **options)
+
+        return called
+
+    def half_a_line(path, record):
+        with path.open("ab") as file:
+            file.write(json.dumps(record).encode()[:40])
+
+    records.append = deadly(records.append, half_a_line)
+    whole = Path.write_text
+    Path.write_text = deadly(whole, lambda path, text, **_: whole(path, text[:20]))
+    io.lock._lock, io.lock._unlock = deadly(io.lock._lock), deadly(io.lock._unlock)
+    for name in ("mkdir", "rmdir", "unlink"):
+        setattr(Path, name, deadly(getattr(Path, name)))
+    os.fsync = deadly(os.fsync)
+    try:
+        plan._once(run, scored, OUT, 0)
+    finally:
+        os._exit(0 if left > 0 else 9)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_bench_killed_anywhere_leaves_every_run_to_be_done_once(place, one, monkeypatch):
+    other, ended, points = replace(one, seed=9), False, 0
+    while not ended:
+        points += 1
+        OUT.unlink(missing_ok=True)
+        records.append(OUT, scored(other))
+        ended = once_until(one, points)
+        for claim in Path(f"{OUT}.claims").glob("*"):
+            if claim.stat().st_size == 20:  # whose is not known: its lease must run out
+                os.utime(claim, (0, 0))
+        plan._once(one, scored, OUT, 0)
+        assert seeds() == [1, 9], f"after a kill at {points}"
+        if claim_of(one).exists():  # killed after its record was there
+            assert claims.is_free(OUT, key(one))
+            claim_of(one).unlink()
+    assert points > 12
+
+
+# Failures.
+
+
+def test_a_score_that_is_nan_is_a_recorded_failure(place, monkeypatch):
+    def measured(run, masks, jobs):
+        return scored(run, acc=math.nan if run.seed == 3 else 50.0)
+
+    monkeypatch.setattr(plan, "measure", measured)
+    result = vedute_(*WORDS)
+    assert result.exit_code == 1
+    assert "seed 3: failed: score acc is not finite" in result.stderr
+    assert "7 new records" in result.stdout
+    (failed,) = (r for r in records.read_all(OUT) if "failed" in r)
+    assert (failed["seed"], failed["scores"]) == (3, {})
+    assert seeds() == [1, 2, 4, 5, 6, 7, 8]
+    assert Summary.of(records.read(OUT)).cell("mean_fill", "synthetic", 0.5, "acc").runs == 7
+    again = vedute_(*WORDS)
+    assert (again.exit_code, len(records.read_all(OUT))) == (1, 8)
+    assert "1 failed before; --retry repeats them" in again.stdout
+
+
+def test_an_infinite_score_of_a_pair_is_a_failure_too(one):
+    found = records.without_nan(scored(one, pair_score=math.inf, subsets=[math.nan]))
+    assert found["failed"] == "score pair_score is not finite"
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_failure_is_repeated_once_for_each_retry(place, one, monkeypatch):
+    def fails(run):
+        raise FloatingPointError("the loss\nbecame nan")
+
+    assert plan._once(one, fails, OUT, 0)["failed"] == "the loss became nan"
+    assert plan._once(one, scored, OUT, 0) is None
+    before = len(records.read_all(OUT))
+    assert plan._once(one, fails, OUT, before)["failed"]  # of two `bench --retry`
+    assert plan._once(one, fails, OUT, before) is None
+    assert plan.unfinished([one], records.read_all(OUT)) == []
+    assert "0 of them done before" in done(*WORDS, "--retry", "--seeds", "1")
+    assert plan._once(one, fails, OUT, len(records.read_all(OUT))) is None  # it has scores
+    assert [("failed" in r) for r in records.read_all(OUT)] == [True, True, False]
+
+
+# Which code.
+
+
+def test_records_name_the_commit(place, one, monkeypatch):
+    running.commit.cache_clear()
+    try:
+        head = running._git("rev-parse", "HEAD")
+    except (OSError, subprocess.SubprocessError):
+        pytest.skip("no checkout here")
+    assert running.commit() in (head, f"{head}-dirty")
+    assert scored(one)["commit"] == running.commit()
+    running.commit.cache_clear()
+
+
+@pytest.mark.parametrize("given", ["abc123", None])
+def test_where_there_is_no_git_the_commit_is_given(given, monkeypatch):
+    def absent(*words):
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(running, "_git", absent)
+    monkeypatch.delenv("VEDUTE_COMMIT", raising=False)
+    if given:
+        monkeypatch.setenv("VEDUTE_COMMIT", given)
+    running.commit.cache_clear()
+    assert running.commit() == given
+    running.commit.cache_clear()
+
+
+def test_records_without_a_commit_are_the_same_runs(place, one):
+    old = scored(one)
+    del old["commit"]
+    assert plan.unfinished([one], [old]) == []
+    assert Summary.of([old]).labels == Summary.of([scored(one)]).labels
