@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from vedute import io
     from vedute.data.views import Views
     from vedute.estimators.base import Estimator
+    from vedute.report.run_folder import Keep
 
+KEEPING_SAMPLES = ("knn_fill", "cpspan")  # which models are made of
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 
@@ -47,22 +49,27 @@ def run(
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
     ] = None,
+    ids: _options.Ids = True,
+    values: _options.Values = True,
     force: _options.Force = False,
 ) -> None:
     """Learn from DATA and write the model and its results to the folder RUN.
 
     Samples that a view lacks and rows without values are missing views, single empty cells
     missing entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best
-    weights so far.
+    weights so far. --no-ids and --no-values keep single samples out of RUN and page.
     """
     from contextlib import ExitStack
 
     from vedute import io
     from vedute.commands import _pages
     from vedute.io import toml
+    from vedute.report.run_folder import Keep
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
+    if not values and method in KEEPING_SAMPLES:
+        raise ValueError(f"{method} keeps samples in its model; with --no-values choose another")
     how = reading.checked()
     _data.check_place(out, data)
     with ExitStack() as whole:
@@ -71,8 +78,8 @@ def run(
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        model, views = _fit(model, data, how, preset, out, force)
-        _pages.measure(out)  # after the model was written: an error here does not lose it
+        model, views = _fit(model, data, how, preset, out, force, Keep(ids, values))
+        _pages.measure(out, data)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
     _summarize(model, views)
@@ -108,7 +115,13 @@ def _estimator(
 
 
 def _fit(
-    model: Estimator, source: str, how: io.Reading, preset: str | None, out: Path, force: bool
+    model: Estimator,
+    source: str,
+    how: io.Reading,
+    preset: str | None,
+    out: Path,
+    force: bool,
+    keep: Keep,
 ) -> tuple[Estimator, Views]:
     """Fit, and publish the RUN; its data are read first."""
     from vedute import io
@@ -124,7 +137,7 @@ def _fit(
         with following(model):
             model.fit(views)
         given = {k: v for k, v in how._asdict().items() if v}
-        run_folder.write(folder, model, views, source, preset, given)
+        run_folder.write(folder, model, views, source, preset, given, keep)
         before = saving.tensors_of(out)
         (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
@@ -142,8 +155,20 @@ def _summarize(model: Estimator, views: Views) -> None:
     if isinstance(model, BestPair):
         print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
-        shares = [f"{name} {share:.0%}" for name, share in model.r2_.items()]
-        print(f"hidden views explained: {', '.join(shares)}")
+        seen = "" if model.hidden_predictions_ else ", which training had seen,"
+        shares = [f"{name} {_share(model, v)}" for v, name in enumerate(model.r2_)]
+        print(f"hidden views{seen} explained: {', '.join(shares)}")
+
+
+def _share(model: Estimator, v: int) -> str:
+    """R2 of view v in percent, or why there is none."""
+    share = model.r2_[model.views_[v].name]
+    if share == share:
+        return f"{share:.0%}"
+    if not (model.hidden_["view"] == v).any():
+        return "not known (none of it was hidden)"
+    constant = not model.views_[v].scaler.std.any()
+    return f"not known (nothing varies in {'it' if constant else 'what was hidden of it'})"
 
 
 def _read_config(path: Path) -> dict[str, Any]:
