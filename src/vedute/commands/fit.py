@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
     from vedute.report.run_folder import Keep
 
-KEEPING_SAMPLES = ("knn_fill", "cpspan")  # which models are made of
+KEEPING_SAMPLES = ("knn_fill", "cpspan", "icmvc")  # which models are made of
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 

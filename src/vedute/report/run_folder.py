@@ -102,9 +102,16 @@ def write(
 
 def _forget(model: Estimator) -> None:
     """Take away what a fitted model still knows of the values of single samples."""
+    from vedute.estimators import clustering
+
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = vars(model).get("hidden_predictions_", {})
     model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
+    network: Any = vars(model).get("model_")
+    if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
+        rows = network.posteriors.cpu().double().numpy()
+        drawn = clustering.draw_like(rows, len(rows), model.seed_)
+        network.posteriors = network.posteriors.new_tensor(drawn)
 
 
 def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:

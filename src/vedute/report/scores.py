@@ -106,7 +106,8 @@ def error_table(run: FittedRun) -> str:
         "<small>mean squared error in standard deviations, medians beside the means; 1 is the mean "
         "of each feature</small>"
     )
-    return f"<h3>Imputation error {unit}</h3>{table(['view', 'hidden', *errors], lines)}"
+    whole = f"<h3>Imputation error {unit}</h3>{table(['view', 'hidden', *errors], lines)}"
+    return f'<div class="plain">{whole}</div>'
 
 
 def calibration(run: FittedRun) -> str:
