@@ -67,8 +67,8 @@ def distribution(run: FittedRun) -> str:
         for kind, value in (("average s1 k2", mine.mean()), ("middle s2", np.median(mine))):
             place = f"M{svg.px(x(max(value, low)))} {svg.px(y - 13)}V{svg.px(y + 13)}"
             plot.notes.append(f'<path class="line {kind}" d="{place}"/>')
-    words = {"s0 k0": "hidden view of a sample", "s1 k2": "mean", "s2 ink": "median"}
-    keys = legend(Key(*kind.split(), word) for kind, word in words.items())
+    words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
+    keys = legend(Key(*each) for each in [*words, ("s2", "ink", "median")])
     note = (
         f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
     )
