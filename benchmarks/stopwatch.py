@@ -58,6 +58,7 @@ class Job(NamedTuple):
         kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
         hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
         data = scaled(hp.views_, views).bare().to(device)
+        hp.steps_ = hp.steps
         torch.manual_seed(0)
         return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
 

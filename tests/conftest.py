@@ -35,9 +35,9 @@ def small(cls, sizes=SMALL, **settings):
     return cls(**{k: v for k, v in sizes.items() if k in known} | settings)
 
 
-def _measured(run):
+def _measured(run, source):
     try:
-        _pages.measure_here(run)
+        _pages.measure_here(run, source)
     except Exception as error:
         return str(error)
     return ""

@@ -15,15 +15,20 @@ import chromium
 import numpy as np
 import pytest
 import torch
+from conftest import small
 from PIL import Image
+from safetensors.numpy import load_file
 from shell import done, refused
+from sklearn.datasets import load_breast_cancer
 
 from vedute import io, methods
-from vedute.commands import _pages
+from vedute.commands import _pages, fit
+from vedute.data.views import Views
 from vedute.figures.png import picture
-from vedute.report import measure
+from vedute.report import measure, run_folder
 from vedute.report.examples import examples
 from vedute.report.page import POLICY, write_page
+from vedute.report.page import page as page_of
 from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
@@ -81,7 +86,8 @@ def test_evidence_measures_and_changes_nothing(place):
     kept = FittedRun.of(place / "run").found
     assert kept.keys() == found.keys()
     np.testing.assert_allclose(kept["margin"], found["margin"], atol=1e-4)
-    assert found["held_out"]
+    assert found["honest"]
+    assert found["again"]  # 120 samples are few
     assert (found["stays"] <= found["tries"]).all()
     assert (found["tries"] == views.mask.sum(1).numpy() * (views.mask.sum(1) > 1).numpy()).all()
 
@@ -101,21 +107,6 @@ def test_fills_get_the_same_task_and_the_same_measure(place):
     assert list(run.errors()) == ["MVP", "low-rank fill", "kNN fill", "mean fill"]
 
 
-def test_intervals_are_checked_on_views_that_did_not_set_their_width(place):
-    """A hidden view that is nonsense must not widen its own interval."""
-    model, views = methods.load(place / "run"), io.enter(io.read(place / "d.npz")).views
-    rows, which = model.hidden_["row"], model.hidden_["view"]
-    hidden = torch.zeros_like(views.mask)
-    hidden[rows, which] = True
-    at = int(np.flatnonzero(which == 0)[0])
-    _, calm = measure._predicted(model, views, hidden, rows, which)
-    views.x[0][rows[at]] += 1e3
-    _, wild = measure._predicted(model, views, hidden, rows, which)
-    np.testing.assert_allclose(wild[0][at], calm[0][at], rtol=0.2)  # draws differ a little
-    others = np.setdiff1d(np.flatnonzero(which == 0), at)
-    assert np.median(wild[0][others] / calm[0][others]) > 2
-
-
 def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_path):
     done("fit", place / "d.npz", "-o", tmp_path / "run", "--method", "knn_fill")
     run = FittedRun.of(tmp_path / "run")
@@ -131,13 +122,107 @@ def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_pat
 
 def test_the_page_says_when_hidden_views_were_trained_on(place, tmp_path):
     words = ["--set", "early_stopping=False", *SMALL]
-    done("fit", place / "d.npz", "-o", tmp_path / "run", *words, "--report", tmp_path / "p.html")
+    more = ["-o", tmp_path / "run", "--report", tmp_path / "p.html"]
+    assert "which training had seen, explained" in done("fit", place / "d.npz", *words, *more)
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert "This training had seen them" in page
+    assert "No view was hidden from this training" in page
     assert "kNN fill" not in page
+    assert "hidden views explained" not in page
+    assert not {"intervals", "examples"} & set(sections(page))
+
+
+def cancer():
+    """Three views of ten measurements: (569, 10) each, some views missing."""
+    X = load_breast_cancer().data[:300]
+    mask = np.random.default_rng(0).random((len(X), 3)) > 0.2
+    mask[~mask.any(1), 0] = True
+    return [np.where(mask[:, [v]], X[:, 10 * v : 10 * v + 10], np.nan) for v in range(3)]
+
+
+@pytest.fixture(scope="module")
+def few():
+    """An MVP fitted on few samples, and how it was before it learned again."""
+    sizes = dict(steps=120, latent_dim=6, hidden=(32,), batch_size=64)
+    model, first = (small(methods.find("mvp"), **sizes) for _ in range(2))
+    learn = first._learn
+    first.__dict__["_learn"] = lambda data, held: learn(data, held) if held is not None else None
+    return model.fit(cancer()), first.fit(cancer())
+
+
+def errors_of(model, X, at):
+    """Squared errors in standard deviations at hidden views `at`, measured by hand."""
+    rows, which = (model.hidden_[k][at] for k in ("row", "view"))
+    out = [x.copy() for x in X]
+    for r, v in zip(rows, which, strict=True):
+        out[v][r] = np.nan
+    filled = model.impute(out)
+    found = []
+    for r, v in zip(rows, which, strict=True):
+        deviation = (filled[v][r] - X[v][r]) / np.nanstd(X[v], axis=0)
+        found.append((deviation**2).mean())
+    return np.array(found)
+
+
+def test_a_page_of_few_samples_shows_errors_from_before_they_were_learned(few):
+    """Of the model that learned without the hidden views, not of the one that is saved."""
+    X, (model, first) = cancer(), few
+    assert model.learned_again_
+    found = measure.evidence(model, Views.of(X))
+    honest, own = (errors_of(m, X, found["picked"]) for m in (first, model))
+    which = model.hidden_["view"][found["picked"]]
+    for v in range(3):  # cross-fitting moves the shrinkage by a few instances, no more
+        mine = found["error"][which == v].mean()
+        assert mine == pytest.approx(honest[which == v].mean(), rel=0.05)
+        deviation = (found[f"truth{v}"] - found[f"mean{v}"]) / np.nanstd(X[v], axis=0)
+        error = dict(zip(model.hidden_["row"][which == v], found["error"][which == v], strict=True))
+        shown = [error[row] for row in found[f"at{v}"]]
+        np.testing.assert_allclose((deviation**2).mean(1), shown, rtol=1e-3)
+    off, other = (np.abs(e - honest).mean() for e in (found["error"], own))
+    assert off < 0.2 * other  # its errors are of the first learning, one by one
+
+
+def test_coverage_is_that_of_intervals_kept_with_the_model(few, tmp_path):
+    """Counted by hand, and the same after the model was saved and loaded."""
+    X, (model, _) = cancer(), few
+    model.save(tmp_path / "model")
+    known = methods.load(tmp_path / "model").hidden_predictions_
+    rows, which = (model.hidden_[k][known["at"]] for k in ("row", "view"))
+    for v in range(3):
+        far = np.abs(X[v][rows[which == v]] - known[f"mean{v}"]) / known[f"std{v}"]
+        assert known["covered"][v, 17] == pytest.approx((far <= 1.6449).mean(), abs=1e-3)
+    np.testing.assert_array_equal(known["covered"], model.hidden_predictions_["covered"])
 
 
 # What is shown.
+
+
+def test_means_stand_beside_medians_and_the_distribution(place, text):
+    run = FittedRun.of(place / "run")
+    error = run.errors()["MVP"]
+    assert f"{error.mean():.3f}</b><small>{np.median(error):.3f}</small>" in text or (
+        f"{error.mean():.3f}<small>{np.median(error):.3f}</small>" in text
+    )
+    assert len(re.findall(r'class="dot each', text)) == len(error)
+    few = int(re.search(r"(\d+) of \d+ hidden views make half of the whole error", text).group(1))
+    ranked = np.sort(error)[::-1]
+    assert ranked[: few - 1].sum() < error.sum() / 2 <= ranked[:few].sum()
+
+
+def test_the_second_learning_is_marked_and_explained(place, text):
+    run = FittedRun.of(place / "run")
+    first = [r for r in run.history if r["hidden_error"] is not None]
+    assert run.second() == first[-1]["step"] < run.history[-1]["step"]
+    assert f"after step {run.second()} everything is learned again" in text
+    assert text.count('class="bar again"') == 2
+    assert "learned again, with them" in text
+
+
+def test_a_run_of_the_first_release_shows_no_flattering_numbers():
+    run = FittedRun.of(Path(__file__).parents[1] / "golden" / "format1" / "run")
+    assert not {"covered", "truth0", "mean0"} & run.found.keys()
+    shown = page_of(run, {})
+    assert "Fit again to see them" in shown or "No view was hidden" in shown
+    assert not {"intervals", "examples"} & set(sections(shown))
 
 
 def test_the_page_has_all_sections_and_loads_nothing(text):
@@ -192,6 +277,128 @@ def test_no_ids_leaves_out_names_folders_and_the_order_of_rows(place, text, tmp_
     dots = [re.findall(r'class="dot c\d[^"]*" d="(M[^h]+)h', p) for p in (text, page)]
     assert sorted(dots[0]) == sorted(dots[1])
     assert dots[0] != dots[1]
+
+
+IDS = [f"Zyxelia-{i:03d}" for i in range(90)]
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    """A run of people with --no-ids and --no-values, and its page."""
+    folder = tmp_path_factory.mktemp("Quimbleton-clinic")
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(90, 2))
+    a, b = (z @ rng.normal(size=(2, d)) + 0.1 * rng.normal(size=(90, d)) for d in (5, 4))
+    a[:, 1] = 7654 + rng.integers(1, 9, size=90) + 0.321
+    y = np.array(["grumpiness", "health"])[(z[:, 0] > 0).astype(int)]
+    data = folder / "Wobbleworth.npz"
+    np.savez(data, a=a, b=b, ids=np.array(IDS), y=y)
+    words = ["--clusters", "2", *SMALL, "--set", f"checkpoint={folder / 'ck'}"]
+    done("fit", data, "-o", folder / "run", "--report", folder / "open.html", *words)
+    hidden = ["--no-ids", "--no-values", "--report", folder / "page.html"]
+    done("fit", data, "-o", folder / "private", *hidden, *words)
+    return folder
+
+
+def everything(path):
+    """All text and arrays of a file or folder, and every number in arrays."""
+    texts, numbers = [], [np.zeros(0)]
+    for file in [path] if path.is_file() else sorted(path.iterdir()):
+        arrays = {}
+        if file.suffix == ".npz":
+            arrays = dict(np.load(file))
+        elif file.suffix == ".safetensors":
+            arrays = load_file(file)
+        else:
+            texts.append(file.read_text(encoding="utf-8"))
+        texts += [" ".join(a.ravel()) for a in arrays.values() if a.dtype.kind == "U"]
+        numbers += [a.ravel().astype(float) for a in arrays.values() if a.dtype.kind in "fiu"]
+    return "\n".join(texts), np.concatenate(numbers)
+
+
+def planted(numbers):
+    """How many are one of the values that were planted in single samples."""
+    near = np.abs(numbers[:, None] - (7654.321 + np.arange(1, 9))).min(1) if len(numbers) else []
+    return int((np.asarray(near) < 1e-3).sum())
+
+
+def test_ids_and_values_are_in_a_run_and_its_page(private):
+    words, numbers = everything(private / "run")
+    page = (private / "open.html").read_text(encoding="utf-8")
+    for word in ("Zyxelia", "Quimbleton", "Wobbleworth", "grumpiness"):
+        assert word in words
+        assert word in page
+    assert planted(numbers)
+
+
+def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
+    words, numbers = everything(private / "private")
+    page = (private / "page.html").read_text(encoding="utf-8")
+    for word in ("Zyxelia", "Quimbleton", "Wobbleworth", "grumpiness"):
+        assert word not in words
+        assert word not in page
+    assert not planted(numbers)
+    assert "765" not in re.sub(r'd="[^"]*"', "", page)
+    assert "examples" not in sections(page)
+    assert {"hidden", "intervals", "map", "clusters"} <= set(sections(page))
+    assert "ids, values" in page  # it says what it lacks
+    model = methods.load(private / "private")
+    assert model.embedding_.shape[0] == 0
+    assert {"at", "error", "levels", "covered"} == set(model.hidden_predictions_)
+    told = refused("embed", private / "private", "-o", private / "z.npz")
+    assert "does not say what it was fitted on; name DATA" in told
+    done("embed", private / "private", private / "Wobbleworth.npz", "-o", private / "z.npz")
+
+
+def test_a_page_leaves_out_values_that_its_run_has(private, tmp_path):
+    done("report", private / "run", "-o", tmp_path / "p.html", "--no-values", "--no-ids")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    for word in ("Zyxelia", "Quimbleton", "Wobbleworth", "grumpiness", "examples"):
+        assert word not in page
+    done("report", private / "run", "-o", tmp_path / "q.html", "--no-values")
+    page = (tmp_path / "q.html").read_text(encoding="utf-8")
+    assert "Zyxelia" in page
+    assert "grumpiness" not in page
+
+
+@pytest.mark.parametrize("name", methods.available())
+def test_methods_that_keep_samples_are_refused_where_values_are_left_out(name):
+    """No array of another model has a row per sample once it is to forget them."""
+    X = list(np.random.default_rng(0).normal(size=(2, 61, 5)))
+    cls = methods.find(name)
+    model = small(cls, **({"n_clusters": 3} if cls.soft else {})).fit(X)
+    learned = dict(flat(model.saved().learned))
+    run_folder._forget(model)
+    kept = dict(flat(model.saved().learned))
+    rows = [k for k, a in kept.items() if np.ndim(a) > 1 and 61 in np.shape(a)]
+    rows = [k for k in rows if np.array_equal(kept[k], learned[k])]
+    assert bool(rows) == (name in fit.KEEPING_SAMPLES), rows
+    if model.generates:
+        assert len(model.generate(3)["view0"]) == 3
+
+
+def flat(learned, before=""):
+    """Name and array of all that was learned, however deep."""
+    for k, a in learned.items() if isinstance(learned, dict) else enumerate(learned):
+        if isinstance(a, (dict, list)):
+            yield from flat(a, f"{before}{k}.")
+        else:
+            yield f"{before}{k}", a
+
+
+def test_an_r2_that_is_not_known_says_why(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(60, 3))
+    np.savez(tmp_path / "d.npz", a=a, b=a @ rng.normal(size=(3, 2)), c=np.ones((60, 2)))
+    printed = done("fit", tmp_path / "d.npz", "-o", tmp_path / "r", "--method", "lowrank_fill")
+    assert "c not known (nothing varies in it)" in printed
+    assert "nan" not in printed
+    mask = np.ones((60, 3), bool)
+    mask[:, 2] = np.arange(60) < 1
+    mask[0, :2] = False  # c is never there with another view
+    np.savez(tmp_path / "e.npz", a=a, b=2 * a, c=a, mask=mask)
+    printed = done("fit", tmp_path / "e.npz", "-o", tmp_path / "s", "--method", "lowrank_fill")
+    assert "c not known (none of it was hidden)" in printed
 
 
 def test_runs_that_tell_less_give_shorter_pages(place, tmp_path):

@@ -20,3 +20,9 @@ def settings(help: str) -> Any:
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Ids = Annotated[
+    bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")
+]
+Values = Annotated[
+    bool, typer.Option("--values/--no-values", help="Keep values and labels of single samples.")
+]

@@ -24,40 +24,43 @@ def new(out: Path, force: bool) -> Iterator[Path]:
         yield part
 
 
-def measure(run: Path) -> None:
+def measure(run: Path, source: str) -> None:
     """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
     with Console(stderr=True).status("measuring what was learned"):
-        failed = _in_a_process(run)
+        failed = _in_a_process(run, source)
     if failed:
         print(f"a page about this run will lack its measurements: {failed}")
 
 
-def _in_a_process(run: Path) -> str:
+def _in_a_process(run: Path, source: str) -> str:
     """Call `measure_here` in a new process; what went wrong there, or ''."""
-    words = [sys.executable, "-m", __name__, str(run)]
+    words = [sys.executable, "-m", __name__, str(run), source]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode < 0:
         return f"the process that made them ended with signal {-done.returncode}"
     return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
 
 
-def measure_here(run: Path) -> None:
+def measure_here(run: Path, source: str) -> None:
     """Measure a fitted model on the data it was fitted on, which are read again."""
     from vedute.commands import _data
     from vedute.report.measure import evidence
+    from vedute.report.run_folder import keeps
 
-    model, _, entry = _data.open_run(run, _data.source_of(run, None), io.Reading())
-    found = evidence(model, entry.views)
+    model, _, entry = _data.open_run(run, source, io.Reading())
+    found = keeps(run).of(evidence(model, entry.views))
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, found)
 
 
-def write(run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = ()) -> None:
+def write(
+    run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = (), values: bool = True
+) -> None:
     """The page about a RUN; shapes: view=HxW."""
     from vedute.report.page import write_page
 
-    write_page(run, out, ids, parse(shapes))
+    write_page(run, out, ids, parse(shapes), values)
 
 
 def parse(shapes: Iterable[str]) -> Shapes:
@@ -73,4 +76,4 @@ def parse(shapes: Iterable[str]) -> Shapes:
 
 
 if __name__ == "__main__":
-    measure_here(Path(sys.argv[1]))
+    measure_here(Path(sys.argv[1]), sys.argv[2])

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from vedute import io
     from vedute.data.views import Views
     from vedute.estimators.base import Estimator
+    from vedute.report.run_folder import Keep
 
+KEEPING_SAMPLES = ("knn_fill", "cpspan", "icmvc")  # which models are made of
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 
@@ -50,6 +52,8 @@ def run(
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
     ] = None,
+    ids: _options.Ids = True,
+    values: _options.Values = True,
     force: _options.Force = False,
 ) -> None:
     """Learn from DATA and write the model and its results to the folder RUN.
@@ -57,17 +61,21 @@ def run(
     Samples that a view lacks and rows without values are missing views, single empty cells
     missing entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best
     weights so far. A fit that is killed or terminated goes on with --resume from its last
-    checkpoint, which is written every `checkpoint_minutes` to a folder beside RUN.
+    checkpoint, which is written every `checkpoint_minutes` to a folder beside RUN. --no-ids and
+    --no-values keep single samples out of RUN and page.
     """
     from contextlib import ExitStack
 
     from vedute import io
     from vedute.commands import _pages
     from vedute.io import toml
+    from vedute.report.run_folder import Keep
     from vedute.training import checkpoints
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
+    if not values and method in KEEPING_SAMPLES:
+        raise ValueError(f"{method} keeps samples in its model; with --no-values choose another")
     how = reading.checked()
     _data.check_place(out, data)
     with ExitStack() as whole:
@@ -77,10 +85,10 @@ def run(
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
         place = _checkpoint(model, out, resume, force)
-        model, views = _fit(model, data, how, preset, out, force)
+        model, views = _fit(model, data, how, preset, out, force, Keep(ids, values))
         if place is not None:
             checkpoints.clear(place)  # the run is published
-        _pages.measure(out)  # after the model was written: an error here does not lose it
+        _pages.measure(out, data)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
     _summarize(model, views)
@@ -134,7 +142,13 @@ def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path 
 
 
 def _fit(
-    model: Estimator, source: str, how: io.Reading, preset: str | None, out: Path, force: bool
+    model: Estimator,
+    source: str,
+    how: io.Reading,
+    preset: str | None,
+    out: Path,
+    force: bool,
+    keep: Keep,
 ) -> tuple[Estimator, Views]:
     """Fit, and publish the RUN; its data are read first."""
     from vedute import io
@@ -152,7 +166,7 @@ def _fit(
             model.fit(views)
         _without_checkpoint(model)
         given = {k: v for k, v in how._asdict().items() if v}
-        run_folder.write(folder, model, views, source, preset, given)
+        run_folder.write(folder, model, views, source, preset, given, keep)
         before = saving.tensors_of(out)
         (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
@@ -178,8 +192,20 @@ def _summarize(model: Estimator, views: Views) -> None:
     if isinstance(model, BestPair):
         print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
-        shares = [f"{name} {share:.0%}" for name, share in model.r2_.items()]
-        print(f"hidden views explained: {', '.join(shares)}")
+        seen = "" if model.hidden_predictions_ else ", which training had seen,"
+        shares = [f"{name} {_share(model, v)}" for v, name in enumerate(model.r2_)]
+        print(f"hidden views{seen} explained: {', '.join(shares)}")
+
+
+def _share(model: Estimator, v: int) -> str:
+    """R2 of view v in percent, or why there is none."""
+    share = model.r2_[model.views_[v].name]
+    if share == share:
+        return f"{share:.0%}"
+    if not (model.hidden_["view"] == v).any():
+        return "not known (none of it was hidden)"
+    constant = not model.views_[v].scaler.std.any()
+    return f"not known (nothing varies in {'it' if constant else 'what was hidden of it'})"
 
 
 def _read_config(path: Path) -> dict[str, Any]:

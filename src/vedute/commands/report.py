@@ -22,9 +22,8 @@ def run(
         ),
     ],
     out: Annotated[Path, _options.out("The page (.html), or the folder of tables, to write.")],
-    ids: Annotated[
-        bool, typer.Option("--ids/--no-ids", help="Name samples and folders on the page.")
-    ] = True,
+    ids: _options.Ids = True,
+    values: _options.Values = True,
     shapes: Annotated[
         list[str] | None,
         typer.Option("--shape", metavar="VIEW=HxW", help="Show this view as pictures; repeatable."),
@@ -33,18 +32,19 @@ def run(
 ) -> None:
     """Write one self-contained page about RUN: its data, training, map, clusters, inferred views.
 
-    The page needs no network, reads without scripts and prints. --no-ids leaves out the names of
-    samples and folders; the values of some samples are still shown. From records of `vedute
-    bench`: tables (Markdown, LaTeX, CSV) and figures, means and population standard deviations
-    over seeds, the best marked, the paper's beside, and where there is enough to compare, average
-    ranks, paired tests and a critical-difference plot; of generation runs, scores over the number
-    of missing views, and images of all methods side by side from the folder pictures beside RUN.
+    The page needs no network, reads without scripts and prints. --no-ids leaves out the names
+    of samples, files and folders, --no-values the values and labels of single samples. From
+    records of `vedute bench`: tables (Markdown, LaTeX, CSV) and figures, means and population
+    standard deviations over seeds, the best marked, the paper's beside, and where there is
+    enough to compare, average ranks, paired tests and a critical-difference plot; of generation
+    runs, scores over the number of missing views, and images of all methods side by side from
+    the folder pictures beside RUN.
     """
     if source.is_dir():
         from vedute.commands import _pages
 
         with _pages.new(out, force) as part:
-            _pages.write(source, part, ids, shapes or ())
+            _pages.write(source, part, ids, shapes or (), values)
         print(f"wrote {out}")
         return
     if source.suffix != ".jsonl":

@@ -26,7 +26,7 @@ from vedute.data.frames import ViewSpec
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.scaling import Scaler
 from vedute.data.views import Entry, Views
-from vedute.estimators import clustering, saving, settings
+from vedute.estimators import clustering, cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
@@ -87,6 +87,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "stability_": 'The curve that `n_clusters="auto"` read the number from.',
         "r2_": "By view, the share of hidden views that was explained (methods that impute).",
         "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
+        "hidden_predictions_": "Some of these as predicted before they were ever learned from; "
+        "empty where none were hidden.",
+        "learned_again_": "Whether it learned again, with them, after that.",
         "views_": "One record per view: name, shape, likelihood, scaler, calibration.",
     }
     paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
@@ -215,7 +218,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
             self._calibrate(data, held)
-        if again and hidden is not None and not self._interrupted:
+        self.learned_again_ = again and hidden is not None and not self._interrupted
+        if self.learned_again_:
             self._learn(data, None)
 
     def _scalers(self) -> list[Scaler]:
@@ -226,11 +230,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """On the hidden views; where there are none, on views left out of the training rows."""
+        unseen = held is not None
         if held is None:
             out = choose(data.mask, 1, self.n_features_in_)
             held = self._held_out(data, torch.zeros_like(data.mask) if out is None else out)
         self.views_ = self._imputer().calibrated(held, self.shrinks)
-        self.hidden_, self.r2_ = self._imputer().hidden_results(held)
+        imputer = self._imputer()
+        self.hidden_, self.r2_ = imputer.hidden_results(held)
+        found = cross_fitting.predictions(imputer, held, self.shrinks) if unseen else {}
+        self.hidden_predictions_ = found
 
     def _imputer(self) -> Imputer:
         if not self.generative:

@@ -47,7 +47,12 @@ class NeuralEstimator(Estimator):
         at_least=1,
         length=True,
     )
-    batch_size: int = setting(128, "Rows per step.", at_least=1)
+    batch_size: int = setting(
+        128,
+        "Rows per step; an epoch, in an order of its own, leaves out a last batch under an eighth "
+        "of this.",
+        at_least=1,
+    )
     lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
     weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
     clip: float | None = setting(None, "Largest norm of the gradient; None: any.", above=0)

@@ -70,6 +70,11 @@ def hidden_error(run: FittedRun) -> str:
     plot.marks.insert(0, f'<path class="line kept" d="M{svg.px(x)} {plot.y.start}V{plot.y.end}"/>')
     plot.marks.append(svg.dot(x, y, "big k2", "kept", step, least))
     note = f"1 is the mean of each feature. Kept: {step}, {least}."
+    if run.second():
+        note += (
+            f" After step {run.second()} it learned again, with the hidden views and for as many "
+            "steps as had been worth it: no error can be measured there."
+        )
     return figure("Error on hidden views", plot, note)
 
 
@@ -109,7 +114,7 @@ def _shares(run: FittedRun) -> Iterator[str]:
 
 
 def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str) -> Plot:
-    """An empty chart for values over steps, the warm-up shaded."""
+    """An empty chart for values over steps, the warm-up and the second learning shaded."""
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
     room = (high / low) ** 0.06 if log else 0.06 * ((high - low) or abs(high) or 1.0)
@@ -121,6 +126,14 @@ def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str
     if warm:
         box = x.start, y.end, float(x(warm)) - x.start, y.start - y.end
         plot.marks.append(svg.bar(*box, "warm", "warm-up", f"until step {warm}"))
+    again = run.second()
+    if again:
+        at, words = float(x(again)), "learned again, with all views"
+        box = at, y.end, x.end - at, y.start - y.end
+        plot.marks.append(svg.bar(*box, "again", words, f"from step {again}"))
+        plot.notes.append(
+            svg.text((at + x.end) / 2, y.end + 12, "again, with all views", "mid small")
+        )
     return plot
 
 

@@ -6,42 +6,39 @@ y                        (n,)          labels, where the data have them
 margin, runner_up        (n,)          distance from the next cluster, and which that is
 stable_<what>            (tried,)      the curve that chose the number of clusters, if one did
 stays, tries             (n,)          of `tries` views left out in turn, `stays` keep the cluster
-held_out                 ()            False: the hidden views of this run were trained on
-picked                   (h,)          which of its hidden views were measured
+honest                   ()            hidden views were predicted before they were learned from
+again                    ()            the model that is kept then learned from them, too
+picked, error            (h,)          some of its hidden views, and the error at each
 <fill>                   (h,)          the error of each simple fill at these
 levels, covered          (q,), (L, q)  nominal and actual coverage of intervals, by view
 truth<v>, mean<v>, std<v>, at<v>       some hidden instances of view v, by error; their rows
 center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
 columns<v>               (width,)      their names, where they have some
+
+Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mean and std.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
-from sklearn.base import clone
 
 from vedute import methods
-from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
+from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
-from vedute.estimators.imputation import Imputer
 from vedute.figures import plots
 from vedute.metrics import scores
 
 Array = NDArray[Any]
 Found = dict[str, Array]
 FILLS = ("lowrank_fill", "knn_fill")  # mean-fill is the unit of R2
-MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, 2000
+MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MOST
 NUMBERS = 2**24  # a simple fill may learn from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
-FOLDS = 5
-LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
 
 
 def evidence(model: Estimator, views: Views) -> Found:
@@ -50,26 +47,28 @@ def evidence(model: Estimator, views: Views) -> Found:
         "method": np.array(type(model).__name__),
         "kinds": np.array([v.likelihood.name for v in model.views_]),
     }
-    found |= _in_the_plane(model) | ({} if views.y is None else {"y": _plain(views.y)})
+    found |= {} if views.y is None else {"y": _plain(views.y)}
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
     with torch.random.fork_rng():
         torch.manual_seed(0)
+        z = model._embed(model._enter(views))
+        found |= _in_the_plane(z)
         if "labels_" in vars(model):
-            found |= _certainty(model, views)
+            found |= _certainty(model, views, z)
         if len(vars(model).get("hidden_", {}).get("row", ())):
             found |= _on_hidden_views(model, views)
     return found
 
 
-def _in_the_plane(model: Estimator) -> Found:
-    rows = _some(len(model.embedding_), MOST_MAPPED)
-    return {"map": plots.plane(model.embedding_[rows].astype(np.float64)), "map_rows": rows}
+def _in_the_plane(z: Array) -> Found:
+    rows = cross_fitting.some(len(z), MOST_MAPPED)
+    return {"map": plots.plane(z[rows].astype(np.float64)), "map_rows": rows}
 
 
-def _certainty(model: Estimator, views: Views) -> Found:
+def _certainty(model: Estimator, views: Views, z: Array) -> Found:
     n, L = views.shape
     if "centers_" in vars(model):
-        distance = np.linalg.norm(model.embedding_[:, None] - model.centers_, axis=2)
+        distance = np.linalg.norm(z[:, None] - model.centers_, axis=2)
         order, ranked = distance.argsort(1), np.sort(distance, 1)
         margin = 1 - ranked[:, 0] / np.maximum(ranked[:, min(1, ranked.shape[1] - 1)], 1e-12)
     else:
@@ -77,7 +76,7 @@ def _certainty(model: Estimator, views: Views) -> Found:
         order, ranked = (-soft).argsort(1), -np.sort(-soft, 1)
         margin = ranked[:, 0] - (ranked[:, 1] if ranked.shape[1] > 1 else 0.0)
     stays, tries = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    some = np.isin(np.arange(n), _some(n, MOST_ROWS)) & (views.mask.sum(1) > 1).numpy()
+    some = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS)) & (views.mask.sum(1) > 1).numpy()
     for v in range(L):
         rows = np.flatnonzero(some & views.mask[:, v].numpy())
         if len(rows):
@@ -89,30 +88,38 @@ def _certainty(model: Estimator, views: Views) -> Found:
 
 
 def _on_hidden_views(model: Estimator, views: Views) -> Found:
-    records = vars(model).get("history_", [])
-    held_out = not records or any(r["hidden_error"] is not None for r in records)
-    picked = _some(len(model.hidden_["row"]), MOST_HIDDEN)
-    rows, which = (model.hidden_[k][picked] for k in ("row", "view"))
+    """What was predicted before it was learned from; of anything else only that it is not."""
+    known = vars(model).get("hidden_predictions_", {})
+    found = {"honest": np.array("at" in known)}
+    if "at" not in known:
+        return found
+    picked = cross_fitting.some(len(model.hidden_["row"]), MOST_HIDDEN)
+    error = model.hidden_["error"].copy()
+    error[known["at"]] = known["error"]
+    found |= {"again": np.array(model.learned_again_), "picked": picked, "error": error[picked]}
     hidden = torch.zeros_like(views.mask)
-    hidden[rows, which] = True
-    found = {"held_out": np.array(held_out), "picked": picked}
-    if held_out:
-        found |= _fills(model, views, hidden, rows)
-    truth = [_with_holes(views, v)[rows] for v in range(len(views.x))]
-    means, stds = _predicted(model, views, hidden, rows, which)
-    found |= _coverage(model, truth, means, stds, which)
-    for v, scaler in enumerate(model._scalers()):
-        at = np.flatnonzero(which == v)
-        if len(at) and scaler.mean.size <= WIDEST:
-            ranked = at[model.hidden_["error"][picked][at].argsort()]
-            shown = ranked[np.linspace(0, len(at) - 1, min(EXAMPLES, len(at))).round().astype(int)]
-            kept = {"truth": truth[v][shown], "mean": means[v][shown], "std": stds[v][shown]}
-            kept |= {"center": scaler.restore(scaler.mean), "scale": scaler.std * scaler.scale}
-            found |= {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()}
-            found[f"at{v}"] = rows[shown]
-            names = [str(c) for c in model.views_[v].spec.columns or ()]
-            found |= {f"columns{v}": np.array(names)} if len(names) == scaler.mean.size else {}
-    return found
+    hidden[model.hidden_["row"][picked], model.hidden_["view"][picked]] = True
+    found |= _fills(model, views, hidden, model.hidden_["row"][picked])
+    rows, which = (model.hidden_[k][known["at"]] for k in ("row", "view"))
+    for v in (v for v in range(len(views.x)) if f"mean{v}" in known):
+        mine = which == v
+        found |= _examples(model, views, v, rows[mine], known["error"][mine])
+    return found | {k: known[k] for k in ("levels", "covered") if k in known}
+
+
+def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array) -> Found:
+    """Some instances of view v, from the smallest error to the largest."""
+    known, scaler = model.hidden_predictions_, model.views_[v].scaler
+    if not len(rows) or scaler.mean.size > WIDEST:
+        return {}
+    places = np.linspace(0, len(rows) - 1, min(EXAMPLES, len(rows)))
+    shown = error.argsort(kind="stable")[places.round().astype(int)]
+    kept = {k: known[f"{k}{v}"][shown] for k in ("mean", "std")}
+    kept |= {"truth": _with_holes(views, v)[rows[shown]]}
+    kept |= {"center": scaler.restore(scaler.mean), "scale": scaler.std * scaler.scale}
+    found = {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}
+    names = [str(c) for c in model.views_[v].spec.columns or ()]
+    return found | ({f"columns{v}": np.array(names)} if len(names) == scaler.mean.size else {})
 
 
 def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) -> Found:
@@ -120,7 +127,7 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     width = sum(int(np.prod(s)) for s in views.shapes)
     room = int(np.clip(NUMBERS // max(width, 1), 500, MOST_ROWS))
     others = np.setdiff1d(np.arange(len(views)), rows)
-    extra = others[_some(len(others), max(room - len(rows), 0))]
+    extra = others[cross_fitting.some(len(others), max(room - len(rows), 0))]
     known = np.sort(np.concatenate([rows, extra]))
     data = views[known].hide(hidden[known]).bare()
     if not data.mask.any(0).all():
@@ -137,55 +144,6 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     return found
 
 
-def _predicted(
-    model: Estimator, views: Views, hidden: torch.Tensor, rows: Array, which: Array
-) -> tuple[list[Array], list[Array]]:
-    """Means and deviations of all views of `rows`, L arrays (m, *shape_v) each, in user units.
-
-    The calibration of an instance never saw it: it comes from the other folds.
-    """
-    if model.relearns:  # its last fit saw the hidden views
-        model = clone(model).fit(views.hide(hidden))
-        data = model._enter(views[rows].hide(hidden[rows]).bare())
-        return model._imputer().values(data, spread=True)
-    held = HoldOut.of(model._enter(views[rows].bare()), hidden[rows], model._scalers())
-    fold = np.empty(len(rows), np.int64)
-    fold[np.argsort(which, kind="stable")] = np.arange(len(rows)) % FOLDS
-    means = [np.zeros((len(rows), *s.mean.shape)) for s in model._scalers()]
-    stds = [np.ones_like(m) for m in means]
-    for k in range(FOLDS):
-        here, rest = fold == k, _part(held, fold != k)
-        if not here.any() or not len(rest.inputs):
-            continue
-        calibrated = model._imputer().calibrated(rest, model.shrinks)
-        mean, std = Imputer(model._decode, calibrated).values(held.inputs[here], spread=True)
-        for v in range(len(means)):
-            means[v][here], stds[v][here] = mean[v], std[v]
-    return means, stds
-
-
-def _part(held: HoldOut, rows: Array) -> HoldOut:
-    return replace(held, inputs=held.inputs[rows], truth=held.truth[rows], hidden=held.hidden[rows])
-
-
-def _coverage(
-    model: Estimator, truth: list[Array], means: list[Array], stds: list[Array], which: Array
-) -> Found:
-    """Share of entries inside the interval of each level, averaged over instances, by view."""
-    covered = np.full((len(truth), len(LEVELS)), np.nan)
-    reach = norm.ppf(0.5 + LEVELS / 2)
-    for v, view in enumerate(model.views_):
-        at = which == v
-        if at.any() and view.likelihood.scaled:
-            far = np.abs(truth[v][at] - means[v][at]) / np.maximum(stds[v][at], 1e-12)
-            far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
-            for q, r in enumerate(reach):
-                inside = np.where(np.isnan(far), np.nan, far <= r)
-                known = ~np.isnan(inside).all(1)
-                covered[v, q] = np.nanmean(inside[known], axis=1).mean() if known.any() else np.nan
-    return {"levels": LEVELS, "covered": covered}
-
-
 def _with_holes(views: Views, v: int) -> Array:
     """View v with NaN where nothing is known, (n, *shape_v)."""
     return np.where(views.seen(v).numpy(), views.x[v].numpy(), np.nan)
@@ -194,8 +152,3 @@ def _with_holes(views: Views, v: int) -> Array:
 def _plain(y: Array) -> Array:
     """Labels that can be kept without pickling."""
     return y.astype(str) if y.dtype.kind == "O" else y
-
-
-def _some(n: int, most: int) -> NDArray[np.intp]:
-    """At most so many of n positions, in order, the same ones each time."""
-    return np.sort(np.random.default_rng(0).permutation(n)[:most])

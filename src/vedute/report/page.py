@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from vedute.report import html, plane, sections
-from vedute.report.run_folder import FittedRun
+from vedute.report.run_folder import FittedRun, Keep
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # nothing is ever loaded
 
@@ -22,12 +22,14 @@ def write_page(
     out: Path,
     ids: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: bool = True,
 ) -> None:
     """Write the page of the RUN folder that `vedute fit` wrote.
 
-    ids: whether samples are named. shapes: of views that are pictures, {"pix": (16, 15)}.
+    ids: whether samples are named. values: whether values and labels of samples are shown.
+    shapes: of views that are pictures, {"pix": (16, 15)}.
     """
-    out.write_text(page(FittedRun.of(run, private=not ids), shapes or {}), encoding="utf-8")
+    out.write_text(page(FittedRun.of(run, Keep(ids, values)), shapes or {}), encoding="utf-8")
 
 
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:

@@ -14,6 +14,7 @@ Reading one needs neither the model nor torch.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 import zlib
@@ -21,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -37,8 +38,27 @@ Array = NDArray[Any]
 Found = TypeVar("Found")
 FILES = ("config.toml", "data.json", "embedding.npz")
 FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
+VALUES = re.compile(r"y|(truth|mean|std)\d+")  # in report.npz: labels and values of samples
+ON_HIDDEN = re.compile(r"levels|covered|(truth|mean|std)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
+
+
+class Keep(NamedTuple):
+    """What of single samples is kept: ids, and names of files and folders; values and labels."""
+
+    ids: bool = True
+    values: bool = True
+
+    def of(self, found: Mapping[str, Array]) -> dict[str, Array]:
+        """What may be kept of report.npz."""
+        return {k: a for k, a in found.items() if self.values or not VALUES.fullmatch(k)}
+
+    def left_out(self) -> list[str]:
+        return [word for word, kept in self._asdict().items() if not kept]
+
+
+EVERYTHING = Keep()
 
 
 def write(
@@ -48,12 +68,18 @@ def write(
     source: str,
     preset: str | None,
     reading: Mapping[str, Any],
+    keep: Keep = EVERYTHING,
 ) -> None:
     """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
     from vedute import io
     from vedute.io import toml
     from vedute.methods._best_pair import BestPair
 
+    if not keep.values:
+        _forget(model)
+    if not keep.ids:
+        folders = [k for k in model.get_params() if k.rpartition("__")[2] == "checkpoint"]
+        model.set_params(**dict.fromkeys(folders))
     model.save(folder)
     learned = vars(model)
     asked = model.unwrapped() if isinstance(model, BestPair) else model
@@ -62,14 +88,46 @@ def write(
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
     facts = describe(views, source) | {"seed": settings["random_state"], "reading": dict(reading)}
+    facts |= {"left_out": keep.left_out()}
+    facts |= {} if keep.ids else _without_names(facts, source)
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
     (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
     results = {"embedding": model.embedding_, "mask": views.mask.numpy()}
     results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
-    results |= {"ids": views.ids} if views.ids is not None else {}
+    results |= {"ids": views.ids} if views.ids is not None and keep.ids else {}
     io.write_npz(folder / "embedding.npz", results)
     io.write_npz(folder / "hidden.npz", learned.get("hidden_", {}))
+
+
+def _forget(model: Estimator) -> None:
+    """Take away what a fitted model still knows of the values of single samples."""
+    from vedute.estimators import clustering
+
+    model.embedding_ = model.embedding_[:0]  # which can be decoded
+    known = vars(model).get("hidden_predictions_", {})
+    model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
+    network: Any = vars(model).get("model_")
+    if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
+        rows = network.posteriors.cpu().double().numpy()
+        drawn = clustering.draw_like(rows, len(rows), model.seed_)
+        network.posteriors = network.posteriors.new_tensor(drawn)
+
+
+def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The source and the command without names of files and folders; datasets are known to all."""
+    from vedute import datasets
+
+    name = source if datasets.has(source) else ""
+    command = [word if word == name else public(word, source) for word in facts["command"]]
+    return {"source": name, "command": command}
+
+
+def public(word: str, source: str) -> str:
+    """A word of a command: DATA for its source, files without the folders they are in."""
+    if source and Path(word).name == Path(source).name:
+        return "DATA"
+    return Path(word).name if "/" in word or "\\" in word else word
 
 
 def describe(views: Views, source: str) -> dict[str, Any]:
@@ -105,9 +163,17 @@ def source_of(run: Path) -> str:
     from vedute import datasets
 
     source = str(_known(run)["source"])
+    if not source:
+        raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
     if not Path(source).exists() and not datasets.has(source):
         raise FileNotFoundError(f"{source}, which {run} was fitted on, is gone; name DATA as well")
     return source
+
+
+def keeps(run: Path) -> Keep:
+    """What of single samples a RUN keeps."""
+    left_out = _known(run).get("left_out", ())
+    return Keep(*(word not in left_out for word in Keep._fields))
 
 
 def reading_of(run: Path) -> dict[str, Any]:
@@ -147,7 +213,7 @@ class FittedRun:
     private: bool = False
 
     @classmethod
-    def of(cls, folder: Path, private: bool = False) -> FittedRun:
+    def of(cls, folder: Path, keep: Keep = EVERYTHING) -> FittedRun:
         lacking = [name for name in FILES if not (folder / name).is_file()]
         if lacking:
             raise FileNotFoundError(
@@ -156,16 +222,21 @@ class FittedRun:
         results = _whole(folder / "embedding.npz", _arrays)
         if "mask" not in results:
             raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
+        facts = _whole(folder / "data.json", _facts)
+        keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))
+        found = keep.of(_whole(folder / "report.npz", _arrays))
+        if "honest" not in found:  # an older run, whose model may have learned from hidden views
+            found = {k: a for k, a in found.items() if not ON_HIDDEN.fullmatch(k)}
         return cls(
             config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
-            facts=_whole(folder / "data.json", _facts),
+            facts=facts | {"left_out": keep.left_out()},
             history=_whole(folder / "history.jsonl", _lines),
             mask=results["mask"].astype(bool),
             labels=results.get("labels"),
             ids=results.get("ids"),
             hidden=_whole(folder / "hidden.npz", _arrays),
-            found=_whole(folder / "report.npz", _arrays),
-            private=private,
+            found=found,
+            private=not keep.ids,
         )
 
     @property
@@ -179,8 +250,9 @@ class FittedRun:
 
     @property
     def source(self) -> str:
-        """The name of the data, without its folder and ending."""
-        return Path(str(self.facts["source"])).stem
+        """The name of the data, without its folder and ending; in private only of datasets."""
+        source = Path(str(self.facts["source"]))
+        return "Data" if self.private and source.is_absolute() else source.stem or "Data"
 
     def sample(self, row: int) -> str:
         """The name of a sample; empty in private."""
@@ -198,9 +270,15 @@ class FittedRun:
             return f"without {', '.join(lost)}"
         return f"only {', '.join(name for name in self.names if name not in lost)}"
 
+    def honest(self) -> bool:
+        """Whether hidden views were predicted before the model learned from them."""
+        older = self.found.get("held_out", not self.history or self.watched())
+        return bool(self.found.get("honest", older))
+
     def hidden_views(self) -> Array:
         """Which view each measured hidden instance is of, (h,)."""
-        return np.asarray(self.hidden["view"][self._picked()]) if self.hidden else np.empty(0, int)
+        known = bool(self.hidden) and self.honest()
+        return np.asarray(self.hidden["view"][self._picked()]) if known else np.empty(0, int)
 
     def base(self) -> Array:
         """The error of mean-fill at these, (h,)."""
@@ -210,9 +288,8 @@ class FittedRun:
         """Of the model and of the simple fills at these, (h,) each; the model first."""
         fills = {name: self.found[key] for key, name in FILLS.items() if key in self.found}
         fills |= {FILLS["mean_fill"]: self.base()}
-        return {self.method: self.hidden["error"][self._picked()]} | {
-            name: e for name, e in fills.items() if name != self.method
-        }
+        own = self.found.get("error", self.hidden["error"][self._picked()])
+        return {self.method: own} | {name: e for name, e in fills.items() if name != self.method}
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
@@ -220,6 +297,13 @@ class FittedRun:
             return 0
         first = min((r["stage"] for r in self.history if r["watched"]), default=1)
         return max((int(r["step"]) for r in self.history if r["stage"] < first), default=0)
+
+    def second(self) -> int:
+        """The step after which everything was learned again; 0 where that was not so."""
+        checked = [i for i, r in enumerate(self.history) if r["hidden_error"] is not None]
+        last = self.history[checked[-1]] if checked else None
+        after = self.history[checked[-1] + 1 :] if checked else []
+        return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""

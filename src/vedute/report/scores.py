@@ -25,10 +25,7 @@ def explained(run: FittedRun) -> str:
     x = Scale(low - 0.03, 1.0, 130, 960, percent=True)
     plot = Plot((WIDE, height + 46), x, Scale(0, 1, height, 8), title, (title, ""))
     plot.zoom, plot.axes = False, False
-    plot.notes += [svg.bar(126, 12.0 + STEP * r, 840, 28, "row") for r in range(len(rows))]
-    for value, word in x.ticks(8):
-        plot.notes.append(f'<path class="tick" d="M{svg.px(x(value))} {height}V8"/>')
-        plot.notes.append(svg.text(float(x(value)), height + 14, word, "mid small"))
+    _ruled(plot, height, len(rows))
     for r, (name, at) in enumerate(rows):
         y, ends = 26.0 + STEP * r, [float(x(max(s[r], low))) for s in scores.values()]
         plot.notes.append(svg.text(114, y, short(name), "end" if r else "end strong"))
@@ -49,15 +46,68 @@ def explained(run: FittedRun) -> str:
 SIZES = ("big", "mean")
 
 
+def distribution(run: FittedRun) -> str:
+    """The error of every hidden instance by view, with the mean and the median of each view."""
+    error, rows = run.errors()[run.method], _rows(run)[1:]
+    high = float(error.max()) or 1.0
+    low = max(float(error[error > 0].min(initial=high)), 1e-4 * high)
+    x = Scale(0.8 * low, 1.25 * high, 130, 960, log=True)
+    height = 20 + STEP * len(rows)
+    title = "mean squared error of an instance in standard deviations, logarithmic"
+    plot = Plot((WIDE, height + 46), x, Scale(0, 1, height, 8), "errors", (title, ""))
+    plot.zoom, plot.axes = False, False
+    _ruled(plot, height, len(rows))
+    for r, (name, at) in enumerate(rows):
+        mine, y = np.sort(error[at]), 26.0 + STEP * r
+        plot.notes.append(svg.text(114, y, short(name), "end"))
+        for i, e in enumerate(mine):  # apart, so that all are seen
+            off = 16 * (0.618 * i % 1 - 0.5)
+            tip = name, f"error {e:.3f}", f"{i + 1} of {len(mine)}"
+            plot.notes.append(svg.dot(x(max(e, low)), y + off, f"each s0 {color(0)}", *tip))
+        for kind, value in (("average s1 k2", mine.mean()), ("middle s2", np.median(mine))):
+            place = f"M{svg.px(x(max(value, low)))} {svg.px(y - 13)}V{svg.px(y + 13)}"
+            plot.notes.append(f'<path class="line {kind}" d="{place}"/>')
+    words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
+    keys = legend(Key(*each) for each in [*words, ("s2", "ink", "median")])
+    note = (
+        f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
+    )
+    return figure(f"Errors of {run.method} one by one", plot, note, keys, "wide")
+
+
+def _half(error: Array) -> str:
+    """How few instances make half of the error."""
+    share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
+    few = int(np.searchsorted(share, 0.5)) + 1
+    return f"{few} of {len(error)} hidden views make half of the whole error."
+
+
+def _ruled(plot: Plot, height: int, rows: int) -> None:
+    """Bands for rows, and ticks of x below them."""
+    plot.notes += [svg.bar(126, 12.0 + STEP * r, 840, 28, "row") for r in range(rows)]
+    for value, word in plot.x.ticks(8):
+        at = float(plot.x(value))
+        plot.notes.append(f'<path class="tick" d="M{svg.px(at)} {height}V8"/>')
+        plot.notes.append(svg.text(at, height + 14, word, "mid small"))
+
+
 def error_table(run: FittedRun) -> str:
-    """Imputation errors by view and method, the least in bold."""
+    """Imputation errors by view and method, the least in bold, medians beside the means."""
     errors, lines = run.errors(), []
     for name, at in _rows(run):
-        mean = [e[at].mean() for e in errors.values()]
-        cells = [f"<b>{e:.3f}</b>" if e == min(mean) else f"{e:.3f}" for e in mean]
+        pairs = [(e[at].mean(), np.median(e[at])) for e in errors.values()]
+        least = min(mean for mean, _ in pairs)
+        cells = [
+            f"{f'<b>{mean:.3f}</b>' if mean == least else f'{mean:.3f}'}<small>{median:.3f}</small>"
+            for mean, median in pairs
+        ]
         lines.append([escape(name), svg.number(at.sum()), *cells])
-    unit = "<small>mean squared error in standard deviations; 1 is the mean</small>"
-    return f"<h3>Imputation error {unit}</h3>{table(['view', 'hidden', *errors], lines)}"
+    unit = (
+        "<small>mean squared error in standard deviations, medians beside the means; 1 is the mean "
+        "of each feature</small>"
+    )
+    whole = f"<h3>Imputation error {unit}</h3>{table(['view', 'hidden', *errors], lines)}"
+    return f'<div class="plain">{whole}</div>'
 
 
 def calibration(run: FittedRun) -> str:

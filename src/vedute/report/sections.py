@@ -12,7 +12,7 @@ import numpy as np
 
 from vedute.report import charts, clusters, examples, plane, scores, svg
 from vedute.report.html import section, table
-from vedute.report.run_folder import FittedRun
+from vedute.report.run_folder import FittedRun, public
 
 MOST_CLASSES = 100
 FEW = 100  # hidden views: with fewer, scores by view are uncertain
@@ -96,26 +96,47 @@ def training(run: FittedRun) -> str:
             "About a tenth of the observed views are hidden from training: how well they are "
             "inferred decides when to stop."
         )
+    if run.second():
+        lead += (
+            f" With so few samples they are needed: <b>after step {run.second()} everything is "
+            "learned again</b>, hidden views and all, for as many steps as were worth it. All that "
+            "this page says of hidden views is from before."
+        )
     pair = f'<div class="two">{charts.terms(run)}{charts.hidden_error(run)}</div>'
     return section("training", "Training", lead, pair)
 
 
 def hidden(run: FittedRun) -> str:
-    count = len(run.hidden_views())
-    if not count:
+    if not len(run.hidden.get("row", ())):
         return ""
+    title, count = "Hidden views", len(run.hidden_views())
+    if not count:
+        return section("hidden", title, UNKNOWN)
     lead = (
         f"{svg.number(count)} observed views were hidden, inferred from the other views of their "
-        "sample, and compared with the truth. "
+        "sample by a model that had not seen them, and compared with the truth. "
     )
     if count < FEW:
         lead += f"<b>{count} are few</b>: these numbers are uncertain. "
-    if not run.found.get("held_out", True):
-        lead += "<b>This training had seen them</b>: errors on new views will be larger."
-    elif run.watched():
-        lead += "They also ended the training: errors on new views may be a little larger."
-    parts = scores.explained(run), scores.error_table(run)
-    return section("hidden", "Hidden views", lead, *parts)
+    if run.watched():
+        lead += "They also ended the training: errors on new views may be a little larger. "
+    if run.found.get("again", False):
+        lead += "The model that was saved then learned again, with them. "
+    if "honest" not in run.found and "picked" in run.found:
+        lead += OLDER
+    parts = scores.explained(run), scores.error_table(run), scores.distribution(run)
+    return section("hidden", title, lead, *parts)
+
+
+UNKNOWN = (
+    "<b>No view was hidden from this training</b>, so it is not known how well views are inferred: "
+    "on views that were learned from, errors look smaller and intervals better than they are. "
+    "Where <code>early_stopping</code> is on, about a tenth of the views is hidden."
+)
+OLDER = (
+    "Intervals and single views are not shown: an older vedute measured them, in part on views "
+    "that the model had learned from. Fit again to see them."
+)
 
 
 def intervals(run: FittedRun) -> str:
@@ -157,7 +178,8 @@ def grouping(run: FittedRun) -> str:
 def inferred(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     body = examples.examples(run, shapes)
     lead = (
-        "Hidden views of single samples, as inferred from the others. They were not picked by "
+        "Hidden views of single samples, as inferred from the others before the model learned from "
+        "them. They were not picked by "
         "hand: their errors are at the 10th, 50th and 90th percentile of the view."
     )
     return section("examples", "Inferred views", lead, body) if body else ""
@@ -167,19 +189,20 @@ def repeat(run: FittedRun) -> str:
     facts, config = run.facts, run.config
     command = shlex.join(_public(run, w) for w in facts["command"])
     origin = {
-        "data": _public(run, str(facts["source"])),
+        "data": _public(run, str(facts["source"])) or "DATA",
         "missing pattern": facts["mask"],
         "method": config["method"],
         **({"preset": config["preset"]} if config.get("preset") else {}),
         "seed": facts.get("seed"),
         **facts["versions"],
+        **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
     }
     return section(
         "repeat",
         "To repeat this",
         "Same data, same versions, same seed: same result.",
         f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}<h3>Settings</h3>',
-        _pairs(config.get("settings", {})),
+        _pairs({k: _public(run, v) for k, v in config.get("settings", {}).items()}),
     )
 
 
@@ -188,9 +211,12 @@ def all_of(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     return "".join(part(run) for part in parts) + inferred(run, shapes) + repeat(run)
 
 
-def _public(run: FittedRun, word: str) -> str:
-    """In private, files without the folders they are in."""
-    return Path(word).name if run.private and "/" in word else word
+def _public(run: FittedRun, word: Any) -> Any:
+    """In private, no names of files and folders; datasets are known to all."""
+    if not (run.private and isinstance(word, str)):
+        return word
+    source = str(run.facts["source"])
+    return public(word, source if Path(source).is_absolute() else "")
 
 
 def _pairs(table: Mapping[str, Any]) -> str:

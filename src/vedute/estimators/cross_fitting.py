@@ -1,0 +1,93 @@
+"""Hidden views as predicted by a model that has not seen them, calibrated by cross-fitting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from vedute.data.holdout import HoldOut
+from vedute.estimators.fitted_view import FittedView
+from vedute.estimators.imputation import DRAWS, Imputer
+
+Array = NDArray[Any]
+FOLDS = 5
+LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
+MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they are of
+
+
+def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Array]:
+    """What the model predicts at some of the hidden instances, of which each row has one.
+
+    The calibration of an instance comes from the other folds; a single one has none.
+
+    at               (h,)             which of the hidden instances, in order
+    error            (h,)             as in `Imputer.hidden_results`
+    levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
+    mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
+    """
+    width = sum(view.numbers for view in imputer.views)
+    at = some(len(held.hidden), min(MOST, NUMBERS // width))
+    if len(at) < 2:
+        return {"at": at[:0], "error": np.zeros(0)}
+    held = _part(held, at)
+    imputer, held = _decoded_once(imputer, held)
+    which = held.hidden.int().argmax(1).numpy()
+    fold = np.empty(len(at), np.int64)
+    fold[np.argsort(which, kind="stable")] = np.arange(len(at)) % FOLDS
+    shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
+    means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
+    error = np.zeros(len(at))
+    for k in np.unique(fold):
+        here = np.flatnonzero(fold == k)
+        rest, part = _part(held, np.flatnonzero(fold != k)), _part(held, here)
+        fitted = Imputer(imputer.decode, imputer.calibrated(rest, shrink))
+        error[here] = fitted.hidden_results(part)[0]["error"]
+        for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
+            means[v][here], stds[v][here] = mean, std
+    found = {"at": at, "error": error, "levels": LEVELS}
+    found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
+    for v, view in enumerate(imputer.views):
+        mine = which == v
+        mean, std = means[v][mine], stds[v][mine]
+        found |= {f"mean{v}": mean, f"std{v}": std}
+        if mine.any() and view.likelihood.scaled:
+            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()[mine]
+            found["covered"][v] = _coverage(view, truth, mean, std)
+    return found
+
+
+def some(n: int, most: int) -> NDArray[np.intp]:
+    """At most so many of n positions, in order, the same ones each time; fewer are among more."""
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])
+
+
+def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
+    """Share of entries inside the interval of each level, averaged over instances, (q,).
+
+    truth, mean, std (h, *shape); what is not known is NaN.
+    """
+    far = np.abs(view.in_units(truth) - mean) / np.maximum(std, 1e-12)
+    far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
+    far = far[~np.isnan(far).all(1)]
+    reach = norm.ppf(0.5 + LEVELS / 2)
+    inside = [np.nanmean(np.where(np.isnan(far), np.nan, far <= r), axis=1) for r in reach]
+    return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
+
+
+def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
+    """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
+    with torch.random.fork_rng():  # nobody's generator moves
+        torch.manual_seed(0)
+        decoded = {draws: imputer.decoded(held.inputs, draws) for draws in (0, DRAWS)}
+    known = Imputer(lambda rows, k: [d[:, rows.index] for d in decoded[k]], imputer.views)
+    numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+    return known, replace(held, inputs=numbered)
+
+
+def _part(held: HoldOut, rows: Array) -> HoldOut:
+    return replace(held, inputs=held.inputs[rows], truth=held.truth[rows], hidden=held.hidden[rows])
