@@ -176,11 +176,14 @@ def write_rows(
     how: ReadingOptions,
     out: Path,
     force: bool,
+    safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
 ) -> None:
     """A table with a row per sample, of what a fitted estimator makes of its views."""
+    from vedute.commands import _outputs
+
     reading, source = how.checked(), source_of(run, source)
-    with new_rows(out, force, source) as write:
+    with _outputs.guarded_ids(safe_csv), new_rows(out, force, source) as write:
         model, _, entry = open_run(run, source, reading)
         write(entry.views.ids, columns(model, entry.views))
 

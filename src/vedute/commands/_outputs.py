@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,23 @@ from pathlib import Path
 import numpy as np
 
 from vedute import io
+from vedute.io import spreadsheet
 
 Write = Callable[[io.Array | None, Mapping[str, io.Array]], None]
+
+
+@contextmanager
+def guarded_ids(safe: bool) -> Iterator[None]:
+    """Formulas among the ids of .csv files stand behind an apostrophe where `safe`, else they are
+    mentioned once."""
+    with spreadsheet.guarded(safe) as found:
+        yield
+    if found:
+        print(
+            f"vedute: ids like {found[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
+            "apostrophe before them",
+            file=sys.stderr,
+        )
 
 
 @contextmanager
