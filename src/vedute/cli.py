@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +15,11 @@ import typer
 from vedute import __version__, commands
 from vedute.training import stopping
 
+ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
 MISTAKES = (ValueError, TypeError, KeyError, OSError, ArithmeticError, ImportError)
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+NO_DISK = re.compile(r"No space left|requested and \d+ written")  # of numpy, without a number
+NO_MEMORY = re.compile(r"not enough memory|(can't|cannot|could not) allocate|out of memory", re.I)
 
 app = typer.Typer(
     help="Learn from incomplete multi-view data: representations, clusters, missing views.",
@@ -26,7 +32,8 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Exit codes: 0 done; 2 the input or the command is wrong; 1 the answer is no."""
+    """Exit codes: 0 done; 1 the answer is no; 2 the input or the command is wrong; 3 the disk or
+    the memory is full."""
     app(prog_name="vedute")
 
 
@@ -54,21 +61,39 @@ def one_sentence(error: BaseException) -> str:
     return " ".join(text.split())
 
 
+def answer(error: Exception) -> tuple[str, int]:
+    """A sentence for an error that ended a command, and the exit code."""
+    text = one_sentence(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))
+    ):
+        return f"the memory is full ({text}); take fewer samples or features", 3
+    if isinstance(error, OSError) and (error.errno in DISK or NO_DISK.search(str(error))):
+        return f"cannot write or read ({text}); free some space, or choose another place", 3
+    if isinstance(error, RecursionError):
+        return f"the input is nested too deeply ({text}); write it again", 2
+    if isinstance(error, MISTAKES):
+        return text, 2
+    kind = type(error).__name__
+    return f"this is a bug: {kind}: {text}; VEDUTE_DEBUG=1 shows where, please report it", 2
+
+
 def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
-    """A user's mistake ends in one sentence and exit code 2, not in a traceback."""
+    """Whatever goes wrong ends in one sentence and an exit code, not in a traceback."""
 
     @wraps(run)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
             with stopping.terminable():
                 run(*args, **options)
-        except BrokenPipeError:
+        except (BrokenPipeError, typer.Exit, typer.Abort, ClickException):
             raise
-        except MISTAKES as error:
+        except Exception as error:
             if os.environ.get("VEDUTE_DEBUG"):
                 raise
-            print(f"vedute: {one_sentence(error)}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            text, code = answer(error)
+            print(f"vedute: {text}", file=sys.stderr)
+            raise typer.Exit(code) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except stopping.TerminatedError as ended:

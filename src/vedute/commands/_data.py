@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -170,12 +171,29 @@ def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Dat
     return model, data, io.enter(data, model.specs)
 
 
+@contextmanager
+def guarded_ids(safe: bool) -> Iterator[None]:
+    """Formulas among the ids of .csv files stand behind an apostrophe where `safe`, else they are
+    mentioned once."""
+    from vedute.io import spreadsheet
+
+    with spreadsheet.guarded(safe) as found:
+        yield
+    if found:
+        print(
+            f"vedute: ids like {found[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
+            "apostrophe before them",
+            file=sys.stderr,
+        )
+
+
 def write_rows(
     run: Path,
     source: str | None,
     how: ReadingOptions,
     out: Path,
     force: bool,
+    safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
 ) -> None:
     """A table with a row per sample, of what a fitted estimator makes of its views; in a file that
@@ -188,7 +206,8 @@ def write_rows(
     annotated = ending in io.ANNOTATED
     if annotated and ending != Path(source).suffix.lower():
         raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-    with new_file(out, force, [ending] if annotated else [*io.TABLES]) as part:
+    endings = [ending] if annotated else [*io.TABLES]
+    with guarded_ids(safe_csv), new_file(out, force, endings) as part:
         model, _, entry = open_run(run, source, reading)
         ids, found = entry.views.ids, columns(model, entry.views)
         if annotated:

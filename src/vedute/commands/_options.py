@@ -19,6 +19,12 @@ def settings(help: str) -> Any:
 
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv", help="An apostrophe before ids that spreadsheets take for formulas."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Ids = Annotated[
     bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")

@@ -24,6 +24,7 @@ def run(
         ),
     ] = "bernoulli",
     seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
+    safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
     """Hide views of DATA, whole ones, and keep the truth aside.
@@ -41,6 +42,7 @@ def run(
     if out.suffix.lower() in io.ANNOTATED:
         raise ValueError(f"views cannot be hidden in {out.suffix} files; let OUT end in .npz")
     with (
+        _data.guarded_ids(safe_csv),
         _data.new_file(kept, force) as kept_part,
         _data.new_file(truth, force) as truth_part,
         _data.new_views(out, force, data) as part,

@@ -13,6 +13,7 @@ def run(
     run: _options.RunFolder,
     out: _data.OutRows,
     data: _data.OptionalSource = None,
+    safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
     """Write the cluster of each sample, whatever views it has.
@@ -21,5 +22,11 @@ def run(
     option says otherwise.
     """
     _data.write_rows(
-        run, data, reading, out, force, lambda model, views: {"labels": model.predict(views)}
+        run,
+        data,
+        reading,
+        out,
+        force,
+        safe_csv,
+        lambda model, views: {"labels": model.predict(views)},
     )

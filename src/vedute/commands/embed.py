@@ -13,6 +13,7 @@ def run(
     run: _options.RunFolder,
     out: _data.OutRows,
     data: _data.OptionalSource = None,
+    safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
     """Write one representation per sample, whatever views it has.
@@ -20,5 +21,11 @@ def run(
     DATA is read as the data of RUN were, unless an option says otherwise.
     """
     _data.write_rows(
-        run, data, reading, out, force, lambda model, views: {"embedding": model.transform(views)}
+        run,
+        data,
+        reading,
+        out,
+        force,
+        safe_csv,
+        lambda model, views: {"embedding": model.transform(views)},
     )

@@ -16,6 +16,7 @@ def run(
     run: _options.RunFolder,
     out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
+    safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
     """Write new samples with all their views, in the units of the training data."""
@@ -27,6 +28,6 @@ def run(
             made, mend = methods.load(run).generate(n), "let OUT be a folder"
             io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
         return
-    with io.atomic_folder(out, force) as folder:
+    with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
         io.write_new(folder, methods.load(run).generate(n))
     print(f"wrote {out}")

@@ -21,6 +21,7 @@ def run(
         float | None,
         typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
     ] = None,
+    safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
     """Write DATA with missing views and entries filled in, the rest as it was.
@@ -32,7 +33,7 @@ def run(
 
     how = reading.checked()
     source = _data.source_of(run, data)
-    with _data.new_views(out, force, source) as part:
+    with _data.guarded_ids(safe_csv), _data.new_views(out, force, source) as part:
         model, given, entry = _data.open_run(run, source, how)
         views, imputed = entry.views, model.impute(entry.views, interval=interval)
         ends = {"mean": imputed} if interval is None else imputed._asdict()

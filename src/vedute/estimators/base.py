@@ -25,6 +25,7 @@ from vedute.data import fill
 from vedute.data.frames import ViewSpec
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.scaling import Scaler
+from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
 from vedute.estimators import clustering, cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
@@ -36,6 +37,7 @@ from vedute.nn import likelihoods
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
 LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes")  # may change after fit
+SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
     "different views have the same ids?"
@@ -149,6 +151,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training."""
+        check_not_split(X)
         raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views.bare()
         self._check(raw)
         self._interrupted = False
@@ -393,6 +396,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def restore(self, learned: dict[str, Any]) -> Self:
         """Take what `save` wrote; used by `vedute.load`."""
+        saving.check_learned(learned, settings.attributes(type(self)))
         for name, value in learned.items():
             setattr(self, name, value)
         for name, module in self._modules().items():
@@ -418,6 +422,19 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _chosen(self, values: Sequence[Array]) -> list[Array]:
         """Probabilities as a choice, where whole numbers or booleans were fitted."""
         return [view.chosen(a) for view, a in zip(self.views_, values, strict=True)]
+
+
+def check_not_split(X: Any) -> None:
+    """Refuse a list of views that scikit-learn has split as if each view were a sample."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("vedute."):
+        frame = frame.f_back
+    split = frame.f_code.co_name in SPLITTERS and isinstance(X, (list, tuple))
+    if split and isinstance(as_table(X), (list, tuple)):
+        raise TypeError(
+            "cross-validation splits a list of views as if each view were a sample; "
+            "pass vedute.Views.of(X)"
+        )
 
 
 def check_count(name: str, n: Any) -> None:

@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import sentence_decoding
+from vedute.estimators import saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count
 from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
+from vedute.nn.convolutions import check_image
 from vedute.nn.likelihoods import Kinds
 from vedute.training import checkpoints
 from vedute.training.checkpoints import Checkpoint
@@ -107,6 +108,9 @@ class NeuralEstimator(Estimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
+        if vars(self).get("network", "mlp") != "mlp":
+            for name, shape in zip(raw.names, raw.shapes, strict=True):
+                check_image(name, shape)
         self.length_: int | None = None  # how long training was worth it, once this is known
         self._trainings = 0
         self._device()
@@ -209,6 +213,8 @@ class NeuralEstimator(Estimator):
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
         if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
+            with torch.device("meta"):  # without memory
+                saving.check_sizes(self._build(), model or {})
             model = self._build().to(self._device())
         return {"model_": model}
 

@@ -13,12 +13,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,10 @@ from torch import nn
 
 from vedute.data.frames import ViewSpec
 from vedute.data.scaling import Scaler
+from vedute.estimators import settings
 from vedute.estimators.calibration import Calibration
 from vedute.estimators.fitted_view import FittedView
+from vedute.io import limits
 from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
@@ -48,6 +50,17 @@ _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] 
     "$period": (pd.Period, lambda p: [str(p), p.freqstr], pd.Period),
     "$interval": (pd.Interval, lambda i: [i.left, i.right, i.closed], pd.Interval),
 }
+
+
+_KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may be any of PLAIN
+    **dict.fromkeys(("embedding_", "labels_", "centers_"), np.ndarray),
+    **dict.fromkeys(("n_clusters_", "n_features_in_", "seed_", "steps_"), int),
+    **dict.fromkeys(("stability_", "r2_", "hidden_", "model_"), dict),
+    **dict.fromkeys(("views_", "history_"), list),
+    "length_": (int, type(None)),
+}
+PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
+PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # no method declares them
 
 
 class Saved(NamedTuple):
@@ -127,11 +140,13 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Where that file is gone, another process may have saved a model in between: read again.
     """
     for _ in range(TRIES):
+        limits.file_size(folder / FACTS)
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         name = _tensors(facts)
         if name is None:
             return facts, {}
         if (folder / name).is_file():
+            limits.file_size(folder / name)
             content = (folder / name).read_bytes()
             if facts["format"] == 2 and hashlib.sha256(content).hexdigest() not in name:
                 raise ValueError(f"{name} is not as it was saved")
@@ -164,6 +179,30 @@ def _renewed(saved: Saved) -> Saved:
     found = [LIKELIHOODS[kind] for kind in kinds]
     each = zip(specs, found, scalers, words, calibration, strict=True)
     return saved._replace(learned=learned | {"views_": [FittedView(*view) for view in each]})
+
+
+def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None:
+    """Refuse what no method learns, and what it learns in another type: loading sets nothing
+    else."""
+    for name, value in learned.items():
+        if name not in declared and name not in PRIVATE:
+            raise ValueError(f"it holds {name!r}, which is not learned")
+        if not isinstance(value, _KINDS.get(name, PLAIN)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+    for view in learned.get("views_", ()):
+        if not isinstance(view, FittedView):
+            raise ValueError(f"one of views_ is a {type(view).__name__}")
+        if view.scaler.mean.shape != tuple(view.shape):
+            raise ValueError(f"view {view.name!r} has two shapes")
+
+
+def check_sizes(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Refuse weights that a module, built without memory, has no place for."""
+    for name, wanted in module.named_parameters():
+        there = weights[name].shape if name in weights else "nothing"
+        if there != tuple(wanted.shape):
+            raise ValueError(f"{name} should be {tuple(wanted.shape)} and is {there}")
+    limits.check(sum(b.numel() * b.element_size() for b in module.buffers()), "the model")
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
@@ -217,7 +256,11 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         return arrays[value["$array"]]
     if "$type" in value:
         inside = {k: _unpack(v, arrays) for k, v in value["fields"].items()}
-        return _TYPES[value["$type"]](**inside)
+        kind = _TYPES[value["$type"]]
+        for name, hint in get_type_hints(kind).items():
+            if name in inside and not settings.fits(inside[name], hint):
+                raise ValueError(f"{name} of {kind.__name__} is a {type(inside[name]).__name__}")
+        return kind(**inside)
     if "$likelihood" in value:
         return LIKELIHOODS[value["$likelihood"]]
     for mark, (_, _, made) in _LABELS.items():

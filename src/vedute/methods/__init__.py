@@ -16,6 +16,10 @@ from vedute.methods._best_pair import BestPair
 PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
 
 
+class UnknownSettingError(ValueError):
+    """A setting of a saved model that this version does not have."""
+
+
 def available() -> list[str]:
     return sorted(m.name for m in iter_modules(__path__) if not (m.ispkg or m.name.startswith("_")))
 
@@ -62,10 +66,13 @@ def settings(name: str) -> list[dict[str, str]]:
 def load(folder: str | Path) -> Estimator:
     """The estimator that was saved in `folder`."""
     saved = saving.read(folder)
-    model = _made(saved.method, saved.params, folder)
     try:
+        model = _made(saved.method, saved.params, folder)
+        model._check_settings()
         return model.restore(saved.learned)
-    except (AttributeError, KeyError, RuntimeError) as e:  # it is not there, or of other sizes
+    except UnknownSettingError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
 
 
@@ -74,7 +81,7 @@ def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:
     cls = BestPair if method in PAIRS else find(method)
     strange = params.keys() - {f.name for f in fields(cls)}
     if strange:
-        raise ValueError(
+        raise UnknownSettingError(
             f"{folder} has the setting {min(strange)!r}, unknown to this vedute; "
             "use the version that saved it"
         )

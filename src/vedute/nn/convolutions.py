@@ -36,6 +36,23 @@ def is_image(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
 
 
+def check_image(name: str, shape: Sequence[int]) -> None:
+    """Refuse what looks like images and would go through an mlp as if pixels had no neighbours."""
+    if len(shape) != 3 or is_image(shape):
+        return
+    flat = "or pass network='mlp'"
+    sides, channels = (shape[:2], shape[2]) if shape[0] > 4 else (shape[1:], shape[0])
+    if min(sides) < SMALLEST or channels > 4:
+        return
+    mend = f"make them square, with one or three channels, {flat}"
+    if channels == shape[2]:
+        mend = f"move the channel axis (numpy.moveaxis(x, -1, 1)), {flat}"
+    raise ValueError(
+        f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
+        f"width), square: {mend}"
+    )
+
+
 def image_encoder(
     shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
 ) -> nn.Sequential:

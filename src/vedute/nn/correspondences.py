@@ -40,7 +40,7 @@ class Correspondences(nn.Module):
         self, n_views: int, dim: int, hidden: Sequence[int], kind: str = "mlp", skip: bool = False
     ) -> None:
         super().__init__()
-        source, target = torch.where(~torch.eye(n_views, dtype=torch.bool))
+        source, target = torch.where(~torch.eye(n_views, dtype=torch.bool, device="cpu"))
         self.register_buffer("source", source)
         self.register_buffer("target", target)
         self.n_views = n_views

@@ -1,0 +1,49 @@
+"""Input that would pass for something else."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import vedute
+from vedute import methods
+
+RNG = np.random.default_rng(0)
+FEW = {"steps": 2, "latent_dim": 2, "hidden": (4,), "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("shape", "mend"),
+    [
+        ((16, 16, 3), "move the channel axis"),
+        ((16, 16, 1), "move the channel axis"),
+        ((12, 16, 3), "move the channel axis"),
+        ((3, 12, 16), "make them square"),
+        ((4, 16, 16), "make them square"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_images_in_another_order_or_shape_never_meet_an_mlp_in_silence(shape, mend, dtype):
+    X = [RNG.integers(0, 256, (30, *shape)).astype(dtype), RNG.normal(size=(30, 3))]
+    with pytest.raises(ValueError, match=r"images are \(n, channels, height, width\)") as found:
+        methods.find("mvp")(**FEW).fit(X)
+    assert mend in str(found.value)
+    methods.find("mvp")(network="mlp", **FEW).fit(X)
+
+
+def test_images_and_small_arrays_are_taken():
+    for shape in ((3, 8, 8), (2, 3, 4), (5, 5, 3)):
+        X = [RNG.integers(0, 256, (30, *shape)).astype(np.uint8), RNG.normal(size=(30, 3))]
+        methods.find("mvp")(**FEW).fit(X)
+
+
+def test_a_list_of_views_is_not_split_as_if_views_were_samples():
+    X = [RNG.normal(size=(40, 3)) for _ in range(6)]
+    model = methods.find("mean_fill")()
+    search = GridSearchCV(model, {"scaling": ["standard", "none"]}, cv=2)
+    with pytest.raises(ValueError, match=r"pass vedute\.Views\.of\(X\)"):
+        search.fit(X)
+    with pytest.raises(TypeError, match=r"pass vedute\.Views\.of\(X\)"):
+        cross_val_score(model, X, cv=2, error_score="raise")
+    search.fit(vedute.Views.of(X))
+    assert np.isfinite(search.best_score_)
+    model.fit(X)
