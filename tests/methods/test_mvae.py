@@ -11,7 +11,7 @@ from building import model_of
 from oracles import vaes
 from oracles.vaes import batch_of, build
 from scipy.stats import chisquare
-from torch.distributions import MultivariateNormal
+from torch.distributions import Bernoulli, Laplace, MultivariateNormal, Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
@@ -213,8 +213,13 @@ def test_weighted_errors_are_log_likelihoods(rescale):
     for kind, weight, shape in zip(kinds, weights, ((4,), (2, 3), (8,)), strict=True):
         out, x = torch.randn(5, *shape), (torch.randn(5, *shape) > 0).float()
         error = weight * view_error(kind, out, x, None, mean=False)
-        log_p = kind.log_prob(out, x, scale).flatten(1).sum(1)
-        peak = kind.log_prob(x, x, scale) if not kind.logits else torch.zeros(5, 8)
+        density = {
+            "normal": lambda at: Normal(at, scale),
+            "laplace": lambda at: Laplace(at, scale),
+            "bernoulli": lambda at: Bernoulli(logits=at),
+        }[kind.name]
+        log_p = density(out).log_prob(x).flatten(1).sum(1)
+        peak = density(x).log_prob(x) if not kind.logits else torch.zeros(5, 8)
         dim = math.prod(shape)
         r = {True: 8, False: dim}.get(rescale, rescale) / dim
         torch.testing.assert_close(error, r * (peak.flatten(1).sum(1) - log_p))

@@ -109,7 +109,7 @@ def test_dropout_reaches_every_kind_of_encoder(shape, kind):
     torch.manual_seed(0)
     x = torch.randint(5, (4, 8)) if kind == "tokens" else torch.rand(4, *shape)
     for dropout in (0.0, 0.5):
-        encoder = Encoder(shape, (32,), 3, dropout, kind=LIKELIHOODS[kind])
+        encoder = Encoder(shape, (32,), 3, dropout, likelihood=LIKELIHOODS[kind])
         a, b = (encoder.train()(x).mean for _ in range(2))
         assert torch.equal(a, b) == (dropout == 0)
         a, b = (encoder.eval()(x).mean for _ in range(2))

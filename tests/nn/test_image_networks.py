@@ -85,8 +85,9 @@ def test_any_image_goes_in_and_comes_out(shape, network):
 def test_tokens_of_any_length(length):
     shape = (length, 20)
     x = torch.randint(20, (2, length))
-    assert Encoder(shape, (), 5, kind=LIKELIHOODS["tokens"])(x).mean.shape == (2, 5)
-    logits = Decoder(5, (), shape, "linear", True, kind=LIKELIHOODS["tokens"])(torch.randn(3, 2, 5))
+    tokens = LIKELIHOODS["tokens"]
+    assert Encoder(shape, (), 5, likelihood=tokens)(x).mean.shape == (2, 5)
+    logits = Decoder(5, (), shape, "linear", True, likelihood=tokens)(torch.randn(3, 2, 5))
     assert logits.shape == (3, 2, length, 20)
 
 
