@@ -153,8 +153,7 @@ def batch_of(B=12, seed=0):
 
 def build(fill="canonical", **settings):
     """A model that has been through its schedule, but for the steps."""
-    hp = DCCA(latent_dim=2, hidden=(6,), fill=fill, batch_size=8, **settings)
-    hp.steps_ = 3
+    hp = DCCA(latent_dim=2, hidden=(6,), fill=fill, batch_size=8, steps=3, **settings)
     torch.manual_seed(1)
     model = model_of(hp, [(5,), (3,)], ("normal", "normal")).eval()
     with torch.no_grad():

@@ -50,7 +50,7 @@ class Trial:
             raise ValueError(
                 "no view can be hidden to measure errors; give samples with two views or more"
             )
-        true = [np.where(views.seen(v).numpy(), x.numpy(), np.nan) for v, x in enumerate(views.x)]
+        true = [views.known(v) for v in range(len(views.x))]
         return cls(views.bare().hide(hidden), hidden.numpy(), true)
 
     def imputed(self, model: Estimator) -> list[Array]:

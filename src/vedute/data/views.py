@@ -121,11 +121,13 @@ class Views:
         """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
         as they are."""
         return [
-            np.where(self.seen(v).numpy(), x.numpy(), np.nan)
-            if x.is_floating_point()
-            else x.numpy()
+            self.known(v) if x.is_floating_point() else x.cpu().numpy()
             for v, x in enumerate(self.x)
         ]
+
+    def known(self, v: int) -> Array:
+        """View v as numbers (n, *shape_v), NaN where nothing is known."""
+        return np.where(self.seen(v).cpu().numpy(), self.x[v].cpu().numpy(), np.nan)
 
     def bare(self) -> Views:
         """Without ids and labels: what training may see."""

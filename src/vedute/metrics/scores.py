@@ -117,9 +117,7 @@ def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
 
 def _by_name(views: Views) -> dict[str, ArrayLike]:
     """The arrays of a Views, NaN where it has none."""
-    there = [views.seen(v).cpu().numpy() for v in range(len(views.x))]
-    each = zip(views.names, views.x, there, strict=True)
-    return {k: np.where(seen, x.cpu().numpy().astype(np.float64), np.nan) for k, x, seen in each}
+    return {name: views.known(v).astype(np.float64) for v, name in enumerate(views.names)}
 
 
 def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:

@@ -115,7 +115,7 @@ def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array)
     places = np.linspace(0, len(rows) - 1, min(EXAMPLES, len(rows)))
     shown = error.argsort(kind="stable")[places.round().astype(int)]
     kept = {k: known[f"{k}{v}"][shown] for k in ("mean", "std")}
-    kept |= {"truth": _with_holes(views, v)[rows[shown]]}
+    kept |= {"truth": views.known(v)[rows[shown]]}
     kept |= {"center": scaler.restore(scaler.mean), "scale": scaler.std * scaler.scale}
     found = {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}
     names = [str(c) for c in model.views_[v].spec.columns or ()]
@@ -133,7 +133,7 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     if not data.mask.any(0).all():
         return {}
     asked, out = views[rows].hide(hidden[rows]).bare(), hidden[rows].numpy()
-    truth = [_with_holes(views, v)[rows] for v in range(len(views.x))]
+    truth = [views.known(v)[rows] for v in range(len(views.x))]
     units = [s.std * s.scale for s in model._scalers()]
     found = {}
     for name in FILLS:
@@ -142,11 +142,6 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
             errors = scores.instance_errors(truth, [x.numpy() for x in filled.x], out, units)
             found[name] = np.nan_to_num(errors[out])
     return found
-
-
-def _with_holes(views: Views, v: int) -> Array:
-    """View v with NaN where nothing is known, (n, *shape_v)."""
-    return np.where(views.seen(v).numpy(), views.x[v].numpy(), np.nan)
 
 
 def _plain(y: Array) -> Array:
