@@ -21,6 +21,10 @@ DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 NO_DISK = re.compile(r"No space left|requested and \d+ written")  # of numpy, without a number
 NO_MEMORY = re.compile(r"not enough memory|(can't|cannot|could not) allocate|out of memory", re.I)
 
+# Threads that wait for work sleep: beside another busy process, spinning ones take it ten times as
+# long (of GNU's and LLVM's OpenMP, of which torch has one).
+SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
+
 app = typer.Typer(
     help="Learn from incomplete multi-view data: representations, clusters, missing views.",
     epilog="Start with: vedute demo",
@@ -34,6 +38,8 @@ app = typer.Typer(
 def main() -> None:
     """Exit codes: 0 done; 1 the answer is no; 2 the input or the command is wrong; 3 the disk or
     the memory is full."""
+    for name, value in SLEEPING.items():  # read when torch starts its threads
+        os.environ.setdefault(name, value)
     app(prog_name="vedute")
 
 

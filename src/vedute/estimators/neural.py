@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,7 @@ from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
+SMALL_STEP = 1e9  # weights times rows of a step, below which one thread is as fast as several
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
 
 
@@ -140,9 +142,7 @@ class NeuralEstimator(Estimator):
             compiled=self._pays_to_compile(data, device),
             checkpoint=self._checkpoint(data),
         )
-        exact = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")  # TF32 on a GPU
-        try:
+        with _speeds(self.model_, data, self.batch_size):
             history = train(
                 self.model_,
                 data.to(device),
@@ -152,8 +152,6 @@ class NeuralEstimator(Estimator):
                 self._report,
                 self._stop,
             )
-        finally:
-            torch.set_float32_matmul_precision(exact)
         before: list[Record] = [] if self.length_ is None else vars(self)["history_"]
         self.history_ = continued(before, history)
         self.length_ = None if held is None else useful_steps(history)
@@ -296,3 +294,19 @@ class NeuralEstimator(Estimator):
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"
             self._log(f"step {record['step']:5d}  {terms}  {hidden}")
+
+
+@contextmanager
+def _speeds(model: Model, data: Views, batch_size: int) -> Iterator[None]:
+    """While training: TF32 on a GPU, and one thread where a step is so small that threads would
+    wait for each other longer than they work."""
+    exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    images = any(len(shape) > 1 for shape in data.shapes)
+    work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
+    torch.set_float32_matmul_precision("high")
+    torch.set_num_threads(1 if work < SMALL_STEP and not images else threads)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(exact)
+        torch.set_num_threads(threads)
