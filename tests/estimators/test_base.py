@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import small
 from sklearn.exceptions import NotFittedError
 
 from vedute import MVP, BestPair, Views, load
@@ -236,3 +237,15 @@ def test_axes_in_another_order_are_named():
     model = MeanFill(random_state=0).fit([images, rng.normal(size=(20, 2))])
     with pytest.raises(ValueError, match=r"\(8, 8, 3\), fitted on \(3, 8, 8\); bring the axes"):
         model.transform([images.transpose(0, 2, 3, 1), None])
+
+
+def test_other_draws_for_another_random_state():
+    rng = np.random.default_rng(0)
+    X = list(rng.normal(size=(2, 40, 3)))
+    X[1][:10] = np.nan
+    model = small(MVP).fit(X)
+    for draw in (lambda s: model.sample_imputations(X, 1, s)[0][1], lambda s: model.generate(5, s)):
+        first, same, one, again, two = (str(draw(s)) for s in (None, None, 1, 1, 2))
+        assert first == same
+        assert one == again
+        assert len({first, one, two}) == 3

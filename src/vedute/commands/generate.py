@@ -16,6 +16,9 @@ def run(
     run: _options.RunFolder,
     out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 100,
+    seed: Annotated[
+        int | None, typer.Option(help="Same seed, same samples.", show_default="that of the fit")
+    ] = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> None:
@@ -25,9 +28,9 @@ def run(
 
     if out.suffix:
         with _data.new_file(out, force) as part:
-            made, mend = methods.load(run).generate(n), "let OUT be a folder"
+            made, mend = methods.load(run).generate(n, seed), "let OUT be a folder"
             io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
         return
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
-        io.write_new(folder, methods.load(run).generate(n))
+        io.write_new(folder, methods.load(run).generate(n, seed))
     print(f"wrote {out}")

@@ -159,7 +159,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.__dict__.pop(name, None)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         with torch.random.fork_rng():
-            self.seed_ = _seed(self.random_state)
+            self.seed_ = seed_of(self.random_state)
             torch.manual_seed(self.seed_)
             kinds = likelihoods.named(self.likelihood, raw.names)
             word = self._scaling()
@@ -335,18 +335,20 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             lower[:, block] = upper[:, block] = chosen[:, block]
         return Interval(chosen, lower, upper)
 
-    def sample_imputations(self, X: Any, m: int) -> list[Any]:
-        """m draws of X with its missing views and holes filled in, decoder noise included."""
+    def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
+        """m draws of X with its missing views and holes filled in, decoder noise included: the
+        same every time, unless `random_state` asks for others."""
         check_count("m", m)
         entry, data = self._read(X)
         with torch.random.fork_rng():
-            torch.manual_seed(self.seed_)
+            torch.manual_seed(self.seed_ if random_state is None else seed_of(random_state))
             draws = [self._chosen(self._imputer().draw(data)) for _ in range(m)]
             return [entry.filled(draw) for draw in draws]
 
-    def generate(self, n: int) -> dict[str, Any]:
+    def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the model, noise included, in your units: name -> array (n, *shape),
-        or frame where frames were fitted."""
+        or frame where frames were fitted. The same every time, unless `random_state` asks for
+        others."""
         raise TypeError(self._cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:
@@ -444,7 +446,7 @@ def check_count(name: str, n: Any) -> None:
         raise ValueError(f"{name} must be positive, got {n}")
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """An integer from what scikit-learn accepts as random_state."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))

@@ -19,7 +19,7 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
-from vedute.estimators.base import LOOSE, Array, Estimator, check_count
+from vedute.estimators.base import LOOSE, Array, Estimator, check_count, seed_of
 from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
@@ -183,16 +183,17 @@ class NeuralEstimator(Estimator):
         return self._each(data, lambda model, batch: model.assign(batch))
 
     @torch.no_grad()
-    def generate(self, n: int) -> dict[str, Any]:
+    def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the model, noise included, in your units: name -> array (n, *shape),
-        or frame where frames were fitted."""
+        or frame where frames were fitted. The same every time, unless `random_state` asks for
+        others."""
         check_is_fitted(self, "views_")
         check_count("n", n)
         if not self.generates:
             return super().generate(n)
         model: Any = self._fitted()
         with torch.random.fork_rng():
-            torch.manual_seed(self.seed_)
+            torch.manual_seed(self.seed_ if random_state is None else seed_of(random_state))
             values = {}
             for view, out in zip(self.views_, model.prior(n), strict=True):
                 mean = view.likelihood.mean(out[0].float()).cpu().numpy()

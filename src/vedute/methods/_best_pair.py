@@ -98,7 +98,7 @@ class BestPair(Estimator):
         finally:
             del self._y
 
-    def generate(self, n: int) -> dict[str, Array]:
+    def generate(self, n: int, random_state: Any = None) -> dict[str, Array]:
         raise TypeError("BestPair cannot generate: the method inside knows two views, not all")
 
     def saved(self) -> saving.Saved:
