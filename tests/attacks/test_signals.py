@@ -43,7 +43,7 @@ def place(whole, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(whole / "d.npz", "d.npz")
     shutil.copytree(whole / "whole", "whole")
-    monkeypatch.setattr(_pages, "measure", lambda run: None)  # not what this is about
+    monkeypatch.setattr(_pages, "measure", lambda *_: None)  # not what this is about
     return tmp_path
 
 

@@ -334,7 +334,7 @@ def test_saved_and_loaded_says_the_same(name, tmp_path, monkeypatch):
     assert params(loaded) == params(model)
     assert all_bytes(loaded, new()) == all_bytes(model, new())
     np.testing.assert_array_equal(loaded.labels_, model.labels_)
-    assert loaded.views_ == model.views_
+    assert loaded.specs == model.specs
 
 
 @methods()

@@ -429,7 +429,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 def check_not_split(X: Any) -> None:
     """Refuse a list of views that scikit-learn has split as if each view were a sample."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("vedute."):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vedute."):
         frame = frame.f_back
     split = frame.f_code.co_name in SPLITTERS and isinstance(X, (list, tuple))
     if split and isinstance(as_table(X), (list, tuple)):

@@ -84,7 +84,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
         decoded = {draws: imputer.decoded(held.inputs, draws) for draws in (0, DRAWS)}
-    known = Imputer(lambda rows, k: [d[:, rows.index] for d in decoded[k]], imputer.views)
+    known = Imputer(lambda rows, k: [d[:, rows.index.numpy()] for d in decoded[k]], imputer.views)
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
     return known, replace(held, inputs=numbered)
 
