@@ -291,7 +291,7 @@ def test_each_pair_has_a_checkpoint_of_its_own(tmp_path):
     method = small("dcca", steps=4, checkpoint=str(tmp_path / "c"))
     model = BestPair(method, random_state=0).fit(X)
     i, j = model.chosen()
-    assert model.best_.checkpoint == tmp_path / "c" / f"pair-{i}-{j}"
+    assert model.best_.checkpoint == tmp_path / "c" / f"pair-{i}-{j}-1"
     assert not (tmp_path / "c").exists()  # done: nothing to go on from
 
 

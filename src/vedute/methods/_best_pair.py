@@ -126,6 +126,7 @@ class BestPair(Estimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
+        self._learnings = 0
         if self.select == "hidden" and not self.generative:
             raise TypeError(self._cannot("tell hidden views"))
         if len(raw.x) < 2:
@@ -150,6 +151,7 @@ class BestPair(Estimator):
         return self.generative and (choosing or self.method._hides())
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
+        self._learnings += 1
         pairs = self._candidates(data) if self.pair_ is None else [self.pair_]
         best = -np.inf
         for pair in pairs:
@@ -188,12 +190,16 @@ class BestPair(Estimator):
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 
+    def _place(self, pair: Pair) -> str:
+        """Where checkpoints of a pair are: it may be learned to be compared, and once more."""
+        return f"pair-{pair[0]}-{pair[1]}-{vars(self).get('_learnings', 0)}"
+
     def _inside(self, pair: Pair) -> Estimator:
         """The method with the settings of BestPair, for two views in its units."""
         own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
         own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
         where = self.method.get_params(deep=False).get("checkpoint")
-        own |= {} if where is None else {"checkpoint": Path(where) / f"pair-{pair[0]}-{pair[1]}"}
+        own |= {} if where is None else {"checkpoint": Path(where) / self._place(pair)}
         model = _with(self.method, own)
         model.views_ = [self.views_[v] for v in pair]
         model.n_features_in_ = sum(s.mean.size for s in model._scalers())
