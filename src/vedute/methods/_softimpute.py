@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 
+from vedute.data.holdout import choose
 from vedute.methods._table import Array, Part
 
 STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
@@ -158,7 +160,7 @@ def grow(
     if room <= 0:
         return U, V
     residual = np.where(table.seen(), table.x - U @ V.T, 0.0)
-    left, size, right = _leading(residual, room, rng)
+    left, size, right = leading(residual, room, rng)
     use = size > threshold
     use[0] |= not V.shape[1]  # at least one
     root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
@@ -167,10 +169,10 @@ def grow(
 
 def largest(table: Table, rng: Generator) -> float:
     """The largest singular value of what is observed: above it every threshold gives zero."""
-    return max(float(_leading(table.x, 1, rng)[1][0]), 1e-9)
+    return max(float(leading(table.x, 1, rng)[1][0]), 1e-9)
 
 
-def _leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
+def leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
     """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
     k, wide = min(k, *x.shape), min(k + 5, *x.shape)
     basis = rng.standard_normal((x.shape[1], wide))
@@ -231,6 +233,26 @@ def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
         for sign, p, q in ((1, a, a), (1, b, b), (-2, a, b))
     )
     return float(np.sqrt(max(square, 0.0)))
+
+
+def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
+    """The rank and the threshold that are best on hidden views, or entries, of the table."""
+    hidden = choose(torch.from_numpy(table.mask), fewest=1)
+    if hidden is None:
+        return search(*hide_entries(table, rng), max_rank, rng)
+    rows, where = hidden.any(1).numpy(), table.spread(hidden.numpy())
+    left = table.mask & ~hidden.numpy()
+    holes = None if table.holes is None else table.holes & ~where
+    part = replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes)
+    held = Hidden(np.flatnonzero(rows), table.x[rows], (where & table.seen())[rows])
+    return search(part, held, max_rank, rng)
+
+
+def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:
+    """V (p, r) learned from all of the table, and the threshold in its units."""
+    threshold = relative * largest(table, rng)
+    U = project(table, V, threshold)
+    return learn(table, U, V, threshold, *FINAL)[1], threshold
 
 
 def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:

@@ -78,10 +78,10 @@ class LowRankFill(Estimator):
         self.components_ = best.V
 
     def _refit(self, table: Table, rng: Generator) -> None:
-        self.threshold_ = self.choice_["threshold"] * _softimpute.largest(table, rng)
-        U = _softimpute.project(table, self.components_, self.threshold_)
-        start = (U, self.components_, self.threshold_)
-        _, self.components_ = _softimpute.learn(table, *start, *_softimpute.FINAL)
+        relative = self.choice_["threshold"]
+        self.components_, self.threshold_ = _softimpute.refit(
+            table, self.components_, relative, rng
+        )
 
     def _scores(self, data: Views) -> Array:
         with threadpool_limits(1, "blas"):

@@ -1,0 +1,74 @@
+"""Kernel fill: every view is a smooth function of the others.
+
+Kernel ridge regression of each view on all others, in rounds that start from low-rank fill.
+With a the other views of a row, completed and each divided by sqrt(width):
+
+    k(a, b) = exp(-gamma / 2 |a - b|^2)        f(a) = k(a, A) (k(A, A) + ridge I)^-1 Y
+
+A, Y are rows that have the view. gamma, as a multiple of 1 / median distance, and ridge are those
+with the least error on rows left out one by one. Beyond some thousands of rows, f is a sum of
+kernels at a random part M of them (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from scipy.spatial.distance import pdist, squareform
+
+from vedute.estimators.base import Array
+from vedute.estimators.settings import estimator
+from vedute.methods._chained import ChainedFill, Regression, dual, errors_left_out, primal
+
+GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)  # times 1 / median of the squared distances
+RIDGES = 10.0 ** np.arange(-3.0, 1.1, 0.5)
+EXACT, LANDMARKS = 3000, 1500  # rows
+JITTER = 1e-8
+CELLS = 2**22  # of a kernel at a time
+
+
+@estimator
+class KernelFill(ChainedFill):
+    """Every view is predicted from the others by kernel ridge regression."""
+
+    paper = "Saunders et al., ICML 1998"
+
+    def _settings(self, A: Array, Y: Array) -> dict[str, float]:
+        far = pdist(A, "sqeuclidean") if len(A) > 1 else np.ones(1)
+        unit = float(np.median(far)) or 1.0
+        far, best = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A))), {}
+        least = np.inf
+        for gamma in GAMMAS:
+            errors = errors_left_out(np.exp(-gamma / unit / 2 * far), Y, RIDGES)
+            if errors.min() < least:
+                least = errors.min()
+                best = {"gamma": gamma / unit, "ridge": float(RIDGES[errors.argmin()])}
+        return best
+
+    def _regress(
+        self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
+    ) -> tuple[Regression, Array]:
+        gamma, ridge = settings["gamma"], settings["ridge"]
+        if len(A) <= EXACT:
+            weights, alone = dual(kernel(A, A, gamma), Y, ridge)
+            return {"rows": A, "weights": weights, "gamma": gamma}, alone
+        M = A[np.sort(rng.permutation(len(A))[:LANDMARKS])]
+        inner = kernel(M, M, gamma) + JITTER * np.eye(len(M))
+        weights, alone = primal(kernel(A, M, gamma), inner, Y, ridge)
+        return {"rows": M, "weights": weights, "gamma": gamma}, alone
+
+    def _predict(self, regression: Regression, A: Array) -> Array:
+        rows, weights, gamma = (regression[k] for k in ("rows", "weights", "gamma"))
+        size = max(1, CELLS // max(len(rows), 1))
+        parts = [A[start : start + size] for start in range(0, len(A), size)]
+        return np.vstack([kernel(part, rows, gamma) @ weights for part in parts])
+
+
+def kernel(A: Array, B: Array, gamma: float) -> Array:
+    """exp(-gamma / 2 |a - b|^2), (n, m)."""
+    far = -2.0 * (A @ B.T)
+    far += (A**2).sum(1)[:, None]
+    far += (B**2).sum(1)
+    np.maximum(far, 0.0, out=far)
+    far *= -gamma / 2
+    return np.exp(far, out=far)
