@@ -18,7 +18,7 @@ observed, the expectation follows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -75,10 +75,9 @@ class ChainedFill(Estimator):
     def _predict(self, regression: Regression, A: Array) -> Array:
         """(n, d) -> (n, k)"""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X; `y` is ignored: no label ever reaches training."""
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
         self.choice_: dict[str, Any] = {}  # once per fit
-        return super().fit(X, y)
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))

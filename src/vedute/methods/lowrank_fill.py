@@ -14,7 +14,7 @@ The representation, u times the roots of the singular values, has the distances 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -48,10 +48,9 @@ class LowRankFill(Estimator):
     relearns = True
     shrinks = False
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X; `y` is ignored: no label ever reaches training."""
-        self.choice_: dict[str, float] = {}  # rank and relative threshold, once per fit
-        return super().fit(X, y)
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        self.choice_: dict[str, float] = {}  # once per fit
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))

@@ -1,0 +1,88 @@
+"""How far to trust each of several predictions of a view, learned where the truth is known.
+
+With e_k the deviation of expert k's prediction from the mean of the view, t that of the truth, both
+in standard deviations, an instance i of the view has
+
+    G_i = sum over features of e e' / width   (E, E)      c_i = sum over features of e t / width  (E,)
+
+and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
+minimise the sum of these, with the mean of its G_i as PSEUDO more instances that want the weights
+common to all views; w >= 0 and sum w <= 1: what is not trusted goes to the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+Array = NDArray[Any]
+PSEUDO = 20.0  # instances' worth of belief in the weights that are common to all views
+FOLDS = 5
+FIRM = 1e4  # how much a sum of one weighs against the errors
+
+
+class Moments(NamedTuple):
+    """Of the m hidden instances of one view: gram (m, E, E), cross (m, E)."""
+
+    gram: Array
+    cross: Array
+
+    @classmethod
+    def of(cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array) -> Moments:
+        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,)."""
+        use = there & (std > 0)
+        unit = np.where(std > 0, std, 1.0)
+        count = np.maximum(use.reshape(len(use), -1).sum(1), 1)
+        t = np.where(use, (truth - mean) / unit, 0.0).reshape(len(use), -1)
+        e = np.where(use, (predicted - mean) / unit, 0.0).reshape(*predicted.shape[:2], -1)
+        gram = np.einsum("kmd,lmd->mkl", e, e, optimize=True)
+        cross = np.einsum("kmd,md->mk", e, t, optimize=True)
+        return cls(gram / count[:, None, None], cross / count[:, None])
+
+    def pick(self, rows: Array) -> Moments:
+        return Moments(self.gram[rows], self.cross[rows])
+
+
+def weights(views: Sequence[Moments]) -> Array:
+    """Of every view, (L, E)."""
+    gram = sum(v.gram.sum(0) for v in views)
+    common = minimum(np.asarray(gram), np.asarray(sum(v.cross.sum(0) for v in views)))
+    return np.stack([_of_one(v, common) for v in views])
+
+
+def cross_fitted(views: Sequence[Moments]) -> list[Array]:
+    """Of every instance of every view, L arrays (m_v, E): learned from the other folds."""
+    folds = [np.arange(len(v.gram)) % FOLDS for v in views]
+    found = [np.zeros(v.cross.shape) for v in views]
+    for k in range(FOLDS):
+        rest = weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
+        for each, fold, w in zip(found, folds, rest, strict=True):
+            each[fold == k] = w
+    return found
+
+
+def _of_one(view: Moments, common: Array) -> Array:
+    if not len(view.gram):
+        return common
+    prior = PSEUDO * view.gram.mean(0)
+    return minimum(view.gram.sum(0) + prior, view.cross.sum(0) + prior @ common)
+
+
+def minimum(gram: Array, cross: Array) -> Array:
+    """argmin of w' gram w - 2 cross' w over w >= 0, sum w <= 1."""
+    size = float(np.trace(gram))
+    if size <= 0:
+        return np.zeros(len(cross))
+    value, axes = np.linalg.eigh(gram / size + 1e-9 * np.eye(len(cross)))
+    root = np.sqrt(np.maximum(value, 1e-12))
+    a, b = root[:, None] * axes.T, (axes / root).T @ (cross / size)  # |a w - b|^2
+    w: Array = nnls(a, b)[0]
+    if w.sum() > 1:
+        ones = np.full((1, len(w)), FIRM)
+        w = nnls(np.vstack([a, ones]), np.append(b, FIRM))[0]
+        w /= w.sum()
+    return w

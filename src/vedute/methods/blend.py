@@ -1,0 +1,274 @@
+"""Blend: several methods impute, and hidden views say how far to trust each, view by view.
+
+With p_e what expert e imputes in a view and m the mean of the view,
+
+    value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
+
+The weights of a view minimise the error on a tenth of the observed views, which are hidden from all
+experts (see `_weights`); what is not trusted goes to the mean. Noise and spread are measured there,
+too, with weights that come from the other instances. Then experts that can learn again with
+everything do.
+
+Representation, clusters, draws and new samples are those of the first expert, MVP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from vedute import methods
+from vedute.data.holdout import FEWEST, HoldOut, choose
+from vedute.data.views import Views
+from vedute.estimators import cross_fitting, saving, settings
+from vedute.estimators.abilities import Ability
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.imputation import Imputer
+from vedute.estimators.settings import estimator, setting
+from vedute.methods import _weights
+from vedute.methods._weights import Moments
+
+EXPERTS = ("mvp", "lowrank_fill", "kernel_fill")
+OWN = ("n_clusters", "likelihood", "scaling", "columns", "random_state")  # not of the experts
+HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
+
+
+@estimator
+class Blend(Estimator):
+    """The methods that impute best, together: what each view is imputed by is learned.
+
+    Settings of an expert are `mvp__latent_dim` and the like: in `expert_settings`, `set_params`
+    and `GridSearchCV`, and on the command line `--set mvp__latent_dim=16`.
+    """
+
+    experts: tuple[str, ...] = setting(
+        EXPERTS, "Methods that impute; the first also represents, clusters and draws."
+    )
+    expert_settings: dict[str, Any] | None = setting(
+        None, 'Settings of experts: `{"mvp__latent_dim": 16}`.'
+    )
+    device: str | torch.device = setting(
+        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
+    )
+    checkpoint: str | Path | None = setting(
+        None, "A folder to go on from after an interruption; needs `random_state`."
+    )
+    checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+
+    attributes: ClassVar = {
+        "weights_": "By view, how far each expert is trusted.",
+        "experts_": "The fitted experts, by name.",
+        "history_": "The training of the first expert.",
+    }
+    absent = "filled by several methods, weighted by hidden views"
+    shrinks = False
+    generates = Ability(lambda _: True)
+
+    # Settings.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Settings by name; `deep`: those of the experts, too."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        for name in self.experts if deep else ():
+            inside = methods.find(name)(**self._given(name)).get_params(deep=False)
+            params |= {f"{name}__{k}": v for k, v in inside.items() if k not in OWN}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Also of experts, by `mvp__latent_dim` and the like."""
+        nested = {k: v for k, v in params.items() if "__" in k}
+        super().set_params(**{k: v for k, v in params.items() if k not in nested})
+        if nested:
+            self.expert_settings = {**(self.expert_settings or {}), **nested}
+            self._check_experts()
+        return self
+
+    def _given(self, name: str) -> dict[str, Any]:
+        """What the user set for an expert."""
+        parts = {k.partition("__"): v for k, v in (self.expert_settings or {}).items()}
+        return {k: v for (expert, _, k), v in parts.items() if expert == name}
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._check_experts()
+
+    def _check_experts(self) -> None:
+        if not self.experts or len(set(self.experts)) < len(self.experts):
+            raise ValueError(f"experts names one method or more, each once, got {self.experts}")
+        for name in self.experts:
+            cls = methods.find(name)
+            if cls is Blend or not cls.generative or cls.two_views or cls.soft:
+                raise ValueError(f"{name} cannot be an expert of Blend: it does not impute")
+        for key, value in (self.expert_settings or {}).items():
+            name, _, setting_name = key.partition("__")
+            if name not in self.experts:
+                known = ", ".join(self.experts)
+                raise ValueError(f"{key!r} is a setting of no expert; experts are {known}")
+            cls = methods.find(name)
+            if setting_name in OWN or setting_name not in settings.declared(cls):
+                raise ValueError(f"{key!r}: {cls.__name__} inside Blend has no such setting")
+            problem = settings.problem_with(cls, setting_name, value)
+            if problem:
+                raise ValueError(f"{name}__{problem}")
+
+    # Learning.
+
+    def _learn_and_calibrate(self, data: Views) -> None:
+        hidden = choose(data.mask, 1, self.n_features_in_)
+        held = None if hidden is None else self._held_out(data, hidden)
+        few = hidden is None or int(hidden.sum()) < FEWEST
+        some = data if hidden is None else data.hide(hidden)
+        self.experts_ = {name: self._expert(name) for name in self._used(data)}
+        self._learn(some, None if few else held)
+        self._calibrate(data, held)
+        self.learned_again_ = held is not None and not self._interrupted
+        for model in self.experts_.values() if self.learned_again_ else ():
+            if few or model._learns_again(len(data)):
+                self._teach(model, data, None)
+        self.history_ = vars(self._first).get("history_", [])
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        for model in self.experts_.values():
+            model._check(data)
+            self._teach(model, data, held)
+
+    def _used(self, data: Views) -> tuple[str, ...]:
+        """Of images the first expert alone: the others see them as tables of pixels."""
+        return self.experts[:1] if any(len(s) > 1 for s in data.shapes) else self.experts
+
+    def _expert(self, name: str) -> Estimator:
+        """An expert that has learned nothing yet, in the units of Blend."""
+        model = methods.find(name)(**self._given(name))
+        known = model.get_params(deep=False)
+        handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self._given(name)}
+        if self.checkpoint is not None and "checkpoint" in known:
+            handed["checkpoint"] = Path(self.checkpoint) / name
+        model.set_params(**handed, random_state=self.seed_)
+        model.views_, model.n_features_in_ = self.views_, self.n_features_in_
+        model.seed_, model._interrupted = self.seed_, False
+        return model
+
+    def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
+        torch.manual_seed(self.seed_)  # no expert hangs on those before it
+        model.__dict__["on_epoch"] = self.on_epoch
+        model._learn(data, held)
+        del model.__dict__["on_epoch"]
+        self._interrupted = self._interrupted or model._interrupted
+
+    def _calibrate(self, data: Views, held: HoldOut | None) -> None:
+        """Weights, spread and noise on the hidden views; a weight never meets the instances that
+        it comes from."""
+        names = [view.name for view in self.views_]
+        if held is None:  # the first alone
+            rest = [0.0] * (len(self.experts_) - 1)
+            self.weights_ = {name: self._named([1.0, *rest]) for name in names}
+            super()._calibrate(data, None)
+        else:
+            predicted = self._predicted(held.inputs)
+            moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
+            found = _weights.weights(moments)
+            self.weights_ = {k: self._named(w) for k, w in zip(names, found, strict=True)}
+            held = replace(
+                held, inputs=replace(held.inputs, index=torch.arange(len(held.inputs)))
+            )
+            mixed = self._cross_fitted(held, predicted, found, _weights.cross_fitted(moments))
+            known = lambda rows, draws: self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)  # noqa: E501
+            self.views_ = Imputer(known, self.views_).calibrated(held, self.shrinks)
+            imputer = Imputer(known, self.views_)
+            self.hidden_, self.r2_ = imputer.hidden_results(held)
+            self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
+        for model in self.experts_.values():
+            model.views_ = self.views_
+
+    def _named(self, weights: Sequence[float]) -> dict[str, float]:
+        pairs = zip(self.experts_, weights, strict=True)
+        return {name: float(w) for name, w in pairs}
+
+    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
+        rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
+        truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.std)
+
+    def _cross_fitted(
+        self, held: HoldOut, predicted: list[Array], found: Array, crossed: list[Array]
+    ) -> list[Array]:
+        """What is imputed in all views, each hidden instance without its own help: L arrays
+        (1, m, *shape_v)."""
+        mixed = []
+        for v, p in enumerate(predicted):
+            w = np.tile(found[v], (len(held.hidden), 1))
+            w[held.hidden[:, v].numpy()] = crossed[v]
+            mixed.append(self._mixed(v, p, w)[None])
+        return mixed
+
+    # What the experts impute, mixed.
+
+    @property
+    def _first(self) -> Estimator:
+        return next(iter(self.experts_.values()))
+
+    def _predicted(self, data: Views) -> list[Array]:
+        """By all experts, L arrays (E, n, *shape_v)."""
+        each = [Imputer(m._decode, self.views_).decoded(data) for m in self.experts_.values()]
+        return [np.concatenate(parts) for parts in zip(*each, strict=True)]
+
+    def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
+        """predicted (E, n, *shape), weights (E,) or (n, E) -> (n, *shape)."""
+        view = self.views_[v]
+        if view.likelihood.text:  # words have no mean
+            return predicted[0]
+        mean = view.scaler.mean
+        per = np.broadcast_to(weights, (predicted.shape[1], len(predicted)))
+        shape = (*per.T.shape, *[1] * mean.ndim)
+        return mean + (per.T.reshape(shape) * (predicted - mean)).sum(0)
+
+    def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
+        """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
+        if draws:
+            drawn, centers = self._first._decode(data, draws), self._first._decode(data)
+            means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
+        return [self._possible(v, m) for v, m in enumerate(means)]
+
+    def _possible(self, v: int, values: Array) -> Array:
+        """Probabilities stay such."""
+        likelihood = self.views_[v].likelihood
+        if likelihood.scaled or likelihood.text:
+            return values.astype(np.float32)
+        values = values.clip(*likelihood.bounds)
+        shares = values.sum(-1, keepdims=True) if likelihood.shares else 1.0
+        return (values / np.maximum(shares, 1e-12)).astype(np.float32)
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        w = [np.array([*each.values()]) for each in self.weights_.values()]
+        mixed = [self._mixed(v, p, w[v])[None] for v, p in enumerate(self._predicted(data))]
+        return self._around(mixed, data, draws)
+
+    def _embed(self, data: Views) -> Array:
+        return self._first._embed(data)
+
+    def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
+        """n new samples from the first expert; see there."""
+        return self._first.generate(n, random_state)
+
+    # Saving.
+
+    def forget_checkpoint(self) -> None:
+        for model in vars(self).get("experts_", {}).values():
+            model.forget_checkpoint()
+
+    def saved(self) -> saving.Saved:
+        """What `save` writes: experts are dicts of what they learned."""
+        method, params, learned = super().saved()
+        inside = {name: model.saved().learned for name, model in self.experts_.items()}
+        return saving.Saved(method, params, learned | {"experts_": inside})
+
+    def restore(self, learned: dict[str, Any]) -> Self:
+        inside: Mapping[str, Any] = learned["experts_"]
+        super().restore({k: v for k, v in learned.items() if k != "experts_"})
+        self.experts_ = {name: self._expert(name).restore(inside[name]) for name in inside}
+        return self
