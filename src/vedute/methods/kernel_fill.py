@@ -51,17 +51,26 @@ class KernelFill(ChainedFill):
         gamma, ridge = settings["gamma"], settings["ridge"]
         if len(A) <= EXACT:
             weights, alone = dual(kernel(A, A, gamma), Y, ridge)
-            return {"rows": A, "weights": weights, "gamma": gamma}, alone
+            return _regression(A, weights, gamma), alone
         M = A[np.sort(rng.permutation(len(A))[:LANDMARKS])]
         inner = kernel(M, M, gamma) + JITTER * np.eye(len(M))
         weights, alone = primal(kernel(A, M, gamma), inner, Y, ridge)
-        return {"rows": M, "weights": weights, "gamma": gamma}, alone
+        return _regression(M, weights, gamma), alone
 
     def _predict(self, regression: Regression, A: Array) -> Array:
         rows, weights, gamma = (regression[k] for k in ("rows", "weights", "gamma"))
-        size = max(1, CELLS // max(len(rows), 1))
+        size, A = max(1, CELLS // max(len(rows), 1)), A.astype(rows.dtype)
         parts = [A[start : start + size] for start in range(0, len(A), size)]
         return np.vstack([kernel(part, rows, gamma) @ weights for part in parts])
+
+
+def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
+    """In single precision: half the time and half the size."""
+    return {
+        "rows": rows.astype(np.float32),
+        "weights": weights.astype(np.float32),
+        "gamma": gamma,
+    }
 
 
 def kernel(A: Array, B: Array, gamma: float) -> Array:
