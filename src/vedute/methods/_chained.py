@@ -71,7 +71,7 @@ class ChainedFill(ComponentsFill):
             found, left = [], []
             for v, at in small.views():
                 A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
-                regression, alone = self._regress(A, Y, self._chosen(v, A, Y, rng), rng)
+                regression, alone = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
                 found.append(regression)
                 left.append(alone)
             if len(self.regressions_) + 1 < self.n_rounds:
@@ -85,7 +85,7 @@ class ChainedFill(ComponentsFill):
             for (v, at), e in zip(small.views(), residuals, strict=True)
         ]
 
-    def _chosen(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
+    def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
         """The settings of the regression of view v, chosen in the first round."""
         known: list[dict[str, float]] = self.choice_.setdefault("views", [])
         if v == len(known):

@@ -58,7 +58,7 @@ class GaussianFill(ComponentsFill):
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
         if "noise" not in self.choice_:
-            self.choice_["noise"] = self._chosen(small, unit)
+            self.choice_["noise"] = self._best_noise(small, unit)
         self.noise_ = self.choice_["noise"] * unit
         self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
 
@@ -67,7 +67,7 @@ class GaussianFill(ComponentsFill):
         found: Array = x.T @ x / len(x)
         return found
 
-    def _chosen(self, small: Table, unit: float) -> float:
+    def _best_noise(self, small: Table, unit: float) -> float:
         """The noise with the least error on hidden views; less and less, until it rises."""
         hidden = choose(torch.from_numpy(small.mask), fewest=1)
         if hidden is None:

@@ -58,19 +58,16 @@ class KernelFill(ChainedFill):
         return _regression(M, weights, gamma), alone
 
     def _predict(self, regression: Regression, A: Array) -> Array:
-        rows, weights, gamma = (regression[k] for k in ("rows", "weights", "gamma"))
-        size, A = max(1, CELLS // max(len(rows), 1)), A.astype(rows.dtype)
+        rows, weights = (regression[k].astype(np.float64) for k in ("rows", "weights"))
+        gamma, size = regression["gamma"], max(1, CELLS // max(len(rows), 1))
         parts = [A[start : start + size] for start in range(0, len(A), size)]
         return np.vstack([kernel(part, rows, gamma) @ weights for part in parts])
 
 
 def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
-    """In single precision: half the time and half the size."""
-    return {
-        "rows": rows.astype(np.float32),
-        "weights": weights.astype(np.float32),
-        "gamma": gamma,
-    }
+    """Kept in single precision, which halves the size of a saved model."""
+    small = {"rows": rows, "weights": weights}
+    return {k: np.ascontiguousarray(a, np.float32) for k, a in small.items()} | {"gamma": gamma}
 
 
 def kernel(A: Array, B: Array, gamma: float) -> Array:
