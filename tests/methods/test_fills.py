@@ -8,13 +8,17 @@ from sklearn.impute import KNNImputer
 
 import vedute
 from vedute.data.views import Views
-from vedute.methods import _softimpute, _table, find
+from vedute.methods import _chained, _components, _softimpute, _table, find, kernel_fill
 from vedute.methods._softimpute import Table
+from vedute.methods.gaussian_fill import GaussianFill, conditional
+from vedute.methods.kernel_fill import KernelFill
 from vedute.methods.knn_fill import KNNFill
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
+from vedute.methods.ridge_fill import RidgeFill
 
-FILLS = [MeanFill, KNNFill, LowRankFill]
+FILLS = [MeanFill, KNNFill, LowRankFill, KernelFill, RidgeFill, GaussianFill]
+REGRESSING = [KernelFill, RidgeFill, GaussianFill]
 every_fill = pytest.mark.parametrize("fill", FILLS, ids=lambda c: c.__name__)
 
 
@@ -125,7 +129,7 @@ def test_fills_tell_more_than_the_mean():
     errors = [error(c(random_state=0).fit(X).impute(X), truth, X) for c in FILLS]
     assert 0.9 < errors[0] < 1.2
     assert errors[1] < 0.4
-    assert errors[2] < 0.25
+    assert max(errors[2:]) < 0.25
 
 
 @every_fill
@@ -205,7 +209,7 @@ def test_forty_samples_are_enough(fill):
 def test_holes_in_one_view(fill):
     X, truth = views(80, widths=(12,), missing=0.0, holes=0.2)
     filled = fill(random_state=0).fit(X).impute(X)
-    assert error(filled, truth, X) < {MeanFill: 1.3, KNNFill: 0.4, LowRankFill: 0.25}[fill]
+    assert error(filled, truth, X) < {MeanFill: 1.3, KNNFill: 0.4}.get(fill, 0.25)
 
 
 @every_fill
@@ -236,4 +240,119 @@ def test_settings_below_one_are_refused(fill, field):
 
 
 def test_the_folder_is_the_registry():
-    assert [find(n) for n in ("mean_fill", "knn_fill", "lowrank_fill")] == FILLS
+    names = ("mean_fill", "knn_fill", "lowrank_fill", "kernel_fill", "ridge_fill", "gaussian_fill")
+    assert [find(n) for n in names] == FILLS
+
+
+def inputs(n=30, d=4, k=3):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)), rng.normal(size=(n, k))
+
+
+def kernel_ridge(A, Y, B, gamma, ridge):
+    """Row by row, as the equation says."""
+    k = lambda a, b: np.exp(-gamma / 2 * sum((a - b) ** 2))  # noqa: E731
+    K = np.array([[k(a, b) for b in A] for a in A])
+    return (
+        np.array([[k(b, a) for a in A] for b in B]) @ np.linalg.inv(K + ridge * np.eye(len(A))) @ Y
+    )
+
+
+def ridge(A, Y, B, ridge):
+    return B @ np.linalg.inv(A.T @ A + ridge * np.eye(A.shape[1])) @ A.T @ Y
+
+
+CASES = [
+    (KernelFill, 4, {"gamma": 0.5, "ridge": 0.1}, kernel_ridge),
+    (RidgeFill, 4, {"ridge": 0.7}, ridge),
+    (RidgeFill, 50, {"ridge": 0.7}, ridge),  # more columns than rows
+]
+
+
+@pytest.mark.parametrize(("fill", "d", "settings", "oracle"), CASES)
+def test_a_regression_is_its_equation_with_each_row_left_out_in_turn(fill, d, settings, oracle):
+    (A, Y), rng = inputs(d=d), np.random.default_rng(0)
+    B = rng.normal(size=(7, d))
+    regression, alone = fill()._regress(A, Y, settings, rng)
+    found = fill()._predict(regression, B)
+    np.testing.assert_allclose(found, oracle(A, Y, B, **settings), atol=1e-5)
+    for i in range(len(A)):
+        rest = np.arange(len(A)) != i
+        slow = oracle(A[rest], Y[rest], A[[i]], **settings)[0]
+        np.testing.assert_allclose(alone[i], slow, atol=1e-8)
+    K = kernel_fill.kernel(A, A, settings["gamma"]) if fill is KernelFill else A @ A.T
+    errors = _chained.errors_left_out(K, Y, np.array([settings["ridge"]]))
+    np.testing.assert_allclose(errors, ((Y - alone) ** 2).sum())
+
+
+def test_landmarks_at_every_row_are_the_whole_kernel(monkeypatch):
+    A, Y = inputs()
+    settings, rng = {"gamma": 0.5, "ridge": 0.1}, np.random.default_rng(0)
+    exact, alone = KernelFill()._regress(A, Y, settings, rng)
+    monkeypatch.setattr(kernel_fill, "EXACT", 10)
+    near, near_alone = KernelFill()._regress(A, Y, settings, rng)
+    np.testing.assert_allclose(near_alone, alone, atol=1e-5)
+    np.testing.assert_allclose(
+        KernelFill()._predict(near, A), KernelFill()._predict(exact, A), atol=1e-4
+    )
+    monkeypatch.setattr(kernel_fill, "LANDMARKS", 12)
+    assert len(KernelFill()._regress(A, Y, settings, rng)[0]["rows"]) == 12
+
+
+def test_kernel_fill_follows_a_curve_that_no_line_does():
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-2, 2, 400)
+    truth = [np.c_[t, rng.normal(size=400) / 9], np.c_[t**2, np.cos(3 * t)]]
+    mask = np.ones((400, 2), bool)
+    mask[:150, 1] = False
+    X = [np.where(m[:, None], x, np.nan) for x, m in zip(truth, mask.T, strict=True)]
+    kernel, linear = (error(c(random_state=0).fit(X).impute(X), truth, X) for c in FILLS[3:5])
+    assert kernel < 0.02
+    assert linear > 0.8
+
+
+def test_gaussian_fill_is_the_conditional_mean_of_the_true_gaussian():
+    """Of linear Gaussian data, with enough of them."""
+    X, _ = views(4000, widths=(3, 4, 2), rank=2, noise=0.5)
+    loadings = np.random.default_rng(9).normal(size=(2, 9))
+    S, center = loadings.T @ loadings + 0.25 * np.eye(9), 5.0
+    filled, wide = np.hstack(GaussianFill(random_state=0).fit(X).impute(X)), np.hstack(X)
+    off = []
+    for x, y in zip(wide[:300], filled[:300], strict=True):
+        m = np.isnan(x)
+        best = center + S[np.ix_(m, ~m)] @ np.linalg.solve(S[np.ix_(~m, ~m)], x[~m] - center)
+        off += list((y[m] - best) / np.sqrt(S.diagonal()[m]))
+    assert np.sqrt(np.mean(np.square(off))) < 0.06
+
+
+def test_conditional_means_and_covariances_are_those_of_each_row():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    S, mask = root @ root.T, rng.random((20, 2)) < 0.6
+    table = Table(np.zeros((20, 5)), mask, None, (2, 3))
+    table = Table(np.where(table.spread(mask), rng.normal(size=(20, 5)), 0.0), mask, None, (2, 3))
+    x, left = conditional(table, S, 0.1)
+    slow = np.zeros((5, 5))
+    for i, o in enumerate(table.spread(mask)):
+        B = np.linalg.inv(S[np.ix_(o, o)] + 0.1 * np.eye(o.sum())) @ S[np.ix_(o, ~o)]
+        np.testing.assert_allclose(x[i, ~o], table.x[i, o] @ B, atol=1e-9)
+        slow[np.ix_(~o, ~o)] += S[np.ix_(~o, ~o)] - S[np.ix_(~o, o)] @ B
+    np.testing.assert_allclose(left, slow, atol=1e-9)
+
+
+def test_components_given_some_entries_are_a_conditional_mean():
+    rng = np.random.default_rng(0)
+    W, root = np.linalg.qr(rng.normal(size=(6, 3)))[0], rng.normal(size=(3, 3))
+    S, mean, x, o = root @ root.T, rng.normal(size=3), rng.normal(size=6), np.arange(6) < 4
+    inner = W[o] @ S @ W[o].T + 0.2 * np.eye(4)
+    slow = mean + S @ W[o].T @ np.linalg.solve(inner, x[o] - W[o] @ mean)
+    np.testing.assert_allclose(_components.given_entries(x, o, W, mean, S, 0.2), slow)
+
+
+@pytest.mark.parametrize("fill", REGRESSING)
+def test_views_wider_than_the_components_kept(fill, monkeypatch):
+    monkeypatch.setattr(fill, "_most", lambda *_: 8)
+    X, truth = views(150, widths=(30, 40, 4), holes=0.02)
+    fitted = fill(random_state=0).fit(X)
+    assert [W.shape for W in fitted.bases_] == [(30, 8), (40, 8), (4, 4)]
+    assert error(fitted.impute(X), truth, X) < 0.2

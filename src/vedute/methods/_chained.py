@@ -10,9 +10,6 @@ smoother that is exact: with H (n, n) the matrix that maps the values to the fit
     prediction of row i without row i = (fitted_i - H_ii x_i) / (1 - H_ii)
 
 and the same predictions choose the settings of each regression.
-Holes in a view that is observed: the components c of view v in this row have the prediction from
-the other views as their mean, and the covariance of its residuals; given the entries that are
-observed, the expectation follows.
 """
 
 from __future__ import annotations
@@ -21,28 +18,22 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 from sklearn.covariance import ledoit_wolf
-from threadpoolctl import threadpool_limits
 
-from vedute.data.holdout import HoldOut
-from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
-from vedute.methods import _components, _softimpute, _table
-from vedute.methods._components import without
+from vedute.methods._components import ComponentsFill, without
 from vedute.methods._softimpute import Table
 
-RANK = 128  # the largest of the matrix of low rank
 SAMPLE = 500  # rows that choose the settings of a regression
 Regression = dict[str, Any]
 
 
 @estimator
-class ChainedFill(Estimator):
+class ChainedFill(ComponentsFill):
     """Every view is predicted from the others by a regression of its own."""
 
     n_rounds: int = setting(
@@ -50,16 +41,10 @@ class ChainedFill(Estimator):
     )
 
     attributes: ClassVar = {
-        "components_": "(features, rank) array: the matrix of low rank that starts the rounds.",
-        "threshold_": "The penalty of its singular values.",
-        "bases_": "Per view, its leading components, (width, k).",
         "regressions_": "Per round and view, a dict.",
         "covariances_": "Per view, (k, k), of what its last regression leaves over.",
-        "noises_": "Per view, the variance of an entry that the components leave over.",
-        "choice_": "Relative threshold, and per view the settings of its regression.",
     }
     absent = "predicted from the other views"
-    relearns = True
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
@@ -75,27 +60,7 @@ class ChainedFill(Estimator):
     def _predict(self, regression: Regression, A: Array) -> Array:
         """(n, d) -> (n, k)"""
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
-        self.choice_: dict[str, Any] = {}  # once per fit
-
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
-        table = self._table(data)
-        with threadpool_limits(1, "blas"):
-            if not self.choice_:
-                best = _softimpute.chosen(table, RANK, rng)
-                self.components_ = best.V
-                self.choice_ = {"threshold": best.threshold, "views": []}
-            start = self.components_, self.choice_["threshold"], rng
-            self.components_, self.threshold_ = _softimpute.refit(table, *start)
-        table = _components.without_holes(table, self.components_, self.threshold_)
-        self.bases_ = _components.bases(table, rng)
-        small = _components.narrowed(table, self.bases_)
-        self.noises_ = _components.noises(table, small)
-        self._learn_rounds(small, rng)
-
-    def _learn_rounds(self, small: Table, rng: Generator) -> None:
+    def _learn_components(self, small: Table, rng: Generator) -> None:
         """The regressions; x[v] are the rows that have v and another view, filled without v."""
         able = small.mask.sum(1) > 1
         rows = [np.flatnonzero(able & has) for has in small.mask.T]
@@ -106,7 +71,7 @@ class ChainedFill(Estimator):
             found, left = [], []
             for v, at in small.views():
                 A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
-                regression, alone = self._regress(A, Y, self._chosen(v, A, Y, rng), rng)
+                regression, alone = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
                 found.append(regression)
                 left.append(alone)
             if len(self.regressions_) + 1 < self.n_rounds:
@@ -116,44 +81,19 @@ class ChainedFill(Estimator):
             self.regressions_.append(found)
         residuals = [small.x[rows[v], at] - left[v] for v, at in small.views()]
         self.covariances_ = [
-            _covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
+            covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
             for (v, at), e in zip(small.views(), residuals, strict=True)
         ]
 
-    def _chosen(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
+    def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
         """The settings of the regression of view v, chosen in the first round."""
-        known: list[dict[str, float]] = self.choice_["views"]
+        known: list[dict[str, float]] = self.choice_.setdefault("views", [])
         if v == len(known):
             some = np.sort(rng.permutation(len(A))[:SAMPLE])
             known.append(self._settings(A[some], Y[some]))
         return known[v]
 
-    def _embed(self, data: Views) -> Array:
-        return self._completed(self._table(data)).astype(np.float32)
-
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        table = self._table(data)
-        x = _components.widened(self._narrow(table), self._completed(table), self.bases_)
-        x = np.where(table.seen(), table.x, x)
-        return _table.values([x[:, at] for _, at in table.views()], self._scalers(), draws)
-
-    def _completed(self, table: Table) -> Array:
-        """Components (n, k) of every view of every row."""
-        small = self._narrow(table)
-        x = self._chained(small)
-        for v, at in table.views() if table.holes is not None else ():
-            holed = np.flatnonzero(table.holes[:, at].any(1))  # type: ignore[index]
-            here = list(small.views())[v][1]
-            means = self._chained(without(small, v, holed))[:, here]
-            seen, W = table.seen()[:, at], self.bases_[v]
-            for i, mean in zip(holed, means, strict=True):
-                row = table.x[i, at], seen[i], W, mean
-                x[i, here] = _components.given_entries(
-                    *row, self.covariances_[v], self.noises_[v]
-                )
-        return x
-
-    def _chained(self, small: Table) -> Array:
+    def _complete(self, small: Table) -> Array:
         x = self._started(small)
         for regressions in self.regressions_:
             x = self._next(regressions, small, x)
@@ -170,24 +110,11 @@ class ChainedFill(Estimator):
                 new[lacking, at] = self._predict(regression, np.delete(x[lacking], at, axis=1))
         return new
 
-    def _started(self, small: Table) -> Array:
-        """Components as the matrix of low rank has them."""
-        wide = zip(np.split(self.components_, self._edges()), self.bases_, strict=True)
-        V = np.vstack([W.T @ part for part, W in wide])
-        return _components.filled(small, V, self.threshold_)
-
-    def _edges(self) -> Array:
-        return np.cumsum([len(W) for W in self.bases_])[:-1]
-
-    def _narrow(self, table: Table) -> Table:
-        table = _components.without_holes(table, self.components_, self.threshold_)
-        return _components.narrowed(table, self.bases_)
-
-    def _table(self, data: Views) -> Table:
-        return Table.of(_table.parts(data, self._scalers()))
+    def _covariance(self, small: Table, v: int) -> Array:
+        return self.covariances_[v]
 
 
-def _covariance(residuals: Array) -> Array:
+def covariance(residuals: Array) -> Array:
     """(n, k) of mean zero -> (k, k), shrunk towards a multiple of the identity."""
     found: Array = ledoit_wolf(residuals, assume_centered=True)[0]
     return found

@@ -1,23 +1,129 @@
-"""Wide views by their leading components: what the regressions of the fills work on.
+"""Fills that work on the leading components of each view, and start from a matrix of low rank.
 
 A view v of the table, x_v (n, p), has an orthonormal basis W_v (p, k); c_v = x_v W_v (n, k). A
 view that is narrow enough is kept as it is, with W_v the identity.
+
+Holes in a view that is observed are filled by the matrix of low rank while learning. To impute
+them, the components c of that view have a mean and a covariance given the other views; given the
+entries that are observed as well, their expectation follows.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.random import Generator
+from threadpoolctl import threadpool_limits
 
-from vedute.methods import _softimpute
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.settings import estimator
+from vedute.methods import _softimpute, _table
 from vedute.methods._softimpute import Table
-from vedute.methods._table import Array
 
 MOST = 256  # components of a view
+RANK = 32  # the largest of the matrix of low rank
 LEAST_NOISE = 1e-3  # of an entry, relative to its variance
+
+
+@estimator
+class ComponentsFill(Estimator):
+    """Views are inferred by their leading components."""
+
+    attributes: ClassVar = {
+        "components_": "(features, rank) array: the matrix of low rank that is the start.",
+        "threshold_": "The penalty of its singular values.",
+        "bases_": "Per view, its leading components, (width, k).",
+        "noises_": "Per view, the variance of an entry that its components leave over.",
+        "choice_": "What was chosen on data left out.",
+    }
+    relearns = True
+
+    @abstractmethod
+    def _learn_components(self, small: Table, rng: Generator) -> None:
+        """Learn from components, zero where a view is missing."""
+
+    @abstractmethod
+    def _complete(self, small: Table) -> Array:
+        """The components (n, k) of all views."""
+
+    @abstractmethod
+    def _covariance(self, small: Table, v: int) -> Array:
+        """Of the components of view v given the others, for rows that have the same views."""
+
+    def _most(self, mask: Array, widths: Sequence[int]) -> int:
+        """How many components a view may have."""
+        return MOST
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        self.choice_: dict[str, Any] = {}  # once per fit
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
+        table = self._table(data)
+        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+            if not self.choice_:
+                best = _softimpute.chosen(table, RANK, rng)
+                self.components_, self.choice_ = best.V, {"threshold": best.threshold}
+            start = self.components_, self.choice_["threshold"], rng
+            self.components_, self.threshold_ = _softimpute.refit(table, *start)
+        table = without_holes(table, self.components_, self.threshold_)
+        self.bases_ = bases(table, rng, self._most(table.mask, table.widths))
+        small = narrowed(table, self.bases_)
+        self.noises_ = noises(table, small)
+        self._learn_components(small, rng)
+
+    def _embed(self, data: Views) -> Array:
+        return self._completed(self._table(data)).astype(np.float32)
+
+    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+        table = self._table(data)
+        x = widened(self._narrow(table), self._completed(table), self.bases_)
+        x = np.where(table.seen(), table.x, x)
+        return _table.values([x[:, at] for _, at in table.views()], self._scalers(), draws)
+
+    def _completed(self, table: Table) -> Array:
+        """Components (n, k) of every view of every row."""
+        small = self._narrow(table)
+        x = self._complete(small)
+        if table.holes is None:
+            return x
+        for (v, at), (_, here) in zip(table.views(), small.views(), strict=True):
+            holed = np.flatnonzero(table.holes[:, at].any(1))
+            x[holed, here] = self._given_entries(table, small, v, at, here, holed)
+        return x
+
+    def _given_entries(
+        self, table: Table, small: Table, v: int, at: slice, here: slice, holed: Array
+    ) -> Array:
+        """Components (h, k) of view v in rows of which some entries are observed."""
+        part, seen, W = without(small, v, holed), table.seen()[holed, at], self.bases_[v]
+        x, found = table.x[holed, at], self._complete(part)[:, here]
+        for _, rows in part.groups:
+            covariance = self._covariance(taken(part, rows), v)
+            for i in rows:
+                row = x[i], seen[i], W, found[i]
+                found[i] = given_entries(*row, covariance, self.noises_[v])
+        return found
+
+    def _started(self, small: Table) -> Array:
+        """Components as the matrix of low rank has them where they are missing."""
+        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
+        wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
+        return filled(small, np.vstack([W.T @ part for part, W in wide]), self.threshold_)
+
+    def _narrow(self, table: Table) -> Table:
+        return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
+
+    def _table(self, data: Views) -> Table:
+        return Table.of(_table.parts(data, self._scalers()))
 
 
 def bases(table: Table, rng: Generator, most: int = MOST) -> list[Array]:
@@ -68,13 +174,16 @@ def given_entries(
     return found
 
 
+def taken(table: Table, rows: Array) -> Table:
+    """Some rows of a table without holes."""
+    return replace(table, x=table.x[rows], mask=table.mask[rows])
+
+
 def without(table: Table, v: int, rows: Array) -> Table:
-    """Some rows of a table, as they are without view v."""
+    """Some rows of a table without holes, as they are without view v."""
     mask = table.mask[rows].copy()
     mask[:, v] = False
-    holes = None if table.holes is None else table.holes[rows] & table.spread(mask)
-    x = np.where(table.spread(mask), table.x[rows], 0.0)
-    return replace(table, x=x, mask=mask, holes=holes)
+    return replace(table, x=np.where(table.spread(mask), table.x[rows], 0.0), mask=mask)
 
 
 def filled(table: Table, V: Array, threshold: float) -> Array:

@@ -41,7 +41,7 @@ class RidgeFill(ChainedFill):
         else:
             by_row, alone = dual(A @ A.T, Y, settings["ridge"])
             weights = A.T @ by_row
-        return {"weights": weights}, alone
+        return {"weights": np.ascontiguousarray(weights)}, alone
 
     def _predict(self, regression: Regression, A: Array) -> Array:
         found: Array = A @ regression["weights"]
