@@ -36,12 +36,14 @@ def test_parts_of_a_file_are_written_as_the_whole(tmp_path, monkeypatch):
     source = tmp_path / "a.csv"
     source.write_text("id;x;yes;n\np1;1,5;true;1\np2;;;\np3;2,5;false;3\n")
     filled = text.read(source, Reading()).copy()
+    missing = filled.isna().to_numpy()
     filled["x"] = filled["x"].fillna(0.25)
     filled["yes"], filled["n"] = filled["yes"].fillna(True), filled["n"].fillna(2)
     written = []
     for cells in (1, 10**6):
         monkeypatch.setattr(text, "CELLS", cells)
-        text.write(tmp_path / "out.csv", source, filled, Reading(), {"lower": filled[["x"]]})
+        ends = {"lower": filled[["x"]]}
+        text.write(tmp_path / "out.csv", source, filled, missing, Reading(), ends)
         written.append((tmp_path / "out.csv").read_text())
     assert written[0] == written[1]
     assert "p2;0,25;true;2;0,25\n" in written[0]
