@@ -389,3 +389,14 @@ def test_columns_of_one_dtype_are_filled_at_once_and_each_as_it_is_alone():
         alone = fitted({"a": a[[label]], "b": b}).impute({"a": a[[label]], "b": b})["a"]
         pd.testing.assert_frame_equal(filled[[label]], alone, check_exact=True)
         assert filled[label].dtype == a[label].dtype
+
+
+def test_views_of_one_frame_go_back_among_its_other_columns():
+    X = table("pqrst").assign(more="x")[["more", *"tsrqp"]].rename_axis("id")
+    X.insert(0, "more", 1, allow_duplicates=True)
+    filled = fitted(X, {"a": ["p", "r"], "b": ["q", "r", "t"]}).impute(X)
+    assert filled.columns.tolist() == X.columns.tolist()
+    assert filled.index.name == "id"
+    pd.testing.assert_frame_equal(filled[["more", "s"]], X[["more", "s"]])
+    means = X[list("pqrt")].mean()
+    pd.testing.assert_frame_equal(filled[list("pqrt")], X[list("pqrt")].fillna(means), rtol=1e-6)

@@ -196,16 +196,23 @@ def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> An
     if columns is None:
         return next(iter(filled.values()))
     if isinstance(X, pd.DataFrame):
-        table = X.copy()
-        for view in filled.values():
-            for label in view.columns:
-                table[label] = view[label]
-        return table
+        return _with_columns(X, pd.concat(list(filled.values()), axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)
     for name, which in columns.items():
         view = filled[str(name)]
         out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
+
+
+def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """A copy with some columns replaced, all at once; of two of one name the last counts."""
+    new = new.loc[:, ~new.columns.duplicated(keep="last")].set_axis(table.index)
+    at = new.columns.get_indexer(table.columns)
+    rest = table.loc[:, at < 0]
+    order = np.where(at < 0, np.cumsum(at < 0) - 1, at + rest.shape[1])
+    made = pd.concat([rest, new], axis=1).iloc[:, order]
+    made.columns = table.columns
+    return made
 
 
 def choices(spec: ViewSpec) -> list[slice]:
