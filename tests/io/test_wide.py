@@ -25,10 +25,8 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     done("impute", "run", "d", "-o", "out")
     filled = text.read(tmp_path / "out/wide.csv", Reading())
     assert not filled.isna().any(axis=None)
-    known = wide.notna()
-    assert (filled.loc[ids].where(known) == wide.where(known))[known].sum(axis=None) == known.sum(
-        axis=None
-    )
+    known = wide.notna().to_numpy()
+    np.testing.assert_array_equal(filled.loc[ids].to_numpy()[known], wide.to_numpy()[known])
     np.testing.assert_allclose(filled.loc["more"], wide.mean(), rtol=1e-6, atol=1e-9)
 
 
