@@ -25,8 +25,9 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     done("impute", "run", "d", "-o", "out")
     filled = text.read(tmp_path / "out/wide.csv", Reading())
     assert not filled.isna().any(axis=None)
-    known = wide.notna().to_numpy()
-    np.testing.assert_array_equal(filled.loc[ids].to_numpy()[known], wide.to_numpy()[known])
+    before, after = (pd.read_csv(f"{k}/wide.csv", dtype=str, index_col=0) for k in ("d", "out"))
+    known = before.notna().to_numpy()  # as text: the parser of pandas 2.1 rounds
+    assert (after.loc[ids].to_numpy()[known] == before.to_numpy()[known]).all()
     np.testing.assert_allclose(filled.loc["more"], wide.mean(), rtol=1e-6, atol=1e-9)
 
 
