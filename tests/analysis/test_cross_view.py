@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_study import small_study
 from typer.testing import CliRunner
 
 from vedute.analysis import cross_view
@@ -256,15 +257,10 @@ method = "mean_fill"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    (tmp_path / "tiny.toml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
     parts = {None: synthetic.load(80), "train": REAL, "test": TEST}
-    monkeypatch.setattr(running.datasets, "load", lambda name, split=None: parts[split])
     monkeypatch.setattr(running.datasets, "available", lambda: ["squares"])
     monkeypatch.setattr("vedute.analysis.classifiers.RECIPES", {"shared": SHORT, "angle": SHORT})
-    running.load.cache_clear()
-    yield tmp_path
-    running.load.cache_clear()
+    yield from small_study(tmp_path, monkeypatch, STUDY, lambda name, split=None: parts[split])
 
 
 def vedute_(*words):

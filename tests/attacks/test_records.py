@@ -13,6 +13,7 @@ from threading import Thread
 
 import pytest
 from shell import done, vedute_
+from small_study import small_study
 
 from vedute import io
 from vedute.benchmark import claims, plan, records, studies
@@ -38,12 +39,7 @@ SRC = Path(__file__).parents[2] / "src"
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with a study of eight runs; the synthetic data are few."""
-    (tmp_path / "tiny.toml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
-    running.load.cache_clear()
-    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(60))
-    yield tmp_path
-    running.load.cache_clear()
+    yield from small_study(tmp_path, monkeypatch, STUDY, lambda name: synthetic.load(60))
 
 
 @pytest.fixture

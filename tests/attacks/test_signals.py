@@ -148,6 +148,7 @@ def test_scratch_of_a_process_that_is_gone_is_collected(tmp_path):
         (folder / "in-use").touch()
     with atomic_folder(tmp_path / "out") as first:
         assert not dead.exists()
-        with atomic_folder(tmp_path / "out", force=True):
-            assert first.exists()  # of a process that is alive: this one
+        with pytest.raises(FileExistsError, match="another process is writing"):
+            atomic_folder(tmp_path / "out", force=True).__enter__()
+        assert first.exists()  # of a process that is alive: this one
     assert names(tmp_path) == {"out", ".out.mine"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_study import small_study
 from typer.testing import CliRunner
 
 from vedute.benchmark import plan, records, studies, tables
@@ -50,12 +51,7 @@ PAIRS = [("view0", "view1"), ("view0", "view2"), ("view1", "view2")]
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    (tmp_path / "s.toml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
-    running.load.cache_clear()
-    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(120))
-    yield tmp_path
-    running.load.cache_clear()
+    yield from small_study(tmp_path, monkeypatch, STUDY, lambda name: synthetic.load(120), "s.toml")
 
 
 def bench(*words, study="s.toml"):

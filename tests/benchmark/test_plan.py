@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_study import small_study
 from typer.testing import CliRunner
 
 from vedute.benchmark import plan, records, studies, tables, workers
@@ -46,12 +47,7 @@ method = "mean_fill"
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with the study tiny.toml; the synthetic data are few."""
-    (tmp_path / "tiny.toml").write_text(TINY)
-    monkeypatch.chdir(tmp_path)
-    running.load.cache_clear()
-    monkeypatch.setattr(running.datasets, "load", lambda name: synthetic.load(80))
-    yield tmp_path
-    running.load.cache_clear()
+    yield from small_study(tmp_path, monkeypatch, TINY, lambda name: synthetic.load(80))
 
 
 def vedute_(*words):

@@ -369,3 +369,34 @@ def test_constants_are_told_as_they_are():
     for each in [*told, model.generate(5)]:
         assert (each["a"]["k"] == 1e-6).all()
         assert (each["a"]["seven"] == 7.0).all()
+
+
+def test_columns_of_one_dtype_are_filled_at_once_and_each_as_it_is_alone():
+    rng = np.random.default_rng(0)
+    kinds = ["float64", "Int64", "int16", "float32", "boolean", "Float64", "bool", "UInt8"]
+    a = pd.DataFrame({j: rng.integers(0, 2, 30) for j in range(24)}, index=range(30))
+    a = a.astype({j: kinds[j % 8] for j in a})
+    holes = {j: np.roll(range(30), j)[:4] for j in a if kinds[j % 8][0] in "fIFU"}
+    for j, rows in holes.items():
+        a.loc[rows, j] = None
+    a.insert(5, "kind", pd.Categorical(rng.choice(list("xyz"), 30)))
+    b = pd.DataFrame({"b": rng.normal(size=38)})  # eight rows more
+    model = fitted({"a": a, "b": b})
+    turned = a[a.columns[::-1]]
+    filled = model.impute({"a": turned, "b": b})["a"]
+    assert filled.columns.tolist() == turned.columns.tolist()
+    for label in a:
+        alone = fitted({"a": a[[label]], "b": b}).impute({"a": a[[label]], "b": b})["a"]
+        pd.testing.assert_frame_equal(filled[[label]], alone, check_exact=True)
+        assert filled[label].dtype == a[label].dtype
+
+
+def test_views_of_one_frame_go_back_among_its_other_columns():
+    X = table("pqrst").assign(more="x")[["more", *"tsrqp"]].rename_axis("id")
+    X.insert(0, "more", 1, allow_duplicates=True)
+    filled = fitted(X, {"a": ["p", "r"], "b": ["q", "r", "t"]}).impute(X)
+    assert filled.columns.tolist() == X.columns.tolist()
+    assert filled.index.name == "id"
+    pd.testing.assert_frame_equal(filled[["more", "s"]], X[["more", "s"]])
+    means = X[list("pqrt")].mean()
+    pd.testing.assert_frame_equal(filled[list("pqrt")], X[list("pqrt")].fillna(means), rtol=1e-6)

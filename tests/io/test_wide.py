@@ -25,10 +25,9 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     done("impute", "run", "d", "-o", "out")
     filled = text.read(tmp_path / "out/wide.csv", Reading())
     assert not filled.isna().any(axis=None)
-    known = wide.notna()
-    assert (filled.loc[ids].where(known) == wide.where(known))[known].sum(axis=None) == known.sum(
-        axis=None
-    )
+    before, after = (pd.read_csv(f"{k}/wide.csv", dtype=str, index_col=0) for k in ("d", "out"))
+    known = before.notna().to_numpy()  # as text: the parser of pandas 2.1 rounds
+    assert (after.loc[ids].to_numpy()[known] == before.to_numpy()[known]).all()
     np.testing.assert_allclose(filled.loc["more"], wide.mean(), rtol=1e-6, atol=1e-9)
 
 
@@ -36,12 +35,14 @@ def test_parts_of_a_file_are_written_as_the_whole(tmp_path, monkeypatch):
     source = tmp_path / "a.csv"
     source.write_text("id;x;yes;n\np1;1,5;true;1\np2;;;\np3;2,5;false;3\n")
     filled = text.read(source, Reading()).copy()
+    missing = filled.isna().to_numpy()
     filled["x"] = filled["x"].fillna(0.25)
     filled["yes"], filled["n"] = filled["yes"].fillna(True), filled["n"].fillna(2)
     written = []
     for cells in (1, 10**6):
         monkeypatch.setattr(text, "CELLS", cells)
-        text.write(tmp_path / "out.csv", source, filled, Reading(), {"lower": filled[["x"]]})
+        ends = {"lower": filled[["x"]]}
+        text.write(tmp_path / "out.csv", source, filled, missing, Reading(), ends)
         written.append((tmp_path / "out.csv").read_text())
     assert written[0] == written[1]
     assert "p2;0,25;true;2;0,25\n" in written[0]

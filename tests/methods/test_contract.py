@@ -221,16 +221,6 @@ def test_draws_differ_and_scatter_round_the_imputation(name):
 
 
 @methods()
-def test_a_row_does_not_hang_on_its_company(name):
-    X, model = new(), fitted(name)
-    rows = [[x[i : i + 1] for x in X] for i in range(14)]
-    verbs = [model.transform, *([lambda x: filled(model, x)] if model.generative else [])]
-    for verb in verbs:
-        np.testing.assert_allclose(verb(X), np.vstack([verb(r) for r in rows]), atol=1e-4)
-    np.testing.assert_array_equal(model.predict(X), [model.predict(r)[0] for r in rows])
-
-
-@methods()
 def test_training_rows_are_rows_like_others(name):
     model = fitted(name)
     np.testing.assert_allclose(model.transform(data()), model.embedding_, atol=1e-5)

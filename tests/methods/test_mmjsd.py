@@ -129,7 +129,7 @@ def test_mean_of_means_averages_a_draw_of_each():
 
 def test_a_random_expert_is_one_of_those_seen(monkeypatch):
     model, batch = build(MMJSD, 3, subset_rule="random_expert"), batch_of(3)
-    vaes.fix_noise(monkeypatch, torch.zeros(900 * 6, 3))
+    vaes.fix_noise(monkeypatch, torch.zeros(900, 6, 3))
     torch.manual_seed(0)
     z = model.draw(model.experts(batch), batch.mask, 900)  # (900, 6, 3)
     for b in range(6):

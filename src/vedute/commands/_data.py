@@ -187,7 +187,24 @@ def guarded_ids(safe: bool) -> Iterator[None]:
         )
 
 
-def write_rows(
+def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Callable[..., None]:
+    """A command that writes what a fitted estimator makes of each sample: of its columns."""
+
+    def run(
+        reading: ReadingOptions,
+        run: _options.RunFolder,
+        out: OutRows,
+        data: OptionalSource = None,
+        safe_csv: _options.SafeCsv = False,
+        force: _options.Force = False,
+    ) -> None:
+        _write_rows(run, data, reading, out, force, safe_csv, columns)
+
+    run.__doc__ = columns.__doc__
+    return reads(run)
+
+
+def _write_rows(
     run: Path,
     source: str | None,
     how: ReadingOptions,

@@ -84,8 +84,7 @@ def run(
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        place = _checkpoint(model, out, resume, force)
-        model, views = _fit(model, data, how, preset, out, force, Keep(ids, values))
+        model, views, place = _fit(model, data, how, preset, out, force, resume, Keep(ids, values))
         if place is not None:
             checkpoints.clear(place)  # the run is published
         _pages.measure(out, data)  # after the model was written: an error here does not lose it
@@ -148,16 +147,19 @@ def _fit(
     preset: str | None,
     out: Path,
     force: bool,
+    resume: bool,
     keep: Keep,
-) -> tuple[Estimator, Views]:
-    """Fit, and publish the RUN; its data are read first."""
+) -> tuple[Estimator, Views, Path | None]:
+    """Fit, and publish the RUN; its data are read first. Also where its checkpoints are, if any:
+    nobody else writes RUN or these meanwhile."""
     from vedute import io
     from vedute.commands._progress import following
     from vedute.estimators import saving
     from vedute.methods._best_pair import for_views
     from vedute.report import run_folder
 
-    with io.atomic_folder(out, force) as folder:
+    with io.atomic_folder(out, force, stale=("report.npz",)) as folder:  # of the model before
+        place = _checkpoint(model, out, resume, force)
         views = io.enter(_data.open_data(source, how)).views
         _data.check(views)
         model = for_views(model, len(views.names))
@@ -168,9 +170,8 @@ def _fit(
         given = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, given, keep)
         before = saving.tensors_of(out)
-        (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
-    return model, views
+    return model, views, place
 
 
 def _without_checkpoint(model: Estimator) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.checks import Parts
-from vedute.data.frames import ViewSpec, is_frame, numbers
+from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
 from vedute.data.tables import Columns, chosen
 
 Array = NDArray[Any]
@@ -75,20 +75,57 @@ def _filled_array(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
 def _filled_frame(
     view: Any, index: pd.Index, value: Floats, gap: Any, spec: ViewSpec
 ) -> pd.DataFrame | pd.Series:
-    """All joined rows, the frame's own columns and dtypes."""
+    """All joined rows, the frame's own columns and dtypes. Columns of numbers of one dtype are
+    filled at once: there may be fifty thousand."""
     frame = _no_rows(index, spec) if view is None else view
     frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
-    where = index.get_indexer(frame.index)
-    out, start = {}, 0
-    for c, label in enumerate(spec.columns or frame.columns):
-        levels = spec.levels[c] if spec.levels is not None else None
-        width = numbers(levels)
-        block, hole = value[:, start : start + width], gap[:, start]
-        start += width
-        out[label] = _filled_column(frame[label], where, len(index), block, hole, levels)
-    filled = pd.DataFrame(out, index=index)[list(frame.columns)]
+    fitted = {label: c for c, label in enumerate(spec.columns or frame.columns)}
+    order = np.array([fitted[label] for label in frame.columns])
+    levels = [spec.levels[c] if spec.levels is not None else None for c in order]
+    ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
+    where, alike, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
+    for j, dtype in enumerate(frame.dtypes):
+        if levels[j] is None and is_plain(dtype):
+            alike.setdefault(dtype, []).append(j)
+            continue
+        at = slice(ends[j] - numbers(levels[j]), ends[j])
+        holes = gap[:, at.start]
+        single[j] = _filled_column(
+            frame.iloc[:, j], where, len(index), value[:, at], holes, levels[j]
+        )
+    parts = [pd.DataFrame(single, index=index)] if single else []
+    for own in alike.values():
+        mine = frame if len(own) == len(order) else frame.iloc[:, own]
+        cells = _filled_numbers(mine, where, value, gap, ends[own] - 1)
+        parts.append(_frame_of(cells, frame.dtypes.iloc[own[0]], own, index))
+    filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
     return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
+
+
+def _filled_numbers(
+    frame: pd.DataFrame, where: NDArray[np.intp], value: Floats, gap: Any, at: NDArray[np.intp]
+) -> Array:
+    """Columns of one dtype, (n, k): the user's cells where there are any, the model's elsewhere.
+
+    at (k,): where the numbers of these columns are in value and gap
+    """
+    cells = as_dtype(value[:, at], _plain(frame.iloc[:, 0]))
+    nullable = not isinstance(frame.dtypes.iloc[0], np.dtype)
+    own = frame.fillna(cells.dtype.type(0)) if nullable else frame
+    found = cells[where]
+    np.copyto(found, own.to_numpy(cells.dtype), where=~gap[where][:, at])
+    cells[where] = found
+    return cells
+
+
+def _frame_of(cells: Array, dtype: Any, columns: list[int], index: pd.Index) -> pd.DataFrame:
+    """(n, k) numbers without missing ones, in a dtype of numpy or of pandas' nullable numbers."""
+    if isinstance(dtype, np.dtype):
+        return pd.DataFrame(cells, index=index, columns=columns)
+    none, array = np.zeros(len(cells), bool), dtype.construct_array_type()
+    made = {c: array(x, none.copy()) for c, x in zip(columns, cells.T.copy(), strict=True)}
+    return pd.DataFrame(made, index=index)
 
 
 def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
@@ -159,16 +196,23 @@ def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> An
     if columns is None:
         return next(iter(filled.values()))
     if isinstance(X, pd.DataFrame):
-        table = X.copy()
-        for view in filled.values():
-            for label in view.columns:
-                table[label] = view[label]
-        return table
+        return _with_columns(X, pd.concat(list(filled.values()), axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)
     for name, which in columns.items():
         view = filled[str(name)]
         out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
     return type(X)(out) if sparse.issparse(X) else out
+
+
+def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """A copy with some columns replaced, all at once; of two of one name the last counts."""
+    new = new.loc[:, ~new.columns.duplicated(keep="last")].set_axis(table.index)
+    at = new.columns.get_indexer(table.columns)
+    rest = table.loc[:, at < 0]
+    order = np.where(at < 0, np.cumsum(at < 0) - 1, at + rest.shape[1])
+    made = pd.concat([rest, new], axis=1).iloc[:, order]
+    made.columns = table.columns
+    return made
 
 
 def choices(spec: ViewSpec) -> list[slice]:

@@ -121,7 +121,7 @@ def _values(
     """A frame as numbers (n, k), and the levels of each column. Columns of numbers are taken at
     once: there may be fifty thousand."""
     known = (fitted and fitted.levels) or (None,) * frame.shape[1]
-    plain = np.array([k is None and _is_plain(d) for k, d in zip(known, frame.dtypes, strict=True)])
+    plain = np.array([k is None and is_plain(d) for k, d in zip(known, frame.dtypes, strict=True)])
     others: dict[int, tuple[NDArray[np.float64], Levels]] = {}
     for c in np.flatnonzero(~plain).tolist():
         column = frame.iloc[:, c]
@@ -137,7 +137,7 @@ def _values(
     return values, levels
 
 
-def _is_plain(dtype: Any) -> bool:
+def is_plain(dtype: Any) -> bool:
     """Whether a column holds numbers or truth values, of numpy or with pandas' missing values."""
     if isinstance(dtype, np.dtype):
         return dtype.kind in "biuf"

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import DRAWS, Imputer
+from vedute.nn import noise
 
 Array = NDArray[Any]
 FOLDS = 5
@@ -84,9 +86,14 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
         decoded = {draws: imputer.decoded(held.inputs, draws) for draws in (0, DRAWS)}
-    known = Imputer(lambda rows, k: [d[:, rows.index.numpy()] for d in decoded[k]], imputer.views)
+
+    def known(rows: Views, draws: int) -> list[Array]:
+        if noise.is_common():  # of an interval, once for each row
+            return imputer.decode(rows, draws)
+        return [d[:, rows.index.numpy()] for d in decoded[draws]]
+
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-    return known, replace(held, inputs=numbered)
+    return Imputer(known, imputer.views), replace(held, inputs=numbered)
 
 
 def _part(held: HoldOut, rows: Array) -> HoldOut:

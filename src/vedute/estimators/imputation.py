@@ -14,6 +14,7 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration, calibrate, evidence
 from vedute.estimators.fitted_view import FittedView
+from vedute.nn import noise
 
 Array = NDArray[Any]
 Decode = Callable[[Views, int], list[Array]]
@@ -60,9 +61,8 @@ class Imputer:
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
 
     def _draws(self, batch: Views) -> list[Array]:
-        """Draws that only measure a spread: the same every time, nobody's generator moves."""
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
+        """Draws that only measure a spread."""
+        with noise.common_to_rows():
             return self.expected(batch, DRAWS)
 
     def draw(self, data: Views) -> list[Array]:

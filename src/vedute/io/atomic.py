@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import glob
+import hashlib
 import os
+import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
+from vedute.io.lock import try_lock
 from vedute.io.paths import through_link
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
 
 SCRATCH = ".vedute-part"  # how folders end that nobody needs once their process is gone
 
@@ -33,30 +33,92 @@ def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(
-    out: str | Path, force: bool = False, parts: Sequence[str] = ()
+    out: str | Path, force: bool = False, parts: Sequence[str] = (), stale: Sequence[str] = ()
 ) -> Iterator[Path]:
-    """The same for a folder. In one that exists, `force` replaces files of the same names, and
-    removes files of these names in the folders `parts`. A folder in it that is a link is refused:
-    nothing is written or removed elsewhere."""
+    """The same for a folder. In one that exists, `force` replaces files of the same names, removes
+    files of these names in the folders `parts`, and the files `stale`; all others stay. A folder in
+    it that is a link is refused: nothing is written or removed elsewhere.
+
+    On Linux the new folder takes the place of the old one in one step. Elsewhere, on file systems
+    that cannot do this, and in the working folder, files are replaced one by one. A second process
+    that would write the same folder meanwhile is refused.
+    """
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
         yield part
-        target.mkdir(parents=True, exist_ok=True)
         names = sorted(p.relative_to(part) for p in part.rglob("*") if p.is_file())
-        for name in [*names, *(Path(folder, name) for folder in parts for name in names)]:
+        old = [Path(name) for name in stale]
+        old += [Path(folder, name) for folder in parts for name in names]
+        for name in [*names, *old]:
             link = through_link(target, name)
             if link is not None:
                 raise FileExistsError(f"{link} is a link to another folder; remove it first")
-        for stale in [target / folder / name for folder in parts for name in names]:
-            stale.unlink(missing_ok=True)
-            if stale.parent.is_dir() and not any(stale.parent.iterdir()):
-                stale.parent.rmdir()
-        for name in names:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            sync(part / name)
-            (part / name).replace(target / name)
-        for place in {(target / name).parent for name in names}:
-            sync(place)
+        for path in [part, *part.rglob("*")]:
+            sync(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not (_move(part, target) or _swap(part, target, {*names, *old})):
+            _replace_each(part, target, names, old)
+        sync(target.parent)
+
+
+def _move(part: Path, target: Path) -> bool:
+    """Rename a folder to one that does not exist."""
+    if target.exists():
+        return False
+    try:
+        part.rename(target)
+    except OSError:  # it does exist by now
+        return False
+    return True
+
+
+def _swap(part: Path, target: Path, gone: Collection[Path]) -> bool:
+    """Give `part` all files of `target` but those in `gone`, and let the two change places; where
+    the system cannot, `target` stays as it is."""
+    here = Path.cwd()
+    if target == here or target in here.parents:  # a shell would be left in a folder that is gone
+        return False
+    try:
+        for folder, inside, files in os.walk(target, topdown=False):
+            home = Path(folder).relative_to(target)
+            names = [*files, *(n for n in inside if Path(folder, n).is_symlink())]
+            _link(target, part, [home / n for n in names if home / n not in gone])
+            if not (inside or files):
+                (part / home).mkdir(parents=True, exist_ok=True)
+            if (part / home).is_dir():
+                shutil.copymode(folder, part / home)
+        return exchange(part, target)
+    except (OSError, NotImplementedError):
+        return False
+
+
+def _link(source: Path, target: Path, names: Sequence[Path]) -> None:
+    """The same files under further names."""
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(source / name, target / name, follow_symlinks=False)
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Two folders get each other's name at once; False where the system cannot do this."""
+    if sys.platform != "linux":
+        return False
+    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call is not None and call(CWD, os.fsencode(a), CWD, os.fsencode(b), EXCHANGE) == 0
+
+
+def _replace_each(part: Path, target: Path, names: Sequence[Path], old: Sequence[Path]) -> None:
+    """Move files into a folder one by one, in their order, after `old` ones were removed."""
+    target.mkdir(parents=True, exist_ok=True)
+    for stale in [target / name for name in old]:
+        stale.unlink(missing_ok=True)
+        if stale.parent != target and stale.parent.is_dir() and not any(stale.parent.iterdir()):
+            stale.parent.rmdir()
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (part / name).replace(target / name)
+    for place in {(target / name).parent for name in names}:
+        sync(place)
 
 
 def replace(part: Path, target: Path) -> None:
@@ -91,30 +153,45 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
         raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
     home = next(p for p in target.parents if p.exists())
     _collect(home, target.name)
-    ours: Any = {"prefix": f".{target.name}.", "suffix": SCRATCH, "ignore_cleanup_errors": True}
-    with TemporaryDirectory(dir=home, **ours) as d, _locked(Path(d) / "in-use"):
-        yield Path(d) / target.name, target
+    place = home / f".{target.name}{_mark(target, home, folder)}{SCRATCH}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    with try_lock(place / "in-use") as mine:
+        if mine is False:
+            raise FileExistsError(
+                f"another process is writing {out}; wait for it, or choose another name"
+            )
+        _clear(place)
+        try:
+            yield place / target.name, target
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+    if sys.platform == "win32":  # where what is open cannot be removed
+        with suppress(OSError):
+            (place / "in-use").unlink()
+            place.rmdir()
+
+
+def _mark(target: Path, home: Path, folder: bool) -> str:
+    """Makes the name of a scratch folder: one for each file that is written, but the same for all
+    who write one folder."""
+    if not folder:
+        return f".{secrets.token_hex(4)}"
+    path = str(target.relative_to(home))
+    return "" if path == target.name else f"-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
+
+
+def _clear(place: Path) -> None:
+    """Remove what a process that was killed has left."""
+    for path in place.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "in-use":
+            path.unlink()
 
 
 def _collect(home: Path, name: str) -> None:
     """Remove scratch folders of this output whose process is gone: killed, or the power failed."""
     for folder in home.glob(f".{glob.escape(name)}.*{SCRATCH}"):
-        with suppress(OSError), _locked(folder / "in-use", new=False) as mine:
+        with suppress(OSError), try_lock(folder / "in-use") as mine:
             if mine:
                 shutil.rmtree(folder)
-
-
-@contextmanager
-def _locked(path: Path, new: bool = True) -> Iterator[bool]:
-    """Hold a lock that ends with this process; whether it could be had."""
-    if fcntl is None:  # Windows refuses to remove files that are open, which is enough
-        with path.open("a" if new else "r+"):
-            yield new
-        return
-    with path.open("a" if new else "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True

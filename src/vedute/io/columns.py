@@ -55,6 +55,7 @@ def typed(
 
 def as_text(cells: Iterable[Any], decimal: str, truth: str = "") -> list[str]:
     """Values for a text file; truth values in the case of the `truth` that the file has."""
+    cells = cells.tolist() if isinstance(cells, np.ndarray) else cells  # much faster
     values = [x.item() if isinstance(x, np.generic) else x for x in cells]
     text = [repr(x) if isinstance(x, float) else str(x) for x in values]
     if values and all(isinstance(x, bool) for x in values):

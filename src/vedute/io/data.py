@@ -90,7 +90,8 @@ def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     if frame.index.equals(own):
         return frame.set_axis(ids)
     dtypes = {c: nullable(d) for c, d in frame.dtypes.items() if d.kind in "biu"}
-    return frame.astype(dtypes).reindex(own).set_axis(ids)
+    frame = frame.astype(dtypes) if dtypes else frame  # for thousands of columns: only if needed
+    return frame.reindex(own).set_axis(ids)
 
 
 def nullable(dtype: Any) -> Any:

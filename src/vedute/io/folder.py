@@ -126,7 +126,8 @@ def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data
         if source is None:
             onefile.write_new(below(out, name, ".csv"), view)
         else:
-            onefile.write(below(out, source.name), source, view, data.how)
+            missing = data.views[name].isna().to_numpy()
+            onefile.write(below(out, source.name), source, view, missing, data.how)
     elif source is not None and source.is_dir():
         images.write(below(out, name), source, view, _names(data))
     else:

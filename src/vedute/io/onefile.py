@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vedute.io import parquet, text
 from vedute.io.data import Only, Reading, every
@@ -41,11 +43,12 @@ def write(
     out: Path,
     source: Path,
     filled: pd.DataFrame,
+    missing: NDArray[np.bool_],
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """The table of `source` with the rows of `filled`, and its values where it has none."""
-    KINDS[ending(source)].write(out, source, filled, how, ends)
+    """The table of `source` with the rows of `filled`, and its values where `missing`."""
+    KINDS[ending(source)].write(out, source, filled, missing, how, ends)
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vedute.io import columns, limits
 from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column
@@ -30,10 +32,11 @@ def write(
     out: Path,
     source: Path,
     filled: pd.DataFrame,
+    missing: NDArray[np.bool_],
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """The source with the rows of `filled`, and its values where the source has none."""
+    """The source with the rows and values of `filled`, which is the source where not `missing`."""
     raw = _stored(source)
     table = aligned(_own(source, how), filled.index)
     for name in filled.columns:

@@ -51,8 +51,8 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     """The table with missing values filled; columns in no view stay as they are."""
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
-    filled = pd.concat([views[k] for k in data.views], axis=1)
-    onefile.write(out, data.path, filled, data.how, parts)
+    filled, known = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
+    onefile.write(out, data.path, filled, known.isna().to_numpy(), data.how, parts)
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:

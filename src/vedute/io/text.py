@@ -51,10 +51,11 @@ def write(
     out: Path,
     source: Path,
     filled: pd.DataFrame,
+    missing: NDArray[np.bool_],
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """`source` with the rows of `filled`, and its values where the source has none.
+    """`source` with the rows of `filled`, and its values where `missing`, (n, columns).
 
     ends: more columns after those, lower_a, lower_b, ...
     """
@@ -63,9 +64,8 @@ def write(
     ids = filled.index.astype(str)
     own, blank = _own(source, d, key), [""] * len(d.columns)
     lines = [own.get(i) or CUT.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
-    known = read(source, how, lambda _: list(filled.columns))[list(filled.columns)]
-    into = _Cells.of(lines, filled, known.reindex(ids).isna().to_numpy(), d)
-    beside = [a for frame in (ends or {}).values() for a in _arrays(frame)]
+    into = _Cells.of(lines, filled, missing, d)
+    beside = [a for frame in (ends or {}).values() for a in _columns(frame)]
     more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
     step = max(1, CELLS // (len(d.columns) + len(more)))
     with opened(out, "w", d.encoding) as file:
@@ -84,13 +84,15 @@ def write(
 class _Cells(NamedTuple):
     """What goes into the empty cells of a file.
 
-    values   of each column, (n,); missing (n, columns): where they go; at: the columns in the file
+    values   (n, k) of some columns, beside the positions of these (k,): numbers of one dtype at
+             once, there may be fifty thousand columns, others one by one
+    missing  (n, columns): where they go; at (columns,): the columns in the file
     decimal  mark, and truths: how truth values are written, by column, both as in the file
     """
 
-    values: list[Any]
+    values: list[tuple[list[int], NDArray[Any]]]
     missing: NDArray[np.bool_]
-    at: list[int]
+    at: NDArray[np.intp]
     decimal: str
     truths: dict[int, str]
 
@@ -102,16 +104,16 @@ class _Cells(NamedTuple):
         kinds = {place[c]: t.kind for c, t in filled.dtypes.items()}
         decimal = _decimal(lines, [j for j, kind in kinds.items() if kind in "iuf"])
         truths = _truths(lines, [j for j, kind in kinds.items() if kind == "b"])
-        return cls(_arrays(filled), missing, list(kinds), decimal, truths)
+        return cls(_alike(filled), missing, np.array(list(kinds)), decimal, truths)
 
     def fill(self, rows: list[list[str]], part: slice) -> None:
-        missing = self.missing[part]
-        for c in np.flatnonzero(missing.any(0)).tolist():
-            empty, j = np.flatnonzero(missing[:, c]).tolist(), self.at[c]
-            cells = self.values[c][part][empty]
-            text = columns.as_text(cells, self.decimal, self.truths.get(j, ""))
-            for i, cell in zip(empty, text, strict=True):
-                rows[i][j] = cell
+        for which, values in self.values:
+            i, c = self.missing[part, which].nonzero()
+            at = self.at[which][c].tolist()
+            truth = self.truths.get(at[0], "") if at else ""
+            text = columns.as_text(values[part][i, c], self.decimal, truth)
+            for row, j, cell in zip(i.tolist(), at, text, strict=True):
+                rows[row][j] = cell
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
@@ -121,9 +123,18 @@ def write_new(out: Path, frame: pd.DataFrame) -> None:
         frame.set_axis(ids).to_csv(file, index_label="id", lineterminator="\n")
 
 
-def _arrays(frame: pd.DataFrame) -> list[Any]:
-    """The columns as arrays, which are quicker to cut."""
-    return [frame.iloc[:, c].to_numpy() for c in range(frame.shape[1])]
+def _alike(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
+    """Positions and values (n, k): of all numbers of one dtype, of any other column alone."""
+    which: dict[Any, list[int]] = {}
+    for c, dtype in enumerate(frame.dtypes):
+        numbers = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
+        which.setdefault(dtype if numbers else c, []).append(c)
+    return [(at, frame.iloc[:, at].to_numpy()) for at in which.values()]
+
+
+def _columns(frame: pd.DataFrame) -> list[NDArray[Any]]:
+    found = {c: a for at, values in _alike(frame) for c, a in zip(at, values.T, strict=True)}
+    return [found[c] for c in range(frame.shape[1])]
 
 
 def _own(path: Path, d: Dialect, key: int) -> dict[str, str]:

@@ -20,7 +20,7 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
-from vedute.nn import gaussian
+from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Kinds, Likelihood
@@ -142,5 +142,5 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
 
 def any_of(available: Tensor) -> Tensor:
     """One of the available at random, all as likely: (..., C) bool -> (...) long."""
-    order = torch.rand(available.shape, device=available.device)
+    order = noise.like(available, lambda t: torch.rand(t.shape, device=t.device))
     return order.masked_fill(~available, -1).argmax(-1)

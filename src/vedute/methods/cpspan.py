@@ -220,8 +220,8 @@ def released_prototype_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tens
 
 def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
     """For every view that a sample of z (B, L, D) lacks, the most similar of bank (n, L, D) that
-    has it, (B, L); -1 where none shares a view with the sample, or the view is there. At most
-    PAIRS similarities, or those of one sample, exist at a time.
+    has it, (B, L), the first of equals; -1 where none shares a view with the sample, or the view
+    is there. At most PAIRS similarities, or those of one sample, exist at a time.
     """
     seen, there = mask.double(), known.double()
     a, b = (normalize(t.double(), dim=-1) for t in (z, bank))
@@ -235,6 +235,6 @@ def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
             rows = lacking[i : i + step]
             shared = seen[rows] @ views  # how many views both have
             cos = (a[rows] @ latents).div_(shared).masked_fill_(shared == 0, -torch.inf)
-            best, which = cos.max(1)
+            best, which = cos.round_(decimals=9).max(1)  # the first of equals, whatever is rounded
             found[rows, v] = keys[which].where(best > -torch.inf, -1)
     return found

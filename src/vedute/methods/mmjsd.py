@@ -71,9 +71,8 @@ class MMJSDModel(GaussianVAE):
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
         if self.hp.subset_rule != "random_expert":
             return super().draw(q, mask, draws)
-        many = q.map(lambda t: t.repeat(draws, 1, 1))  # (draws * B, L, D)
-        z = gaussian.sample(_one_of(many, mask.repeat(draws, 1)))
-        return z.view(draws, *mask.shape[:1], -1)
+        many = q.map(lambda t: t.expand(draws, *t.shape))
+        return gaussian.sample(_one_of(many, mask.expand(draws, *mask.shape)))
 
 
 def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:
@@ -89,9 +88,9 @@ def jensen_shannon(q: Gaussian, mask: Tensor) -> Tensor:
 
 
 def _one_of(q: Gaussian, mask: Tensor) -> Gaussian:
-    """One expert per sample, all kept ones as likely: (B, E, D), (B, E) -> (B, D)."""
-    chosen = any_of(mask)[:, None, None]
-    return q.map(lambda t: t.take_along_dim(chosen, 1)[:, 0])
+    """One expert per sample, all kept ones as likely: (..., E, D), (..., E) -> (..., D)."""
+    chosen = any_of(mask)[..., None, None]
+    return q.map(lambda t: t.take_along_dim(chosen, -2).squeeze(-2))
 
 
 def _and_prior(mask: Tensor, there: bool) -> Tensor:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vedute.nn import noise
+
 
 class Gaussian(NamedTuple):
     mean: Tensor
@@ -28,7 +30,7 @@ def standard_like(q: Gaussian) -> Gaussian:
 
 def sample(q: Gaussian) -> Tensor:
     """Reparameterised draw, mean + std * eps."""
-    return q.mean + torch.exp(0.5 * q.logvar) * torch.randn_like(q.mean)
+    return q.mean + torch.exp(0.5 * q.logvar) * noise.normal(q.mean)
 
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vedute.nn import noise
+
 NARROWEST = 1e-6  # a scale that a softmax has driven to nothing
 
 
@@ -35,8 +37,12 @@ def shared_width(h: Tensor) -> Tensor:
 
 def sample(q: Laplace) -> Tensor:
     """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials."""
-    up, down = (torch.empty_like(q.loc).exponential_() for _ in range(2))
+    up, down = (noise.like(q.loc, _exponential) for _ in range(2))
     return q.loc + q.scale * (up - down)
+
+
+def _exponential(like: Tensor) -> Tensor:
+    return torch.empty_like(like).exponential_()
 
 
 def log_prob(q: Laplace, z: Tensor) -> Tensor:
