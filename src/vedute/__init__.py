@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from vedute.methods.dimvc import DIMVC as DIMVC
     from vedute.methods.dsimvc import DSIMVC as DSIMVC
     from vedute.methods.dvimc import DVIMC as DVIMC
+    from vedute.methods.gaussian_fill import GaussianFill as GaussianFill
     from vedute.methods.icmvc import ICMVC as ICMVC
+    from vedute.methods.kernel_fill import KernelFill as KernelFill
     from vedute.methods.knn_fill import KNNFill as KNNFill
     from vedute.methods.lowrank_fill import LowRankFill as LowRankFill
     from vedute.methods.mean_fill import MeanFill as MeanFill
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from vedute.methods.mvae import MVAE as MVAE
     from vedute.methods.mvp import MVP as MVP
     from vedute.methods.mvtcae import MVTCAE as MVTCAE
+    from vedute.methods.ridge_fill import RidgeFill as RidgeFill
 
 __version__ = "0.1.0"
 

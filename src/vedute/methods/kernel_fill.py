@@ -34,16 +34,12 @@ class KernelFill(ChainedFill):
     paper = "Saunders et al., ICML 1998"
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        far = pdist(A, "sqeuclidean") if len(A) > 1 else np.ones(1)
-        unit = float(np.median(far)) or 1.0
-        far, best = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A))), {}
-        least = np.inf
-        for gamma in GAMMAS:
-            errors = errors_left_out(np.exp(-gamma / unit / 2 * far), Y, RIDGES)
-            if errors.min() < least:
-                least = errors.min()
-                best = {"gamma": gamma / unit, "ridge": float(RIDGES[errors.argmin()])}
-        return best
+        far = pdist(A, "sqeuclidean")
+        gammas = np.array(GAMMAS) / ((np.median(far) if far.size else 0.0) or 1.0)
+        far = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A)))
+        errors = [errors_left_out(np.exp(-gamma / 2 * far), Y, RIDGES) for gamma in gammas]
+        i, j = np.unravel_index(np.argmin(errors), (len(GAMMAS), len(RIDGES)))
+        return {"gamma": float(gammas[i]), "ridge": float(RIDGES[j])}
 
     def _regress(
         self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
