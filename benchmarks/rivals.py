@@ -227,12 +227,14 @@ class Lanes:
         return len(self.jobs) > before
 
     def _startable(self) -> Iterator[Run]:
-        """Those that find a place and are likely to end in time, after the first seed of theirs."""
+        """Those that find a place and are likely to end in time, after the first seed of theirs;
+        and those that need not be tried."""
         left = self.end - monotonic()
         busy = {j.run for j in self.jobs}
         for r in self.todo:
-            there = sum(j.lane == lane(r.method) for j in self.jobs) < self.size[lane(r.method)]
-            if there and r._replace(seed=SEEDS[0]) not in busy and self._expected(r) < left:
+            free = sum(j.lane == lane(r.method) for j in self.jobs) < self.size[lane(r.method)]
+            ready = free and r._replace(seed=SEEDS[0]) not in busy
+            if self._hopeless(r) or (ready and self._expected(r) < left):
                 yield r
 
     def _hopeless(self, r: Run) -> bool:
@@ -262,7 +264,7 @@ class Lanes:
             self._finish(job, {"stopped": round(job.seconds, 1)})
 
     def _write(self, r: Run, found: RunRecord) -> None:
-        jobs = sum(self.size.values())
+        jobs = len(self.jobs) + 1  # at once
         record = {**r._asdict(), **asked(r.method, r.dataset), **run.code(), "jobs": jobs}
         record |= {"scores": {}, **found}
         self.known.append(record)

@@ -80,11 +80,13 @@ class Table(NamedTuple):
 
 def write(page: Path, records: Sequence[Record], is_current: Callable[[Record], bool]) -> None:
     """The page with new tables; records of older code are counted."""
-    table = Table.of(records)
+    table = Table.of(sorted(records, key=is_current))  # current ones replace older ones
     old = sum(not is_current(r) for runs in table.cells.values() for r in runs)
     total = sum(map(len, table.cells.values()))
     text = page.read_text(encoding="utf-8") if page.exists() else f"# Rivals\n\n{MARK}\n"
-    parts = [text.partition(MARK)[0] + MARK, f"{total} runs, {old} of them with older code."]
+    devices = sorted({r["device"] for r in records if "device" in r})
+    made = f"{total} runs, {old} of them with older code, on {', '.join(devices)}."
+    parts = [text.partition(MARK)[0] + MARK, made]
     page.write_text("\n\n".join([*parts, *sections(table)]) + "\n", encoding="utf-8")
 
 

@@ -49,8 +49,21 @@ def dump(node: Any) -> str:
     parts = dict(ast.iter_fields(node))
     if isinstance(node, DEFINED) and ast.get_docstring(node, clean=False) is not None:
         parts["body"] = parts["body"][1:]
+    if isinstance(node, ast.JoinedStr):  # releases cut its text into different pieces
+        return f"JoinedStr({dump(_joined(node.values))})"
     inside = (f"{k}={dump(v)}" for k, v in parts.items() if v is not None and v != [])
     return f"{type(node).__name__}({','.join(inside)})"
+
+
+def _joined(pieces: list[ast.expr]) -> list[Any]:
+    """The text of an f-string in as few pieces as there are."""
+    found: list[Any] = [""]
+    for piece in pieces:
+        if isinstance(piece, ast.Constant):
+            found[-1] += piece.value
+        else:
+            found += [piece, ""]
+    return found
 
 
 @cache

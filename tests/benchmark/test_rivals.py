@@ -106,6 +106,7 @@ def test_the_digest_is_of_code_and_not_of_words(rivals):
 
     assert dump('def f():\n    """One."""\n    return 1') == dump("def f():  # two\n    return 1")
     assert dump("def f():\n    return 1") != dump("def f():\n    return 2")
+    assert dump("f'a{b}c' 'd'") == dump('f"a{b}" "cd"') != dump("f'a{b}c'")
     digests = {m: rivals.source_digest.of_method(m) for m in ("mvp", "mean_fill", "dcca")}
     assert len(set(digests.values())) == 3
 
@@ -113,7 +114,7 @@ def test_the_digest_is_of_code_and_not_of_words(rivals):
 def record(method, dataset, seed, **kept):
     scores = kept.pop("scores", {})
     place = {"method": method, "dataset": dataset, "rate": 0.5, "seed": seed}
-    return {**place, "scores": scores, "seconds": 1.0, **kept}
+    return {**place, "scores": scores, "seconds": 1.0, "device": "a machine", **kept}
 
 
 def test_the_page_says_who_wins(rivals, tmp_path):
@@ -132,7 +133,7 @@ def test_the_page_says_who_wins(rivals, tmp_path):
     text = page.read_text()
     assert text.startswith("# Title\n\nBy hand.\n")
     assert "old\n" not in text
-    assert "6 runs, 3 of them with older code." in text
+    assert "6 runs, 3 of them with older code, on a machine." in text
     assert "|a|**0.450**|0.900|–|" in text
     assert "|b|0.800|**0.200**|> 900 s|" in text
     assert "|a|55.0|**70.0**|–|" in text
