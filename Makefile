@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics lint bench tables docs clean
+.PHONY: demo test test-all test-oldest golden omics lint bench rivals tables docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -80,6 +80,13 @@ tables: .venv/.done
 	grep '"label": "mvp (100 epochs)"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
+
+# Every method beside MOFA, scikit-learn's imputers, ridge and forests on the sets in VEDUTE_DATA, and
+# docs/rivals.md. It goes on where it was: RIVALS='--minutes 30 --only methods=mvp,mofa' does a part.
+rivals: .venv/.done
+	@$(BIN)/python -c 'import mofapy2' 2>/dev/null || $(PIP) install -c constraints.txt -e '.[rivals]'
+	$(BIN)/python benchmarks/rivals.py $(RIVALS)
+	$(BIN)/python benchmarks/rivals.py --table
 
 # The docs site, in build/site: build/site/index.html opens in a browser.
 docs: .venv/.done

@@ -17,6 +17,7 @@ import torch
 from small_study import small_study
 from typer.testing import CliRunner
 
+from vedute import methods
 from vedute.benchmark import plan, records, studies, tables, workers
 from vedute.benchmark import run as running
 from vedute.benchmark.summary import PAPER, Summary
@@ -103,6 +104,19 @@ def test_finished_runs_are_never_repeated(place, monkeypatch):
     monkeypatch.setattr(plan, "measure", None)
     assert short().exit_code == 0
     assert len(read()) == 8
+
+
+def test_a_raised_revision_makes_records_old(place, monkeypatch):
+    words = ("--methods", "mean_fill", "--rates", ".5", "--seeds", "1")
+    assert bench(*words).exit_code == 0
+    (record,) = read()
+    del record["revision"]  # as records had none
+    Path("out/r.jsonl").write_text(json.dumps(record) + "\n")
+    assert "1 runs, 1 of them done before" in bench(*words).stdout
+    monkeypatch.setattr(methods.find("mean_fill"), "revision", 2)
+    assert "1 runs, 0 of them done before" in bench(*words).stdout
+    (latest,) = Summary.of(read()).records["mean_fill", "synthetic", 0.5]
+    assert latest["revision"] == 2
 
 
 def test_a_setting_that_came_later_repeats_no_run(place):

@@ -53,7 +53,7 @@ def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) -> list[Run]:
-    """Those without a record of the same label, data, mask, pair, seed and settings.
+    """Those without a record of the same label, data, mask, pair, seed, settings and revision.
 
     Failures among the first records, `since` in number, do not count: they are repeated.
     """
@@ -162,6 +162,7 @@ def _asked(
         judges=tuple(study.judges),
         shown_view=study.shown_view,
         drawn=study.drawn,
+        revision=methods.find(entry.method).revision,
     )
 
 
@@ -242,7 +243,7 @@ def _key(record: Mapping[str, Any]) -> str:
     """What identifies a run. Settings at their defaults are left out, so that records stay valid
     when a method gets a new setting."""
     parts = ("label", "dataset", "rate", "seed", "mask")
-    older = {"task": "clustering", "pair": None, "drawn": False}  # where records do not say
+    older = {"task": "clustering", "pair": None, "drawn": False, "revision": 1}  # if not said
     first = [record.get(k, v) for k, v in older.items()]
     plain = _defaults(record["method"])
     kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}

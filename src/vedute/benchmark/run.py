@@ -85,6 +85,7 @@ class Run:
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
+    revision: int = 1  # of the method
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -115,7 +116,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         **asdict(run),
         "row_rate": round(rates.rows, 6),
         "slot_rate": round(rates.slots, 6),
-        **_code(),
+        **code(),
         "device": _device(model),
         "threads": torch.get_num_threads(),
         "jobs": jobs,
@@ -130,7 +131,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
 def failure(run: Run, error: Exception) -> RunRecord:
     """The record of a run that ended in an error."""
     message = " ".join(str(error).split()) or type(error).__name__
-    return {**asdict(run), **_code(), "scores": {}, "failed": message}
+    return {**asdict(run), **code(), "scores": {}, "failed": message}
 
 
 def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str, float]:
@@ -258,7 +259,8 @@ def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
     return {k: 100 * v for k, v in scoring.clustering_scores(y, labels).items()}
 
 
-def _code() -> RunRecord:
+def code() -> RunRecord:
+    """Which releases and which commit a run is made with."""
     packages = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
     found = {"vedute": __version__, "python": platform.python_version()}
     found |= {name: version(package) for name, package in packages.items()}

@@ -181,8 +181,9 @@ def _label(r: RunRecord) -> str:
     return f"{r['label']} ({changed})" if changed else str(r["label"])
 
 
-def _recipe(r: RunRecord) -> tuple[str, dict[str, object]]:
-    return r["mask"], {k: v for k, v in r["settings"].items() if k != "random_state"}
+def _recipe(r: RunRecord) -> tuple[str, int, dict[str, object]]:
+    settings = {k: v for k, v in r["settings"].items() if k != "random_state"}
+    return r["mask"], r.get("revision", 1), settings
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:

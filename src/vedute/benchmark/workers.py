@@ -39,7 +39,7 @@ def outcomes(
     try:
         for lane in (lane for lane in lanes if lane.tasks):
             jobs = min(lane.jobs, len(lane.tasks))
-            pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (lane.threads,))
+            pool = ProcessPoolExecutor(jobs, get_context("spawn"), begin, (lane.threads,))
             pools.append(pool)
             tasks |= {pool.submit(work, task): task for task in lane.tasks}
         for future in as_completed(tasks):
@@ -82,7 +82,7 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _begin(threads: int) -> None:
+def begin(threads: int) -> None:
     """In a new process: as many threads as it may have; it ends when its parent does."""
     for kind in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{kind}_NUM_THREADS"] = str(threads)

@@ -100,6 +100,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
+    revision: ClassVar[int] = 1  # raised where the same settings give other results than before
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
