@@ -23,7 +23,7 @@ MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they
 def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Array]:
     """What the model predicts at some of the hidden instances, of which each row has one.
 
-    The calibration of an instance comes from the other folds; a single one has none.
+    The calibration of an instance comes from the other folds; a single one, or one group, has none.
 
     at               (h,)             which of the hidden instances, in order
     error            (h,)             as in `Imputer.hidden_results`
@@ -34,17 +34,18 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
     if len(at) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
-    held = _part(held, at)
+    held = held.part(at)
     imputer, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
-    fold = np.empty(len(at), np.int64)
-    fold[np.argsort(which, kind="stable")] = np.arange(len(at)) % FOLDS
+    fold = _folds(which, held.groups)
+    if len(np.unique(fold)) < 2:
+        return {"at": at[:0], "error": np.zeros(0)}
     shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
     error = np.zeros(len(at))
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
-        rest, part = _part(held, np.flatnonzero(fold != k)), _part(held, here)
+        rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
         fitted = Imputer(imputer.decode, imputer.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
@@ -64,6 +65,16 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
 def some(n: int, most: int) -> NDArray[np.intp]:
     """At most so many of n positions, in order, the same ones each time; fewer are among more."""
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
+
+
+def _folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
+    """The fold of each instance, given its view (h,): views evenly spread, groups in one piece."""
+    if groups is None:
+        fold = np.empty(len(which), np.int64)
+        fold[np.argsort(which, kind="stable")] = np.arange(len(which)) % FOLDS
+        return fold
+    _, first, group = np.unique(groups.numpy(), return_index=True, return_inverse=True)
+    return _folds(which[first], None)[group]
 
 
 def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
@@ -87,7 +98,3 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     known = Imputer(lambda rows, k: [d[:, rows.index.numpy()] for d in decoded[k]], imputer.views)
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
     return known, replace(held, inputs=numbered)
-
-
-def _part(held: HoldOut, rows: Array) -> HoldOut:
-    return replace(held, inputs=held.inputs[rows], truth=held.truth[rows], hidden=held.hidden[rows])

@@ -48,10 +48,11 @@ class LowRankFill(Estimator):
     relearns = True
     shrinks = False
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X; `y` is ignored: no label ever reaches training."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from X; `y` is ignored: no label ever reaches training. groups: one per sample,
+        where samples belong together."""
         self.choice_: dict[str, float] = {}  # rank and relative threshold, once per fit
-        return super().fit(X, y)
+        return super().fit(X, y, groups)
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
@@ -93,7 +94,7 @@ class LowRankFill(Estimator):
     def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
         """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
-            hidden = choose(data.mask, fewest=1)
+            hidden = choose(data.mask, fewest=1, groups=self._groups)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
