@@ -10,6 +10,7 @@ from conftest import small
 from vedute import methods
 from vedute.data.holdout import HoldOut, choose
 from vedute.estimators import cross_fitting
+from vedute.metrics.scores import normal_crps
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,16 @@ def test_what_was_never_hidden_has_no_honest_prediction(model):
     assert seen.hidden_predictions_ == {}
     assert not seen.learned_again_
     assert small(methods.find("mvp")).fit(X).learned_again_  # few rows
+
+
+def test_crps_is_that_of_the_predictions(model):
+    model, X = model
+    found = cross_fitting.predictions(model._imputer(), held := held_out(model, X), True)
+    for v in range(2):
+        rows = held.truth.index[held.hidden[:, v]].numpy()
+        score = normal_crps(X[v][rows], found[f"mean{v}"], found[f"std{v}"]) / X[v].std(0)
+        assert found["crps"][v] == pytest.approx(score.mean(), rel=1e-4)
+        assert 0 < found["crps"][v] < 0.5
 
 
 def test_a_group_is_in_one_fold():

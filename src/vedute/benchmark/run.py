@@ -7,7 +7,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     steps           of training, if there was any
     parameters      of its networks, if there are any
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
-                    another rule; error of hidden views; coverage of 90 % intervals in percent
+                    another rule; error of hidden views; coverage of 90 % intervals in percent,
+                    crps of the distributions that these are of, in standard deviations
                     generation: those of `generation`, _1 from one given view, _2 from two, ...,
                     classifier_* of real images, mean_* and nearest_* of what needs no model;
                     in percent, but ssim
@@ -57,6 +58,7 @@ from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
 
 INTERVAL = 0.9
+BERNOULLI = "bernoulli"  # the protocol that goes without saying
 LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
@@ -88,7 +90,8 @@ class Run:
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
-        return f"{self.label} on {self.dataset}{views} at {self.rate:g}, seed {self.seed}"
+        how = "" if self.protocol == BERNOULLI else f"{self.protocol} "
+        return f"{self.label} on {self.dataset}{views} at {how}{self.rate:g}, seed {self.seed}"
 
 
 def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
@@ -150,6 +153,7 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
         mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
         found["error"] = scoring.imputation_error(true, mean, hidden)
         found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
+        found["crps"] = scoring.crps(true, mean, low, high, hidden, INTERVAL)
     return found
 
 

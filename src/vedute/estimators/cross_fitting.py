@@ -13,6 +13,7 @@ from scipy.stats import norm
 from vedute.data.holdout import HoldOut
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import DRAWS, Imputer
+from vedute.metrics.scores import normal_crps
 
 Array = NDArray[Any]
 FOLDS = 5
@@ -28,6 +29,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     at               (h,)             which of the hidden instances, in order
     error            (h,)             as in `Imputer.hidden_results`
     levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
+    crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
     """
     width = sum(view.numbers for view in imputer.views)
@@ -52,6 +54,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
             means[v][here], stds[v][here] = mean, std
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
+    found["crps"] = np.full(len(means), np.nan)
     for v, view in enumerate(imputer.views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
@@ -59,6 +62,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         if mine.any() and view.likelihood.scaled:
             truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()[mine]
             found["covered"][v] = _coverage(view, truth, mean, std)
+            found["crps"][v] = _crps(view, truth, mean, std)
     return found
 
 
@@ -88,6 +92,15 @@ def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
     reach = norm.ppf(0.5 + LEVELS / 2)
     inside = [np.nanmean(np.where(np.isnan(far), np.nan, far <= r), axis=1) for r in reach]
     return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
+
+
+def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
+    """Averaged over entries, then over instances; arguments as above."""
+    unit = (view.scaler.std * view.scaler.scale).ravel()
+    each = normal_crps(view.in_units(truth), mean, std).reshape(len(truth), -1)
+    each = each[:, unit > 0] / unit[unit > 0]
+    each = each[~np.isnan(each).all(1)]
+    return float(np.nanmean(each, axis=1).mean()) if each.size else float("nan")
 
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
