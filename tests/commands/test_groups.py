@@ -71,8 +71,8 @@ def test_ampute_by_cohort_by_value_and_by_group(place):
         assert rates(mask).slots == pytest.approx(0.5 if protocol == "chain" else 0.4, abs=0.01)
         if protocol == "group":
             assert (mask.reshape(40, 3, 4) == mask.reshape(40, 3, 4)[:, :1]).all()
-    less = ("ampute", *views, "--rate", ".4", "--protocol", "group", "-o", "x.npz")
-    assert "'group' needs groups" in refused(*less)
+    less = ("ampute", *views, "--rate", ".4", "--protocol", "group", "-o", "x.npz", "--groups")
+    assert "no column 'site' for --groups" in refused(*less, "site")
 
 
 def test_views_that_nothing_connects_are_named(place):

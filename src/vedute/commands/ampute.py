@@ -35,7 +35,7 @@ def run(
     share of rows that lose a view, for cohorts that of rows which keep two views only, for mar,
     mnar and group the share of all views that go; both rates that came out are printed. mar hides
     by the values of the first view, mnar by those of the hidden one, group the same views in all
-    samples of a group (--groups, else --label). No row loses its last view. Beside OUT:
+    samples of a group (--groups, else twenty at random). No row loses its last view. Beside OUT:
     OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
     """
     from vedute import io

@@ -34,7 +34,8 @@ def drop_views(
     """Hide views by a named protocol; a row that would lose its last view stays as it is.
 
     `views`: a Views, or anything that `Views.of` makes one of. `groups`: for the protocol `group`,
-    one per sample; by default the labels, where there are any.
+    one per sample; by default twenty at random. Labels would do, but then what is missing tells
+    the class.
     """
     whole = _views(views)
     n, L = whole.shape
@@ -191,9 +192,7 @@ def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -
     _check(protocol, rate, L)
     rng = np.random.default_rng(seed)
     if protocol == patterns.GROUP:
-        given = whole.y if groups is None else groups
-        if given is None:
-            raise ValueError("protocol 'group' needs groups, one per sample")
+        given = rng.integers(patterns.SITES, size=n) if groups is None else groups
         return patterns.by_group(grouping.codes(given, n, whole.ids), L, rate, rng)
     scores = [patterns.scores(whole.known(v)) for v in range(L)]
     return patterns.by_value(np.stack(scores, axis=1), rate, protocol, rng)

@@ -32,6 +32,7 @@ from sklearn.utils.extmath import randomized_svd
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
+SITES = 20  # groups, where none are given
 STEEP = 4.0  # of the log-odds, from the lowest rank to the highest
 
 
