@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vedute.analysis.pooling import pool as pool
     from vedute.data.missing import drop_views as drop_views
     from vedute.data.views import Views as Views
     from vedute.methods import load as load
@@ -42,6 +43,7 @@ _HOMES = {
     "Views": "vedute.data.views",
     "drop_views": "vedute.data.missing",
     "load": "vedute.methods",
+    "pool": "vedute.analysis.pooling",
 }
 
 

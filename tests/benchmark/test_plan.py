@@ -80,7 +80,7 @@ def test_a_record_tells_how_to_repeat_the_run(place):
     assert fill["steps"] is None
     assert fill["parameters"] is None
     assert set(mvp["versions"]) == {"vedute", "python", "torch", "numpy", "sklearn"}
-    assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage"}
+    assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage", "crps"}
     assert 20 < mvp["scores"]["acc"] <= 100
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in mvp["settings"].items()}
     truth = synthetic.load(80)
@@ -436,6 +436,72 @@ def test_studies_are_complete():
     assert study.seeds == [42, 44, 46, 48, 50]
     known = presets.load("mvp")
     assert all(dataset in known for dataset in study.datasets)
+
+
+def test_a_study_of_several_protocols_has_a_column_for_each(place):
+    (place / "several.toml").write_text(
+        TINY.replace("rates = [0.3, 0.5]\n", "")
+        .replace("small mvp", "x")
+        .replace(
+            "\n[[runs]]",
+            "\n[patterns]\nchain = [1.0]\ntwo_components = [1.0]\nmnar = [0.2]\n\n[[runs]]",
+            1,
+        )
+    )
+    words = ("several.toml", "--jobs", "1", "--methods", "mean_fill", "-o", "out/r.jsonl")
+    output = vedute_("bench", *words)
+    assert output.exit_code == 0, output.stderr
+    assert "4 runs, 0 of them done before" in output.stdout  # three views: no two components
+    assert "mean_fill on synthetic at chain 1, seed 1" in output.stderr
+    assert {(r["protocol"], r["rate"]) for r in read()} == {("chain", 1.0), ("mnar", 0.2)}
+    assert {r["mask_file"] for r in read()} == {p.name for p in Path("out/masks").iterdir()}
+    assert "4 runs, 4 of them done before" in vedute_("bench", *words).stdout
+    part = vedute_("bench", *words, "--protocols", "mnar", "--rates", ".2,.3")
+    assert "4 runs, 2 of them done before" in part.stdout
+    summary = Summary.of(read())
+    assert summary.rates == ["chain 1", "mnar 0.2", "mnar 0.3"]
+    assert not summary.by_rate()
+    assert vedute_("report", "out/r.jsonl", "-o", "tables").exit_code == 0
+    text = Path("tables/tables.md").read_text()
+    assert "| dataset | method | chain 1 | mnar 0.2 | mnar 0.3 | mean |" in text
+    assert "CRPS of hidden views" in text
+    assert not list(Path("tables").glob("*.png"))
+    assert "chain 1" in Path("tables/tables.csv").read_text()
+    no = vedute_("bench", *words, "--protocols", "ring")
+    assert (no.exit_code, "no rate for 'ring'; give it with --rates" in no.stderr) == (2, True)
+
+
+def test_the_protocol_is_part_of_a_run_and_old_records_are_of_bernoulli():
+    record = dict(label="a", dataset="d", rate=0.0, seed=1, mask="m", method="mean_fill")
+    old = {**record, "settings": {}}
+    assert plan._key(old) == plan._key({**old, "protocol": "bernoulli"})
+    assert plan._key(old) != plan._key({**old, "protocol": "chain"})
+    for folder in ("clustering", "mvp-clustering"):
+        known = records.read(ROOT / "benchmarks" / "results" / folder / "records.jsonl")
+        assert Summary.of(known).by_rate()
+
+
+def test_the_cohorts_study_hides_by_design_value_and_group():
+    study = studies.load("cohorts")
+    assert [e.method for e in study.entries] == ["mvp", "knn_fill", "mean_fill", "lowrank_fill"]
+    assert {p for p, _ in study.hidden()} == {*missing.patterns.COHORTS, "mar", "mnar", "group"}
+    assert "handwritten" in study.datasets
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("rates = [0.5]\npatterns = { chain = [1.0] }", "rates and patterns; give one of them"),
+        ('task = "generation"\npatterns = { chain = [1.0] }', "has rates, not patterns"),
+        ("", "has no rates; give at least one"),
+        ("patterns = { moon = [1.0] }", "no protocol 'moon'; choose from uniform"),
+    ],
+)
+def test_a_study_with_odd_patterns_is_refused(place, lines, message):
+    (place / "odd.toml").write_text(TINY.replace("rates = [0.3, 0.5]", lines))
+    result = vedute_("bench", "odd.toml", "-o", "r.jsonl")
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_the_clustering_study_extends_the_first():

@@ -119,3 +119,41 @@ def test_inputs_lack_what_is_hidden_and_nothing_else():
     assert torch.equal(held.inputs.x[0][~held.hidden[:, 0]], data.x[0][rows][~held.hidden[:, 0]])
     few = held.first(3)
     assert len(few.inputs) == len(few.truth) == len(few.hidden) == 3
+
+
+def test_a_group_is_hidden_as_a_whole():
+    torch.manual_seed(5)
+    mask = random_mask(600, 4, 0.3)
+    groups = torch.randint(150, (600,))
+    hidden = choose(mask, groups=groups)
+    assert hidden.sum(1).max() == 1
+    assert (mask & ~hidden).any(1).all()
+    assert 0.9 * SHARE * mask.sum() < hidden.sum() <= SHARE * mask.sum()
+    for g in range(150):
+        mine, went = mask[groups == g], hidden[groups == g]
+        views = went.any(0)
+        assert views.sum() <= 1
+        assert torch.equal(went, mine & views)  # no row of the group shows what is hidden
+
+
+def test_groups_that_cannot_be_hidden_stay():
+    mask = torch.ones(200, 2).bool()
+    mask[::2, 1] = False  # rows with one view give away what is hidden in others of their group
+    pairs = torch.arange(200) // 2
+    torch.manual_seed(0)
+    assert not choose(mask, 1, groups=pairs)[:, 0].any()
+    assert choose(mask, 1, groups=torch.zeros(200).long()) is None  # too large
+    alone = choose(mask, 1, groups=torch.arange(200))
+    assert alone.sum() == round(SHARE * int(mask.sum()))
+
+
+def test_the_groups_of_hidden_rows_stay_with_them():
+    views = Views.of([np.arange(20.0)[:, None], np.ones((20, 1))])
+    hidden = torch.zeros(20, 2).bool()
+    hidden[[3, 8, 9], 0] = True
+    scalers = [scaling.fit("standard", x, x == x) for x in views.x]
+    held = HoldOut.of(views, hidden, scalers, torch.arange(20) // 5)
+    assert held.groups.tolist() == [0, 1, 1]
+    assert held.part([2, 0]).groups.tolist() == [1, 0]
+    assert held.first(2).groups.tolist() == [0, 1]
+    assert held.part([2]).truth.x[0].item() == 9

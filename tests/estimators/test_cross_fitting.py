@@ -10,6 +10,7 @@ from conftest import small
 from vedute import methods
 from vedute.data.holdout import HoldOut, choose
 from vedute.estimators import cross_fitting
+from vedute.metrics.scores import normal_crps
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +65,44 @@ def test_what_was_never_hidden_has_no_honest_prediction(model):
     assert seen.hidden_predictions_ == {}
     assert not seen.learned_again_
     assert small(methods.find("mvp")).fit(X).learned_again_  # few rows
+
+
+def test_crps_is_that_of_the_predictions(model):
+    model, X = model
+    found = cross_fitting.predictions(model._imputer(), held := held_out(model, X), True)
+    for v in range(2):
+        rows = held.truth.index[held.hidden[:, v]].numpy()
+        score = normal_crps(X[v][rows], found[f"mean{v}"], found[f"std{v}"]) / X[v].std(0)
+        assert found["crps"][v] == pytest.approx(score.mean(), rel=1e-4)
+        assert 0 < found["crps"][v] < 0.5
+
+
+def test_a_group_is_in_one_fold():
+    rng = np.random.default_rng(0)
+    groups, which = rng.integers(30, size=200), rng.integers(3, size=200)
+    fold = cross_fitting._folds(which, torch.from_numpy(groups))
+    assert set(fold) == set(range(cross_fitting.FOLDS))
+    assert all(len(set(fold[groups == g])) == 1 for g in np.unique(groups))
+
+
+@pytest.mark.parametrize("name", ["lowrank_fill", "mean_fill", "mvp"])
+def test_repeated_patients_are_never_on_both_sides(model, name):
+    _, X = model
+    rng = np.random.default_rng(1)
+    patients = rng.integers(100, size=300)
+    fitted = small(methods.find(name)).fit(X, groups=patients)
+    hidden = np.zeros((300, 2), bool)
+    hidden[fitted.hidden_["row"], fitted.hidden_["view"]] = True
+    assert 30 < hidden.sum() <= 60
+    for p in np.unique(patients):
+        assert len(np.unique(hidden[patients == p], axis=0)) == 1
+    assert len(fitted.hidden_predictions_["at"]) == hidden.sum()
+    assert "_groups" not in vars(fitted)
+    with pytest.raises(ValueError, match=r"shape \(5,\); pass one group for each of 300 samples"):
+        fitted.fit(X, groups=range(5))
+
+
+def test_one_group_leaves_nothing_to_hide(model):
+    _, X = model
+    fitted = small(methods.find("lowrank_fill")).fit(X, groups=["all"] * 300)
+    assert len(fitted.hidden_["row"]) == 0

@@ -6,14 +6,19 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
+from scipy.stats import norm
 
 from vedute.metrics.scores import (
     clustering_accuracy,
     clustering_scores,
     coverage,
+    crps,
     imputation_error,
     imputation_errors_by_view,
     instance_errors,
+    normal_crps,
+    sample_crps,
 )
 
 
@@ -154,3 +159,41 @@ def test_dicts_are_compared_by_name() -> None:
     assert coverage(truth, turned, turned, hidden) == 0.5
     with pytest.raises(ValueError, match=r"views are a; the true ones differ, pass the same"):
         imputation_error(truth, {"a": truth["a"]}, hidden)
+
+
+def test_crps_of_a_normal_is_its_integral_and_that_of_its_draws() -> None:
+    grid = np.linspace(-30, 30, 60_001)
+    rng = np.random.default_rng(0)
+    for x, mean, std in ((0.3, 0.0, 1.0), (-2.0, 1.0, 0.5), (4.0, 1.0, 3.0)):
+        # the definition: the squared distance of both distribution functions
+        squared = (norm.cdf(grid, mean, std) - (grid >= x)) ** 2
+        score = normal_crps(x, mean, std)
+        assert score == pytest.approx(trapezoid(squared, grid), abs=1e-3)
+        draws = rng.normal(mean, std, size=200_000)
+        assert sample_crps(x, draws) == pytest.approx(float(score), abs=0.01)
+    assert normal_crps(3.0, 1.0, 0.0) == 2.0
+
+
+def test_crps_of_draws_is_the_mean_of_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    x, draws = rng.normal(size=(4, 3)), rng.normal(size=(7, 4, 3))
+    apart = np.abs(draws[:, None] - draws).mean((0, 1))
+    slow = np.abs(draws - x).mean(0) - apart / 2
+    np.testing.assert_allclose(sample_crps(x, draws), slow, atol=1e-12)
+
+
+def test_crps_of_intervals_is_that_of_their_normals_whatever_the_units() -> None:
+    rng = np.random.default_rng(0)
+    truth = [rng.normal(5, 2, size=(4000, 3)), rng.normal(0, 1e6, size=(4000, 2))]
+    mean = [np.full_like(x, x.mean()) for x in truth]
+    wide = [norm.ppf(0.95) * x.std() for x in truth]
+    low, high = ([m + k * w for m, w in zip(mean, wide, strict=True)] for k in (-1, 1))
+    hidden = rng.random((4000, 2)) < 0.5
+    known = crps(truth, mean, low, high, hidden, 0.9)
+    assert known == pytest.approx(1 / np.sqrt(np.pi), abs=0.01)
+    cut = [np.maximum(a, m) for a, m in zip(low, mean, strict=True)]  # to what is possible
+    assert crps(truth, mean, cut, high, hidden, 0.9) == pytest.approx(known)
+    poisoned = [np.where(h[:, None], m, 1e9) for m, h in zip(mean, hidden.T, strict=True)]
+    assert crps(truth, poisoned, low, high, hidden, 0.9) == known
+    truth[0][hidden[:, 0], 0] = np.nan
+    assert np.isfinite(crps(truth, mean, low, high, hidden, 0.9))

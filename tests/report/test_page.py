@@ -219,7 +219,7 @@ def test_the_second_learning_is_marked_and_explained(place, text):
 
 def test_a_run_of_the_first_release_shows_no_flattering_numbers():
     run = FittedRun.of(Path(__file__).parents[1] / "golden" / "format1" / "run")
-    assert not {"covered", "truth0", "mean0"} & run.found.keys()
+    assert not {"covered", "crps", "truth0", "mean0"} & run.found.keys()
     shown = page_of(run, {})
     assert "Fit again to see them" in shown or "No view was hidden" in shown
     assert not {"intervals", "examples"} & set(sections(shown))
@@ -344,7 +344,7 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
     assert "ids, values" in page  # it says what it lacks
     model = methods.load(private / "private")
     assert model.embedding_.shape[0] == 0
-    assert {"at", "error", "levels", "covered"} == set(model.hidden_predictions_)
+    assert {"at", "error", "levels", "covered", "crps"} == set(model.hidden_predictions_)
     told = refused("embed", private / "private", "-o", private / "z.npz")
     assert "does not say what it was fitted on; name DATA" in told
     done("embed", private / "private", private / "Wobbleworth.npz", "-o", private / "z.npz")

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from vedute.data import scaling
+from vedute.data import scaling, together
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
@@ -65,13 +64,15 @@ class ViewFacts:
 @dataclass(frozen=True)
 class Inspection:
     """patterns: which views are seen together, (names, samples), the most frequent first;
-    strangers: pairs of views that no sample has both of; parts: groups of views that samples
-    connect, one if all are connected; hideable: views that can be hidden to end training"""
+    together (L, L): how many samples have both views; strangers: pairs of views that no sample has
+    both of; parts: groups of views that samples connect, one if all are connected; hideable: views
+    that can be hidden to end training"""
 
     n: int
     views: list[ViewFacts]
     rates: Rates
     patterns: list[tuple[list[str], int]]
+    together: list[list[int]]
     strangers: list[tuple[str, str]]
     parts: list[list[str]]
     repeated_samples: int
@@ -86,11 +87,12 @@ class Inspection:
         """One sentence for everything that a user should know before fitting."""
         for v in self.views:
             yield from _warnings(v, self.repeated_samples)
-        for a, b in self.strangers:
+        home = {name: p for p, part in enumerate(self.parts) for name in part}
+        for a, b in (pair for pair in self.strangers if home[pair[0]] == home[pair[1]]):
             yield f"no sample has both {a!r} and {b!r}: only other views relate them"
-        if len(self.parts) > 1:
-            groups = " | ".join(", ".join(part) for part in self.parts)
-            yield f"the views form groups that no sample connects ({groups}): fit each by itself"
+        apart = together.warning(self.parts)
+        if apart is not None:
+            yield apart
         if self.repeated_samples:
             yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
         if not self.early_stopping and len(self.views) > 1:
@@ -107,8 +109,7 @@ def inspect(views: Views) -> Inspection:
     found = [_look(views, v, spec) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in found]].any(1)
-    meet = seen.T.astype(np.int64) @ seen  # (L, L): samples that have both
-    _, group = connected_components(meet > 0, directed=False)
+    meet = together.counts(seen)
     pairs = combinations(range(len(specs)), 2)
     names = [spec.name for spec in specs]
     return Inspection(
@@ -116,8 +117,9 @@ def inspect(views: Views) -> Inspection:
         views=[facts for facts, _ in found],
         rates=rates(seen),
         patterns=_patterns(seen, names),
+        together=meet.tolist(),
         strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
-        parts=[[k for k, g in zip(names, group, strict=True) if g == p] for p in np.unique(group)],
+        parts=together.components(seen, names),
         repeated_samples=_repeats(_mixed(codes)[differ]),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",

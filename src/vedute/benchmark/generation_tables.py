@@ -76,7 +76,8 @@ def comma_separated(summary: Summary) -> str:
 
 def places(summary: Summary) -> list[tuple[str, float]]:
     """Every dataset and rate that there are runs of."""
-    found = {(dataset, rate) for _, dataset, rate in summary.records}
+    places = {(dataset, rate) for _, dataset, rate in summary.records}
+    found = [(dataset, rate) for dataset, rate in places if not isinstance(rate, str)]
     return sorted(found, key=lambda place: (summary.datasets.index(place[0]), place[1]))
 
 

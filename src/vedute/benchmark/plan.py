@@ -18,10 +18,10 @@ import torch
 from vedute import io, methods
 from vedute.benchmark import claims, records, studies, workers
 from vedute.benchmark.records import RunRecord, best_pair
-from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
+from vedute.benchmark.run import BERNOULLI, SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
-from vedute.data import missing
+from vedute.data import missing, patterns
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
@@ -155,7 +155,6 @@ def _asked(
         preset=preset,
         overrides=mine,
         seed=study.pair_seed,
-        protocol=study.protocol,
         mask_seed=study.mask_seed,
         settings=_complete(entry.method, wanted | {"random_state": study.pair_seed}),
         task=study.task,
@@ -181,13 +180,21 @@ def _runs_on(
             f"{', '.join(truth.names)}"
         )
     samples = dataset if split is None else f"{dataset}-{split}"
-    for rate in map(float, study.rates):
-        file = f"{samples}-{study.protocol}-{rate:g}-seed{study.mask_seed}.npz"
-        seen = missing.fingerprint(_mask(masks / file, truth, study, rate))
+    for protocol, rate in study.hidden():
+        if study.patterns and truth.shape[1] < patterns.FEWEST.get(protocol, 2):
+            continue
+        file = f"{samples}-{protocol}-{rate:g}-seed{study.mask_seed}.npz"
+        here: dict[str, Any] = {
+            "dataset": dataset,
+            "protocol": protocol,
+            "rate": rate,
+            "mask_file": file,
+        }
+        drawn = _mask(masks / file, truth, protocol, rate, study.mask_seed)
         for entry in study.entries:
             asked = _asked(entry, study, dataset, truth, overrides)
-            run = Run(**asked, dataset=dataset, rate=rate, mask=seen, mask_file=file)
-            tried = _tried(run, entry, truth, study, masks)
+            run = Run(**asked, **here, mask=missing.fingerprint(drawn))
+            tried = _tried(run, entry, truth, masks)
             yield from tried
             best = _best(tried, done) if tried else run
             for seed in entry.seeds or study.seeds:
@@ -195,14 +202,15 @@ def _runs_on(
                     yield _with_seed(best, seed)
 
 
-def _tried(run: Run, entry: Entry, truth: Views, study: Study, masks: Path) -> list[Run]:
+def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
     """A run for each pair of views, where one of them is to be chosen."""
     found = []
     for pair in combinations(truth.names, 2) if entry.pair and len(truth.names) > 2 else ():
         one = replace(run, pair=pair, search=True)
         if entry.pair == studies.REDRAW:
             file = f"{Path(run.mask_file).stem}-{'+'.join(pair)}.npz"
-            seen = missing.fingerprint(_mask(masks / file, pick(truth, pair), study, run.rate))
+            how = run.protocol, run.rate, run.mask_seed
+            seen = missing.fingerprint(_mask(masks / file, pick(truth, pair), *how))
             one = replace(one, redraw=True, mask=seen, mask_file=file)
         found.append(one)
     return found
@@ -220,11 +228,11 @@ def _with_seed(run: Run, seed: int) -> Run:
     return replace(run, seed=seed, settings={**run.settings, "random_state": seed})
 
 
-def _mask(path: Path, truth: Views, study: Study, rate: float) -> missing.Mask:
+def _mask(path: Path, truth: Views, protocol: str, rate: float, seed: int) -> missing.Mask:
     if not path.exists():
-        seen = missing.drop_views(truth, rate, study.mask_seed, study.protocol).mask.numpy()
+        seen = missing.drop_views(truth, rate, seed, protocol).mask.numpy()
         with io.atomic_file(path, force=True) as part:  # another process may draw the same
-            missing.save_mask(part, seen, truth.ids, study.protocol, rate, study.mask_seed)
+            missing.save_mask(part, seen, truth.ids, protocol, rate, seed)
     return missing.load_mask(path, truth)
 
 
@@ -243,8 +251,9 @@ def _key(record: Mapping[str, Any]) -> str:
     """What identifies a run. Settings at their defaults are left out, so that records stay valid
     when a method gets a new setting."""
     parts = ("label", "dataset", "rate", "seed", "mask")
-    older = {"task": "clustering", "pair": None, "drawn": False, "revision": 1}  # if not said
-    first = [record.get(k, v) for k, v in older.items()]
+    older = {"task": "clustering", "pair": None, "drawn": False, "revision": 1}
+    older["protocol"] = BERNOULLI
+    first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])
     kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
     return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)

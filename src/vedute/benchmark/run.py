@@ -7,7 +7,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     steps           of training, if there was any
     parameters      of its networks, if there are any
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
-                    another rule; error of hidden views; coverage of 90 % intervals in percent
+                    another rule; error of hidden views; coverage of 90 % intervals in percent,
+                    crps of the distributions that these are of, in standard deviations
                     generation: those of `generation`, _1 from one given view, _2 from two, ...,
                     classifier_* of real images, mean_* and nearest_* of what needs no model;
                     in percent, but ssim
@@ -29,6 +30,7 @@ import os
 import platform
 import re
 import subprocess
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -57,6 +59,7 @@ from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
 
 INTERVAL = 0.9
+BERNOULLI = "bernoulli"  # the protocol that goes without saying
 LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
@@ -89,7 +92,8 @@ class Run:
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
-        return f"{self.label} on {self.dataset}{views} at {self.rate:g}, seed {self.seed}"
+        how = "" if self.protocol == BERNOULLI else f"{self.protocol} "
+        return f"{self.label} on {self.dataset}{views} at {how}{self.rate:g}, seed {self.seed}"
 
 
 def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
@@ -104,7 +108,9 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
     if isinstance(model, _best_pair.BestPair) and run.pair:
         model.set_params(pair=run.pair)
     before = perf_counter()
-    model.fit(views)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the views form groups")  # a study wants it so
+        model.fit(views)
     seconds = perf_counter() - before
     if run.task == "generation":
         measured = _generation(model, truth, run, masks.parent)
@@ -151,6 +157,7 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
         mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
         found["error"] = scoring.imputation_error(true, mean, hidden)
         found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
+        found["crps"] = scoring.crps(true, mean, low, high, hidden, INTERVAL)
     return found
 
 

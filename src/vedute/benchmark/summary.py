@@ -12,6 +12,7 @@ from vedute.benchmark import studies
 from vedute.benchmark.records import RunRecord, best_pair
 
 PAPER = "the paper's "
+Place = float | str  # a column: a rate, or where records have several protocols, both
 RAISED = ("acc", "nmi", "ari", "kmeans_acc", "kmeans_nmi", "kmeans_ari")  # more is better
 
 
@@ -33,6 +34,7 @@ SCORES: Mapping[str, Score] = {
     "kmeans_ari": Score("ARI of k-means on the representation, %", 2),
     "error": Score("Error of hidden views (1 is the mean)", 3),
     "coverage": Score("Coverage of 90 % intervals, %", 1),
+    "crps": Score("CRPS of hidden views, in standard deviations", 3),
     "seconds": Score("Seconds of fit", 2),
 }
 
@@ -62,8 +64,8 @@ class Summary:
 
     labels: Sequence[str]
     datasets: Sequence[str]
-    rates: Sequence[float]
-    records: Mapping[tuple[str, str, float], Sequence[RunRecord]]  # of a label, dataset and rate
+    rates: Sequence[Place]
+    records: Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Summary:
@@ -71,9 +73,12 @@ class Summary:
 
         Of runs on several pairs of views, those on the best pair.
         """
-        cells: dict[tuple[str, str, float], dict[tuple[int, str], RunRecord]] = {}
+        records = list(records)
+        several = len({_protocol(r) for r in records}) > 1
+        cells: dict[tuple[str, str, Place], dict[tuple[int, str], RunRecord]] = {}
         for r in records:
-            cell = cells.setdefault((_label(r), r["dataset"], r["rate"]), {})
+            column = _column(_protocol(r), r["rate"]) if several else r["rate"]
+            cell = cells.setdefault((_label(r), r["dataset"], column), {})
             if any(_recipe(old) != _recipe(r) for old in cell.values()):
                 cell.clear()
             cell[r["seed"], str(r.get("pair"))] = r
@@ -82,17 +87,24 @@ class Summary:
         known = [studies.load(name) for name in sorted(names)]
         labels = [entry.label for study in known for entry in study.entries]
         datasets = [dataset for study in known for dataset in study.datasets]
+        columns = [_column(*how) for study in known for how in study.hidden()]
+        found = {rate for _, _, rate in runs}
         return cls(
             _ordered((label for label, _, _ in runs), labels),
             _ordered((dataset for _, dataset, _ in runs), datasets),
-            sorted({rate for _, _, rate in runs}),
+            _ordered(map(str, found), columns) if several else sorted(found),
             runs,
         )
 
-    def cell(self, label: str, dataset: str, rate: float, score: str) -> Cell | None:
+    def by_rate(self) -> bool:
+        """Whether columns are rates, of one protocol."""
+        return not any(isinstance(rate, str) for rate in self.rates)
+
+    def cell(self, label: str, dataset: str, rate: Place, score: str) -> Cell | None:
         """Mean and population std over seeds; after PAPER, what was published."""
         if label.startswith(PAPER):
-            found = studies.published(label.removeprefix(PAPER)).get((dataset, score, rate))
+            numbers = studies.published(label.removeprefix(PAPER))
+            found = None if isinstance(rate, str) else numbers.get((dataset, score, rate))
             return None if found is None else Cell(*found)
         runs = self.records.get((label, dataset, rate), [])
         values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
@@ -179,6 +191,15 @@ def _label(r: RunRecord) -> str:
     """With what the user changed: mvp (steps=10)"""
     changed = ", ".join(f"{k}={v}" for k, v in r["overrides"].items())
     return f"{r['label']} ({changed})" if changed else str(r["label"])
+
+
+def _protocol(r: RunRecord) -> str:
+    """Where old records do not say, that of all of them."""
+    return str(r.get("protocol", "bernoulli"))
+
+
+def _column(protocol: str, rate: float) -> str:
+    return f"{protocol} {rate:g}"
 
 
 def _recipe(r: RunRecord) -> tuple[str, int, dict[str, object]]:

@@ -64,7 +64,11 @@ def _tables(summary: Summary) -> Iterator[tuple[str, list[TableRow]]]:
 
 
 def _columns(summary: Summary) -> list[str]:
-    return [*(f"{rate:g}" for rate in summary.rates), "mean"]
+    return [*_rates(summary), "mean"]
+
+
+def _rates(summary: Summary) -> list[str]:
+    return [rate if isinstance(rate, str) else f"{rate:g}" for rate in summary.rates]
 
 
 def _cells(
@@ -127,7 +131,7 @@ def _pairs(summary: Summary) -> str:
                 lines.append(f"| {dataset} | {label} | {how} | {' | '.join(pairs)} |\n")
     if not lines:
         return ""
-    heads = ["dataset", "method", "by", *(f"{rate:g}" for rate in summary.rates)]
+    heads = ["dataset", "method", "by", *_rates(summary)]
     text = (
         f"## Pairs of views\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n{''.join(lines)}\n"
     )

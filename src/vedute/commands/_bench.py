@@ -25,6 +25,7 @@ SHOWN = {
     "acc": "ACC",
     "error": "error",
     "coverage": "coverage",
+    "crps": "CRPS",
     "nmi_1": "from one view: NMI",
     "coherence_all_1": "coherence",
     "angle_all_1": "angle",
@@ -33,9 +34,14 @@ SHOWN = {
 
 
 def choose(
-    name: str, labels: str | None, data: str | None, rates: str | None, seeds: str | None
+    name: str,
+    labels: str | None,
+    data: str | None,
+    rates: str | None,
+    seeds: str | None,
+    protocols: str | None = None,
 ) -> Study:
-    """A study, or a part of it; datasets, rates and seeds may be others than its own."""
+    """A study, or a part of it; datasets, rates, protocols and seeds may be others than its own."""
     study = studies.load(name)
     entries = _entries(study, _words("--methods", labels, str))
     names = _words("--datasets", data, str) or study.datasets
@@ -45,6 +51,7 @@ def choose(
         datasets=names,
         shown_view=study.shown_view if set(names) <= set(study.datasets) else "",
         rates=_words("--rates", rates, float) or study.rates,
+        patterns=_patterns(study, protocols, rates),
         seeds=_words("--seeds", seeds, int) or study.seeds,
     )
     for dataset in chosen.datasets:
@@ -144,6 +151,19 @@ def follow(
                 line += "" if number == total else f"; {left}"
                 console.print(line, markup=False, soft_wrap=True)
     return Tally(len(done) - before, lost)
+
+
+def _patterns(
+    study: Study, protocols: str | None, rates: str | None
+) -> Mapping[str, Sequence[float]]:
+    """Protocols with their rates; none where the study has one and no other is asked for."""
+    names = _words("--protocols", protocols, str) or list(study.patterns)
+    given = _words("--rates", rates, float)
+    own = {k: study.patterns.get(k) or study.rates for k in names}
+    lacking = [k for k, v in own.items() if not (given or v)]
+    if lacking:
+        raise ValueError(f"{study.name} has no rate for {lacking[0]!r}; give it with --rates")
+    return {k: given or v for k, v in own.items()}
 
 
 def _entries(study: Study, wanted: Sequence[str]) -> Sequence[Entry]:

@@ -37,6 +37,15 @@ OutRows = Annotated[
     Path, _options.out("The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).")
 ]
 
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="Which samples belong together: a column of DATA, if that is one table, or a file "
+        "(.csv, .tsv, .parquet) of ids and groups.",
+    ),
+]
+
 
 class ReadingOptions(NamedTuple):
     """Options that say how DATA is read; `reads` gives them to a command."""
@@ -117,6 +126,13 @@ def open_data(source: str, how: io.Reading) -> io.Data:
         known = ", ".join(datasets.available())
         raise FileNotFoundError(f"{source} is neither a file nor a dataset; datasets are {known}")
     return io.read(source, how)
+
+
+def groups_of(word: str | None, data: io.Data) -> Any:
+    """What --groups names, by the ids of samples."""
+    from vedute.io import group_column
+
+    return None if word is None else group_column.read(word, data)
 
 
 def check(views: Views) -> None:

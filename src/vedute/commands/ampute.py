@@ -20,9 +20,11 @@ def run(
     protocol: Annotated[
         str,
         typer.Option(
-            help="uniform (also dsimvc), bernoulli, with_replacement, completer, dcp, icmvc."
+            help="uniform (also dsimvc), bernoulli, with_replacement, completer, dcp, icmvc; "
+            "cohorts of two views: chain, ring, star, two_components; by value: mar, mnar; group."
         ),
     ] = "bernoulli",
+    groups: _data.Groups = None,
     seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
@@ -30,8 +32,11 @@ def run(
     """Hide views of DATA, whole ones, and keep the truth aside.
 
     Protocols differ in what the rate means: for uniform, bernoulli and with_replacement it is the
-    share of rows that lose a view; both rates that came out are printed. No row loses its last
-    view. Beside OUT: OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
+    share of rows that lose a view, for cohorts that of rows which keep two views only, for mar,
+    mnar and group the share of all views that go; both rates that came out are printed. mar hides
+    by the values of the first view, mnar by those of the hidden one, group the same views in all
+    samples of a group (--groups, else twenty at random). No row loses its last view. Beside OUT:
+    OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
     """
     from vedute import io
     from vedute.data import missing
@@ -48,8 +53,9 @@ def run(
         _data.new_views(out, force, data) as part,
     ):
         given = _data.open_data(data, how)
+        known = _data.groups_of(groups, given)
         views = io.enter(given).views
-        left = missing.drop_views(views, rate, seed, protocol)
+        left = missing.drop_views(views, rate, seed, protocol, known)
         hide.write(part, given, left.mask.numpy())
         io.write_npz(truth_part, hide.numbers(views))
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)

@@ -29,6 +29,10 @@ def run(
     ] = None,
     datasets: Annotated[str | None, typer.Option(metavar="A,B", show_default="the study's")] = None,
     rates: Annotated[str | None, typer.Option(metavar=".1,.5", show_default="the study's")] = None,
+    protocols: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="How views are hidden.", show_default="the study's"),
+    ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="42,44", show_default="the study's")] = None,
     settings: Annotated[
         list[str] | None, _options.settings("For methods that have it; repeatable.")
@@ -46,9 +50,9 @@ def run(
 ) -> None:
     """Run a study and add one line per run to RECORDS; finished runs are never repeated.
 
-    Masks are kept in the folder masks beside RECORDS, one per dataset and rate, for all methods
-    and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses the
-    runs in flight only: the same command goes on. Several may share one file, also from several
+    Masks are kept in the folder masks beside RECORDS, one per dataset, protocol and rate, for all
+    methods and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses
+    the runs in flight only: the same command goes on. Several may share one file, also from several
     machines: each does what no other does, and takes over from those that died. Exit code 1: some
     runs failed.
     """
@@ -58,7 +62,7 @@ def run(
 
     if out.suffix != ".jsonl":
         raise ValueError(f"RECORDS must end in .jsonl, got {out}")
-    wanted = _bench.choose(study, methods, datasets, rates, seeds)
+    wanted = _bench.choose(study, methods, datasets, rates, seeds, protocols)
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
     work = _bench.Work(wanted, overrides, out, retry)
     now = work.look()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +47,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same result.", show_default="0")
     ] = None,
+    groups: _data.Groups = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from where an earlier fit of RUN was ended.")
     ] = False,
@@ -62,7 +64,9 @@ def run(
     missing entries; labels in DATA are not used. Ctrl-C ends training early and keeps the best
     weights so far. A fit that is killed or terminated goes on with --resume from its last
     checkpoint, which is written every `checkpoint_minutes` to a folder beside RUN. --no-ids and
-    --no-values keep single samples out of RUN and page.
+    --no-values keep single samples out of RUN and page. --groups names samples that belong
+    together, such as visits of one patient: what is hidden to end training and to measure it is
+    hidden in all of them.
     """
     from contextlib import ExitStack
 
@@ -84,7 +88,8 @@ def run(
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        model, views, place = _fit(model, data, how, preset, out, force, resume, Keep(ids, values))
+        how_kept = preset, out, force, resume, Keep(ids, values), groups
+        model, views, place = _fit(model, data, how, *how_kept)
         if place is not None:
             checkpoints.clear(place)  # the run is published
         _pages.measure(out, data)  # after the model was written: an error here does not lose it
@@ -149,6 +154,7 @@ def _fit(
     force: bool,
     resume: bool,
     keep: Keep,
+    groups: str | None,
 ) -> tuple[Estimator, Views, Path | None]:
     """Fit, and publish the RUN; its data are read first. Also where its checkpoints are, if any:
     nobody else writes RUN or these meanwhile."""
@@ -160,15 +166,18 @@ def _fit(
 
     with io.atomic_folder(out, force, stale=("report.npz",)) as folder:  # of the model before
         place = _checkpoint(model, out, resume, force)
-        views = io.enter(_data.open_data(source, how)).views
+        given = _data.open_data(source, how)
+        known = _data.groups_of(groups, given)
+        views = io.enter(given).views
         _data.check(views)
         model = for_views(model, len(views.names))
         model.__dict__["keep_checkpoint"] = True  # until the run is published
-        with following(model):
-            model.fit(views)
+        with following(model), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the views form groups")  # said below
+            model.fit(views, groups=known)
         _without_checkpoint(model)
-        given = {k: v for k, v in how._asdict().items() if v}
-        run_folder.write(folder, model, views, source, preset, given, keep)
+        reading = {k: v for k, v in how._asdict().items() if v}
+        run_folder.write(folder, model, views, source, preset, reading, keep)
         before = saving.tensors_of(out)
     saving.clean(out, before)
     return model, views, place
@@ -184,9 +193,13 @@ def _without_checkpoint(model: Estimator) -> None:
 
 def _summarize(model: Estimator, views: Views) -> None:
     """What was learned, in a few lines."""
+    from vedute.data import together
     from vedute.methods._best_pair import BestPair
 
     print(f"{views!r}")
+    apart = together.warning(together.components(views.mask, views.names))
+    if apart is not None:
+        print(apart)
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
         print("too few rows with two views to hide any: trained for a fixed number of steps")

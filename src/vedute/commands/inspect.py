@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "vedute inspect data/ -o missing.png"
 MOST_PATTERNS, BAR = 16, 20
+MOST_PAIRED = 12  # views whose pairs have room in a table
 SEEN, LOST = "●", "·"
 
 
@@ -79,6 +80,9 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     console.print(_views(facts))
     console.print(f"{rows} of the samples lack a view; {slots} of all views are missing.\n")
     console.print(_patterns(facts))
+    if facts.rates.slots and 2 < len(facts.views) <= MOST_PAIRED:
+        console.print("\nSamples that have both views", style="bold")
+        console.print(_together(facts))
     for warning in facts.warnings():
         console.print(f"! {warning}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
@@ -117,6 +121,18 @@ def _patterns(facts: Inspection) -> Table:
     if rest:
         blank = [""] * (len(names) if roomy else 1)
         table.add_row(*blank, str(sum(c for _, c in rest)), f"in {len(rest)} rarer patterns")
+    return table
+
+
+def _together(facts: Inspection) -> Table:
+    """How many samples have both views of a pair; on the diagonal, how many have the view."""
+    names = [v.name for v in facts.views]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("")
+    for name in names:
+        table.add_column(name, justify="right")
+    for name, row in zip(names, facts.together, strict=True):
+        table.add_row(name, *map(str, row))
     return table
 
 

@@ -96,7 +96,8 @@ def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
         texts["ranks.md"] = ranking.markdown(ranks)
         texts["tests.csv"] = ranking.comma_separated(ranks)
     _write(folder, texts)
-    for score in [k for k in ("acc", "error") if plots and summary.rows(k)]:
+    drawn = plots and summary.by_rate()
+    for score in [k for k in ("acc", "error") if drawn and summary.rows(k)]:
         curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
     if plots and ranks is not None:
         ranking.diagram(ranks).savefig(folder / "ranks.png", dpi=150)

@@ -1,7 +1,8 @@
 """Hide what is there, on purpose: named missing patterns, and masks that outlive a run.
 
 A protocol is a function (n, L, rate, rng) -> mask (n, L), True = observed, that leaves every row
-at least one view. They differ in what "rate" means; `rates` tells what came out.
+at least one view. They differ in what "rate" means; `rates` tells what came out. Protocols that
+follow a design or the data themselves (chain, mar, mnar, group, ...) are those of `patterns`.
 """
 
 from __future__ import annotations
@@ -19,21 +20,31 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from vedute.data import groups as grouping
+from vedute.data import patterns
 from vedute.data.views import Views
 
 Mask = NDArray[np.bool_]
 Protocol = Callable[[int, int, float, Generator], Mask]
 
 
-def drop_views(views: Any, rate: float, seed: int, protocol: str = "bernoulli") -> Views:
+def drop_views(
+    views: Any, rate: float, seed: int, protocol: str = "bernoulli", groups: Any = None
+) -> Views:
     """Hide views by a named protocol; a row that would lose its last view stays as it is.
 
-    `views`: a Views, or anything that `Views.of` makes one of.
+    `views`: a Views, or anything that `Views.of` makes one of. `groups`: for the protocol `group`,
+    one per sample; by default twenty at random. Labels would do, but then what is missing tells
+    the class.
     """
     whole = _views(views)
     n, L = whole.shape
     before = whole.mask.cpu()
-    after = before & torch.from_numpy(make_mask(n, L, rate, seed, protocol))
+    if protocol in (*patterns.VALUES, patterns.GROUP):
+        drawn = _by_data(whole, rate, seed, protocol, groups)
+    else:
+        drawn = make_mask(n, L, rate, seed, protocol)
+    after = before & torch.from_numpy(drawn)
     return whole.hide(before & ~after & after.any(1, keepdim=True))
 
 
@@ -56,13 +67,14 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
 
 
 def make_mask(n: int, L: int, rate: float, seed: int, protocol: str = "bernoulli") -> Mask:
-    """The mask (n, L) of a protocol, True = observed."""
-    _check_rate(rate)
-    if protocol not in PROTOCOLS:
-        raise KeyError(f"no protocol {protocol!r}; choose from {', '.join(PROTOCOLS)}")
-    if L < 2:
-        raise ValueError("cannot hide the only view of a sample; hide entries with drop_entries")
-    return PROTOCOLS[protocol](n, L, rate, np.random.default_rng(seed))
+    """The mask (n, L) of a protocol that looks at no data, True = observed."""
+    _check(protocol, rate, L)
+    rng = np.random.default_rng(seed)
+    if protocol in PROTOCOLS:
+        return PROTOCOLS[protocol](n, L, rate, rng)
+    if protocol not in patterns.COHORTS:
+        raise ValueError(f"protocol {protocol!r} looks at the data; use drop_views")
+    return patterns.cohorts(n, L, _floor(rate * n), patterns.COHORTS[protocol](L), rng)
 
 
 def rates(mask: ArrayLike | Tensor) -> Rates:
@@ -164,11 +176,26 @@ PROTOCOLS: Mapping[str, Protocol] = {
 } | {"dsimvc": uniform}
 
 
+ALL = (*PROTOCOLS, *patterns.COHORTS, *patterns.VALUES, patterns.GROUP)
+
+
 class Rates(NamedTuple):
     """The share of rows that lack a view, and the share of all (row, view) slots missing."""
 
     rows: float
     slots: float
+
+
+def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -> Mask:
+    """The mask (n, L) of a protocol that looks at values or groups."""
+    n, L = whole.shape
+    _check(protocol, rate, L)
+    rng = np.random.default_rng(seed)
+    if protocol == patterns.GROUP:
+        given = rng.integers(patterns.SITES, size=n) if groups is None else groups
+        return patterns.by_group(grouping.codes(given, n, whole.ids), L, rate, rng)
+    scores = [patterns.scores(whole.known(v)) for v in range(L)]
+    return patterns.by_value(np.stack(scores, axis=1), rate, protocol, rng)
 
 
 def _within_candidates(n: int, L: int, rate: float, slots: float, rng: Generator) -> Mask:
@@ -200,6 +227,17 @@ def _floor(x: float) -> int:
 
 def _plain(ids: NDArray[np.generic]) -> NDArray[np.generic]:
     return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(str)
+
+
+def _check(protocol: str, rate: float, L: int) -> None:
+    _check_rate(rate)
+    if protocol not in ALL:
+        raise KeyError(f"no protocol {protocol!r}; choose from {', '.join(ALL)}")
+    if L < 2:
+        raise ValueError("cannot hide the only view of a sample; hide entries with drop_entries")
+    fewest = patterns.FEWEST.get(protocol, 2)
+    if fewest > L:
+        raise ValueError(f"protocol {protocol!r} needs {fewest} views, there are {L}")
 
 
 def _check_rate(rate: float) -> None:

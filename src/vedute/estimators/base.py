@@ -21,9 +21,10 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import fill
+from vedute.data import fill, together
 from vedute.data.frames import ViewSpec
-from vedute.data.holdout import HoldOut, choose
+from vedute.data.groups import codes
+from vedute.data.holdout import FEWEST, HoldOut, choose
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
@@ -101,6 +102,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
     revision: ClassVar[int] = 1  # raised where the same settings give other results than before
+    _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
@@ -150,10 +152,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # Learning.
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X; `y` is ignored: no label ever reaches training."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from X; `y` is ignored: no label ever reaches training.
+
+        groups: one per sample, where samples belong together (visits of one patient). A view that
+        is hidden to end training and to measure it is then hidden in all samples of a group.
+        """
         check_not_split(X)
-        raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views.bare()
+        raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views
+        known = None if groups is None else codes(groups, len(raw), raw.ids)
+        raw = raw.bare()
         self._check(raw)
         self._interrupted = False
         for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
@@ -166,12 +174,19 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             word = self._scaling()
             self.views_ = [FittedView.of(raw, v, kind, word) for v, kind in enumerate(kinds)]
             data = scaled(self.views_, raw)
-            self._learn_and_calibrate(data)
+            self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
+            try:
+                self._learn_and_calibrate(data)
+            finally:
+                del self.__dict__["_groups"]
             self.embedding_ = self._embed(data)
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
-        if len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2:
-            warnings.warn(LONELY, stacklevel=2)
+        lonely = len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2
+        parts = together.components(raw.mask, raw.names)
+        problem = LONELY if lonely else together.warning(parts)
+        if problem is not None:
+            warnings.warn(problem, stacklevel=2)
         if not self.keep_checkpoint:
             self.forget_checkpoint()
         return self
@@ -211,13 +226,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _learn_and_calibrate(self, data: Views) -> None:
         """Learn with some views hidden, let them say how far to trust what was learned, and where
         they did not also end the training, learn again with everything."""
-        hidden = choose(data.mask, width=self.n_features_in_) if self._hides() else None
+        hidden = self._chosen_to_hide(data) if self._hides() else None
         few = self._hides() and hidden is None
         again = few or self._learns_again(len(data))
         if again:
-            hidden = choose(data.mask, 1, self.n_features_in_)
+            hidden = self._chosen_to_hide(data, 1)
         if few:
-            self._log("too few rows with two views: none is hidden to stop training early")
+            rows = "rows with two views" if self._groups is None else "small groups with two views"
+            self._log(f"too few {rows}: none is hidden to stop training early")
         held = None if hidden is None else self._held_out(data, hidden)
         self._learn(data if hidden is None else data.hide(hidden), None if few else held)
         if self.generative:
@@ -229,14 +245,17 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _scalers(self) -> list[Scaler]:
         return [view.scaler for view in self.views_]
 
+    def _chosen_to_hide(self, data: Views, fewest: int = FEWEST) -> torch.Tensor | None:
+        return choose(data.mask, fewest, self.n_features_in_, self._groups)
+
     def _held_out(self, data: Views, hidden: torch.Tensor) -> HoldOut:
-        return HoldOut.of(data, hidden, self._scalers())
+        return HoldOut.of(data, hidden, self._scalers(), self._groups)
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """On the hidden views; where there are none, on views left out of the training rows."""
         unseen = held is not None
         if held is None:
-            out = choose(data.mask, 1, self.n_features_in_)
+            out = self._chosen_to_hide(data, 1)
             held = self._held_out(data, torch.zeros_like(data.mask) if out is None else out)
         self.views_ = self._imputer().calibrated(held, self.shrinks)
         imputer = self._imputer()
@@ -301,15 +320,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         assert soft is not None
         return soft
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
         """Fit, and the clusters of the training samples."""
-        self.fit(X)
+        self.fit(X, groups=groups)
         self._needs_clusters()
         return self.labels_
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, groups: Any = None) -> Any:
         """Fit, and the representation of the training samples."""
-        return self.fit(X).transform(X)
+        return self.fit(X, groups=groups).transform(X)
 
     def impute(self, X: Any, interval: float | None = None) -> Any:
         """X with missing views and holes filled in, in your units and dtypes.

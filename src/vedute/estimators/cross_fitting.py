@@ -14,6 +14,7 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import DRAWS, Imputer
+from vedute.metrics.scores import normal_crps
 from vedute.nn import noise
 
 Array = NDArray[Any]
@@ -25,34 +26,37 @@ MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they
 def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Array]:
     """What the model predicts at some of the hidden instances, of which each row has one.
 
-    The calibration of an instance comes from the other folds; a single one has none.
+    The calibration of an instance comes from the other folds; a single one, or one group, has none.
 
     at               (h,)             which of the hidden instances, in order
     error            (h,)             as in `Imputer.hidden_results`
     levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
+    crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
     """
     width = sum(view.numbers for view in imputer.views)
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
     if len(at) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
-    held = _part(held, at)
+    held = held.part(at)
     imputer, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
-    fold = np.empty(len(at), np.int64)
-    fold[np.argsort(which, kind="stable")] = np.arange(len(at)) % FOLDS
+    fold = _folds(which, held.groups)
+    if len(np.unique(fold)) < 2:
+        return {"at": at[:0], "error": np.zeros(0)}
     shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
     error = np.zeros(len(at))
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
-        rest, part = _part(held, np.flatnonzero(fold != k)), _part(held, here)
+        rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
         fitted = Imputer(imputer.decode, imputer.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
+    found["crps"] = np.full(len(means), np.nan)
     for v, view in enumerate(imputer.views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
@@ -60,12 +64,23 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         if mine.any() and view.likelihood.scaled:
             truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()[mine]
             found["covered"][v] = _coverage(view, truth, mean, std)
+            found["crps"][v] = _crps(view, truth, mean, std)
     return found
 
 
 def some(n: int, most: int) -> NDArray[np.intp]:
     """At most so many of n positions, in order, the same ones each time; fewer are among more."""
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
+
+
+def _folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
+    """The fold of each instance, given its view (h,): views evenly spread, groups in one piece."""
+    if groups is None:
+        fold = np.empty(len(which), np.int64)
+        fold[np.argsort(which, kind="stable")] = np.arange(len(which)) % FOLDS
+        return fold
+    _, first, group = np.unique(groups.numpy(), return_index=True, return_inverse=True)
+    return _folds(which[first], None)[group]
 
 
 def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
@@ -81,6 +96,15 @@ def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
     return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
 
 
+def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
+    """Averaged over entries, then over instances; arguments as above."""
+    unit = (view.scaler.std * view.scaler.scale).ravel()
+    each = normal_crps(view.in_units(truth), mean, std).reshape(len(truth), -1)
+    each = each[:, unit > 0] / unit[unit > 0]
+    each = each[~np.isnan(each).all(1)]
+    return float(np.nanmean(each, axis=1).mean()) if each.size else float("nan")
+
+
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
     with torch.random.fork_rng():  # nobody's generator moves
@@ -89,12 +113,8 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
 
     def known(rows: Views, draws: int) -> list[Array]:
         if noise.is_common():  # of an interval, once for each row
-            return imputer.decode(rows, draws)
+            return imputer.decode(held.inputs[rows.index.numpy()], draws)
         return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
     return Imputer(known, imputer.views), replace(held, inputs=numbered)
-
-
-def _part(held: HoldOut, rows: Array) -> HoldOut:
-    return replace(held, inputs=held.inputs[rows], truth=held.truth[rows], hidden=held.hidden[rows])

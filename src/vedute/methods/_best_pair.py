@@ -88,13 +88,14 @@ class BestPair(Estimator):
         """Views hidden to choose a pair are learned from in the end; not so those that stop it."""
         return self.generative and not self.method._hides()
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else.
+        groups: one per sample, where samples belong together."""
         self.pair_: Pair | None = None  # chosen once per fit
         self.scores_: dict[str, float] = {}
         self._y = np.asarray(y) if self.select == "labels" and y is not None else None
         try:
-            return super().fit(X)
+            return super().fit(X, groups=groups)
         finally:
             del self._y
 

@@ -173,11 +173,11 @@ class Blend(Estimator):
             moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
             found = _weights.weights(moments)
             self.weights_ = {k: self._named(w) for k, w in zip(names, found, strict=True)}
-            held = replace(
-                held, inputs=replace(held.inputs, index=torch.arange(len(held.inputs)))
-            )
+            held = replace(held, inputs=replace(held.inputs, index=torch.arange(len(held.inputs))))
             mixed = self._cross_fitted(held, predicted, found, _weights.cross_fitted(moments))
-            known = lambda rows, draws: self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)  # noqa: E501
+            known = lambda rows, draws: self._around(
+                [m[:, rows.index.numpy()] for m in mixed], rows, draws
+            )  # noqa: E501
             self.views_ = Imputer(known, self.views_).calibrated(held, self.shrinks)
             imputer = Imputer(known, self.views_)
             self.hidden_, self.r2_ = imputer.hidden_results(held)

@@ -92,7 +92,7 @@ class LowRankFill(Estimator):
     def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
         """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
-            hidden = choose(data.mask, fewest=1)
+            hidden = choose(data.mask, fewest=1, groups=self._groups)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)

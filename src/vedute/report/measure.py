@@ -104,7 +104,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Found:
     for v in (v for v in range(len(views.x)) if f"mean{v}" in known):
         mine = which == v
         found |= _examples(model, views, v, rows[mine], known["error"][mine])
-    return found | {k: known[k] for k in ("levels", "covered") if k in known}
+    return found | {k: known[k] for k in ("levels", "covered", "crps") if k in known}
 
 
 def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array) -> Found:

@@ -125,13 +125,19 @@ def calibration(run: FittedRun) -> str:
 
 
 def coverage_table(run: FittedRun) -> str:
-    """The same in numbers, for the usual levels."""
-    rows = [
-        [escape(name), *(svg.percent(_at(run, covered, p), 1) for p in LEVELS)]
-        for name, covered in _curves(run)
-    ]
-    heads = ["values inside", *(svg.percent(p) for p in LEVELS)]
-    return f"<h3>Coverage <small>by nominal level of the interval</small></h3>{table(heads, rows)}"
+    """The same in numbers, for the usual levels, and CRPS; older runs have none."""
+    found = _curves(run)
+    rows = [[escape(name), *(svg.percent(_at(run, c, p), 1) for p in LEVELS)] for name, c in found]
+    heads, note = ["values inside", *map(svg.percent, LEVELS)], "by nominal level of the interval"
+    if "crps" in run.found:
+        each = _averaged(run, run.found["crps"][:, None])
+        rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, each, strict=True)]
+        heads.append("CRPS")
+        note += (
+            "; CRPS is the error of the whole predicted distribution in standard deviations: 0.564 "
+            "where only mean and spread of a normal feature are known, 0 at best"
+        )
+    return f"<h3>Coverage <small>{note}</small></h3>{table(heads, rows)}"
 
 
 def coverage(run: FittedRun, level: float) -> float:
@@ -155,11 +161,17 @@ def _rows(run: FittedRun) -> list[tuple[str, Array]]:
 
 def _curves(run: FittedRun) -> list[tuple[str, Array]]:
     """Coverage over levels (q,): averaged over hidden instances, then view by view."""
-    covered, view = run.found["covered"], run.hidden_views()
-    shown = [v for v in range(len(covered)) if np.isfinite(covered[v]).any()]
+    return _averaged(run, run.found["covered"])
+
+
+def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
+    """Of values (L, q) those that are known, (q,) each, after their average over hidden
+    instances."""
+    view = run.hidden_views()
+    shown = [v for v in range(len(values)) if np.isfinite(values[v]).any()]
     weight = np.array([(view == v).sum() for v in shown], float)
-    average = weight @ covered[shown] / weight.sum()
-    return [("all views", average), *((run.names[v], covered[v]) for v in shown)]
+    average = weight @ values[shown] / weight.sum()
+    return [("all views", average), *((run.names[v], values[v]) for v in shown)]
 
 
 def _at(run: FittedRun, covered: Array, level: float) -> float:

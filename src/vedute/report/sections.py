@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vedute.data import together
 from vedute.report import charts, clusters, examples, plane, scores, svg
 from vedute.report.html import section, table
 from vedute.report.run_folder import FittedRun, public
@@ -83,7 +84,24 @@ def data(run: FittedRun) -> str:
         f"{svg.number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
         "all of it is missing for a sample; zeros are values like any other."
     )
-    return section("data", "Data", lead, charts.patterns(run), table(heads, rows, 2))
+    parts = charts.patterns(run), table(heads, rows, 2), _together(run)
+    return section("data", "Data", lead, *parts)
+
+
+def _together(run: FittedRun) -> str:
+    """How many samples have both views of a pair; nothing where all have all."""
+    if run.mask.all() or len(run.names) < 3:
+        return ""
+    both = together.counts(run.mask)
+    rows = [
+        [escape(name), *(svg.number(n) if n else "<b>0</b>" for n in row)]
+        for name, row in zip(run.names, both, strict=True)
+    ]
+    apart = together.warning(together.components(run.mask, run.names))
+    note = "" if apart is None else f"<p><b>{escape(apart[:1].upper() + apart[1:])}.</b></p>"
+    head = "<h3>Samples that have both views <small>on the diagonal, the view</small></h3>"
+    heads = ["", *run.names]
+    return f'<div class="plain">{head}{table(heads, rows)}{note}</div>'
 
 
 def training(run: FittedRun) -> str:

@@ -2,6 +2,9 @@
 
     datasets, rates, seeds          every one with every other
     protocol, mask_seed             how views are hidden: one mask per dataset and rate
+    patterns                        protocols with rates of their own, {chain = [1.0], mar = [0.5]},
+                                    in place of protocol and rates; where a dataset has too few
+                                    views for one, it is left out
     task = "clustering"             fit and score on the same samples
     task = "generation"             fit on the train split, infer views of the test split from every
                                     subset of them; judges: classifiers that look at the images;
@@ -69,16 +72,22 @@ class Study:
 
     name: str
     datasets: Sequence[str]
-    rates: Sequence[float]
     seeds: Sequence[int]
     entries: Sequence[Entry]
+    rates: Sequence[float] = ()
     protocol: str = "bernoulli"
+    patterns: Mapping[str, Sequence[float]] = field(default_factory=dict)
     mask_seed: int = 42
     pair_seed: int = 42
     task: str = "clustering"
     judges: Sequence[str] = ()
     shown_view: str = ""
     drawn: bool = False
+
+    def hidden(self) -> list[tuple[str, float]]:
+        """How views are hidden: protocols with their rates."""
+        given = self.patterns or {self.protocol: self.rates}
+        return [(protocol, float(rate)) for protocol, rates in given.items() for rate in rates]
 
 
 def available() -> list[str]:
@@ -146,8 +155,12 @@ def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:
 
 
 def _check(study: Study, path: Path) -> None:
+    if study.rates and study.patterns:
+        raise ValueError(f"{path} has rates and patterns; give one of them")
+    if study.patterns and study.task == "generation":
+        raise ValueError(f"{path}: a study of generation has rates, not patterns")
     for name in ("datasets", "rates", "seeds", "entries"):
-        if not getattr(study, name):
+        if not (getattr(study, name) or (name == "rates" and study.patterns)):
             lacking = "runs" if name == "entries" else name
             raise ValueError(f"{path} has no {lacking}; give at least one")
     if not isinstance(study.drawn, bool):

@@ -1,0 +1,99 @@
+"""One estimate out of several, each from another draw of the missing values: Rubin's rules.
+
+Of estimates q_1 .. q_m with variances u_1 .. u_m (squared standard errors)
+
+    estimate   q = mean of q_i
+    variance   t = u + (1 + 1/m) b,   u = mean of u_i,  b = sum (q_i - q)^2 / (m - 1)
+    lambda     share of t that is due to what is missing, (1 + 1/m) b / t
+    df         (m - 1) / lambda^2; with `df` k of complete data, combined with what is observed of
+               it, (k + 1) / (k + 3) k (1 - lambda), as 1 / df = 1 / df_1 + 1 / df_2
+    missing    fraction of missing information, (r + 2 / (df + 3)) / (r + 1), r = (1 + 1/m) b / u
+
+(Rubin 1987; Barnard & Rubin, Biometrika 1999)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import t
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Estimates in the type that was given: numbers, arrays or Series.
+
+    missing_information: how much of what complete data would say is missing, from 0 to 1
+    """
+
+    estimate: Any
+    standard_error: Any
+    df: Any
+    missing_information: Any
+
+    def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
+        """Lower and upper end of the confidence interval, by Student's t."""
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence is a probability between 0 and 1, got {confidence!r}")
+        reach = t.ppf(0.5 + confidence / 2, self.df) * self.standard_error
+        return self.estimate - reach, self.estimate + reach
+
+
+def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = None) -> Pooled:
+    """Combine what was estimated on each of several imputations (`sample_imputations`).
+
+    estimates, variances: one of each per imputation, the variance a squared standard error;
+    numbers, arrays of equal shape, or Series with the same labels. df: the degrees of freedom that
+    complete data would leave; with few samples intervals are too narrow without it.
+    """
+    first = estimates[0] if len(estimates) else None
+    q, u = _stacked("estimates", estimates, first), _stacked("variances", variances, first)
+    if len(q) != len(u) or len(q) < 2:
+        counts = f"{len(q)} estimates and {len(u)} variances"
+        raise ValueError(f"{counts}; pass one of each for two or more imputations")
+    if q.shape != u.shape:
+        raise ValueError(f"estimates have shape {q.shape[1:]}, variances {u.shape[1:]}")
+    if not (np.isfinite(q).all() and np.isfinite(u).all() and (u >= 0).all()):
+        raise ValueError("estimates must be finite, and variances finite and not negative")
+    if df is not None and not df > 0:
+        raise ValueError(f"df must be positive, got {df!r}")
+    found = _rules(q, u, df)
+    if isinstance(first, pd.Series):
+        return Pooled(*(pd.Series(x, first.index) for x in found))
+    return Pooled(*(x if x.ndim else float(x) for x in found))
+
+
+def _rules(q: Floats, u: Floats, df: float | None) -> tuple[Floats, Floats, Floats, Floats]:
+    """Estimate, standard error, degrees of freedom and missing information; q, u (m, ...)."""
+    m, within = len(q), u.mean(0)
+    between = (1 + 1 / m) * q.var(0, ddof=1)
+    total = within + between
+    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    with np.errstate(divide="ignore"):
+        rest = (m - 1) / share**2  # infinite where all imputations agree
+        if df is not None:
+            rest = 1 / (1 / rest + 1 / ((df + 1) / (df + 3) * df * (1 - share)))
+    # r / (r + 1) is the share of the variance, 1 / (r + 1) the rest of it
+    missing = np.where(share > 0, share + (1 - share) * 2 / (rest + 3), 0.0)
+    return q.mean(0), np.sqrt(total), np.asarray(rest), missing
+
+
+def _stacked(name: str, given: Sequence[Any], first: Any) -> Floats:
+    """(m, ...); Series in the order of the first one's labels."""
+    if isinstance(first, pd.Series):
+        for each in given:
+            labels = each.index if isinstance(each, pd.Series) else None
+            if labels is None or set(labels) != set(first.index) or not labels.is_unique:
+                raise ValueError(f"{name} have different labels; pass Series with the same ones")
+        given = [each[first.index] for each in given]
+    shapes = {np.shape(each) for each in given}
+    if len(shapes) > 1:
+        raise ValueError(f"{name} have shapes {', '.join(map(str, shapes))}; pass equal ones")
+    return np.asarray(list(given), np.float64)
