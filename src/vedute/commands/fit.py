@@ -40,6 +40,7 @@ def run(
     save_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write all settings to a .toml file.")
     ] = None,
+    kind: _options.Kinds = None,
     clusters: Annotated[
         str | None, typer.Option(metavar="K|auto", help="Cluster the samples, too.")
     ] = None,
@@ -72,7 +73,7 @@ def run(
     from vedute.report.run_folder import Keep
     from vedute.training import checkpoints
 
-    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
+    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
     if not values and method in KEEPING_SAMPLES:
         raise ValueError(f"{method} keeps samples in its model; with --no-values choose another")
@@ -118,6 +119,8 @@ def _estimator(
         wanted["n_clusters"] = _settings.clusters(given["n_clusters"])
     if given["random_state"] is not None:
         wanted["random_state"] = given["random_state"]
+    if given["kinds"]:
+        wanted["kinds"] = _settings.kinds(given["kinds"])
     if cls.soft and wanted.get("n_clusters") is None:
         raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     return cls(**_settings.check(cls, wanted)), method, preset
@@ -186,6 +189,8 @@ def _summarize(model: Estimator, views: Views) -> None:
     from vedute.methods._best_pair import BestPair
 
     print(f"{views!r}")
+    for view in model.views_:
+        print(f"  {view.sentence}")
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
         print("too few rows with two views to hide any: trained for a fixed number of steps")

@@ -56,8 +56,9 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         mean, std = means[v][mine], stds[v][mine]
         found |= {f"mean{v}": mean, f"std{v}": std}
         if mine.any() and view.likelihood.scaled:
-            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()[mine]
-            found["covered"][v] = _coverage(view, truth, mean, std)
+            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()
+            there = view.in_units(truth, held.truth.size(v))[mine]
+            found["covered"][v] = _coverage(view, there, mean, std)
     return found
 
 
@@ -69,9 +70,9 @@ def some(n: int, most: int) -> NDArray[np.intp]:
 def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
     """Share of entries inside the interval of each level, averaged over instances, (q,).
 
-    truth, mean, std (h, *shape); what is not known is NaN.
+    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
     """
-    far = np.abs(view.in_units(truth) - mean) / np.maximum(std, 1e-12)
+    far = view.scaler.distance(truth, mean, std)
     far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
     far = far[~np.isnan(far).all(1)]
     reach = norm.ppf(0.5 + LEVELS / 2)
