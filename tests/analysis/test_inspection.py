@@ -124,11 +124,14 @@ def test_early_stopping_needs_rows_with_two_views():
     assert not list(enough.warnings())
 
 
-def test_counts_and_outliers_ask_for_something():
-    counts = np.rint(RNG.lognormal(2, 1.5, size=(200, 5)))
+def test_outliers_ask_for_something_and_counts_have_a_kind():
+    counts = np.rint(RNG.lognormal(2, 1.5, size=(200, 12)))
     wild = RNG.standard_normal((5000, 2))
     wild[0, 0] = 1e4
-    warning(inspect([counts]), "counts", "log1p")
+    assert not list(inspect([counts, counts[:, :4] + 0.5]).warnings())
+    (facts,) = inspect([counts]).views
+    assert (facts.kind, facts.scaling) == ("counts", "depth")
+    assert "rows differ in their sum" in facts.why
     warning(inspect([wild]), "standard deviations", "laplace")
 
 
@@ -149,7 +152,7 @@ def test_a_view_of_one_column_of_categories_needs_no_setting():
 def test_images():
     (facts,) = inspect([RNG.integers(0, 256, size=(20, 3, 4, 4)).astype(np.uint8)]).views
     assert (facts.shape, facts.dtype, facts.scaling) == ((3, 4, 4), "uint8", "bytes")
-    assert not facts.counts
+    assert facts.kind == "images"
 
 
 def test_a_view_that_nobody_has():

@@ -114,7 +114,7 @@ def test_a_subclass_adds_settings():
         ),
         (MVP, "n_clusters", 0, "n_clusters must be at least 1, got 0"),
         (MVP, "random_state", "x", "random_state must be a whole number, a Generator, a RandomSta"),
-        (MVP, "scaling", "log", "scaling must be one of standard, minmax, none, got 'log'"),
+        (MVP, "scaling", "log", "scaling must be one of auto, standard, minmax, none, got 'log'"),
         (MMVAE, "rescale", -1.0, "rescale must be above 0, got -1.0"),
         (BestPair, "pair", ("a",), "pair must be a tuple of words or None, got ('a',)"),
         (BestPair, "method", "dcca", "method must be an Estimator, got 'dcca'"),

@@ -91,7 +91,6 @@ def test_tokens_are_categories_by_number():
     told = LIKELIHOODS["tokens"].mean(out)
     assert torch.equal(told, out.argmax(-1).float())
     assert torch.equal(LIKELIHOODS["tokens"].draw(told, torch.ones(4)), told)
-    assert likelihoods.guess(x, torch.ones_like(x).bool()).name == "tokens"
     assert set(REFERENCE) | {"tokens"} == set(LIKELIHOODS)
 
 
@@ -114,14 +113,6 @@ def test_one_likelihood_per_view():
     assert likelihoods.named("laplace", ["a", "b"]) == [laplace, laplace]
     assert likelihoods.named(["normal", "auto"], ["a", "b"]) == [normal, None]
     assert likelihoods.named({"b": "laplace"}, ["a", "b"]) == [None, laplace]
-
-
-def test_guess_looks_at_observed_entries_only():
-    x = torch.tensor([[0.0, 1.0], [1.0, 7.0]])
-    seen = torch.tensor([[True, True], [True, False]])
-    assert likelihoods.guess(x, seen).name == "bernoulli"
-    assert likelihoods.guess(x, torch.ones_like(seen)).name == "normal"
-    assert likelihoods.guess(torch.zeros(2, 2, dtype=torch.uint8), seen).name == "normal"
 
 
 @pytest.mark.parametrize("mean", [True, False])

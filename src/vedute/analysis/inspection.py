@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,18 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import scaling, together
+from vedute.data import kinds, scaling, together
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
-from vedute.nn import likelihoods
+from vedute.estimators.fitted_view import FittedView
 
 Bools = NDArray[np.bool_]
 FAR = 30.0  # standard deviations from the mean: such values dominate squared errors
-SKEWED = 6.0  # the same, for counts
 FEW = 3  # features: rows of so few repeat by chance
-COUNTS = 100  # whole numbers from 0 to more than this are counts, not grades
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,7 @@ class ViewFacts:
 
     missing         share of samples that lack the view
     holes           share of entries that are missing where the view is there
+    kind, why       what the view would be fitted as, and for what reason
     constant        names of features with one value only
     zero_rows       samples that are zero throughout: data, not missing
     repeated_rows   samples equal to an earlier one, those of zeros left out
@@ -47,13 +46,19 @@ class ViewFacts:
     holes: float
     low: float | None
     high: float | None
+    kind: str
+    why: str
     likelihood: str
     scaling: str
     constant: list[str]
     zero_rows: int
     repeated_rows: int
     farthest: float
-    counts: bool
+
+    @property
+    def taken_for(self) -> str:
+        """Its kind, why, and what is done with it."""
+        return kinds.Recognised(kinds.KINDS[self.kind], self.why).sentence(self.name)
 
     @property
     def rows_differ(self) -> bool:
@@ -102,11 +107,12 @@ class Inspection:
             )
 
 
-def inspect(views: Views) -> Inspection:
-    """Look at raw views, in the user's units."""
+def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspection:
+    """Look at raw views, in the user's units; some of their kinds may be given."""
     specs = views.specs or ()
     seen = views.mask.numpy()
-    found = [_look(views, v, spec) for v, spec in enumerate(specs)]
+    words = kinds.named(given, views.names)
+    found = [_look(views, v, spec, words[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in found]].any(1)
     meet = together.counts(seen)
@@ -126,19 +132,19 @@ def inspect(views: Views) -> Inspection:
     )
 
 
-def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.uint64]]:
+def _look(views: Views, v: int, spec: ViewSpec, word: str) -> tuple[ViewFacts, NDArray[np.uint64]]:
     """The facts on a view, and a hash of each of its rows."""
     raw, row = views.x[v].flatten(1), views.mask[:, v]
     there = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
-    stats = scaling.fit("standard", raw, there)
+    stats, fitted = scaling.fit("standard", raw, there), FittedView.of(views, v, kind=word)
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
     zero = (x == 0).all(1) & there[row].any(1)
     codes = np.zeros(len(views), np.uint64)
     codes[row.numpy()] = code
     low, high = _range(raw, there)
-    kind = likelihoods.guess(raw, there)
-    scaled = "bytes" if raw.dtype == torch.uint8 else "standard"
+    kind, likelihood = kinds.KINDS[fitted.kind], fitted.likelihood
+    scaled = "bytes" if raw.dtype == torch.uint8 else kind.scaling
     facts = ViewFacts(
         name=spec.name,
         shape=spec.shape,
@@ -148,13 +154,14 @@ def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.u
         holes=0.0 if holes is None or not x.numel() else float(holes.sum()) / x.numel(),
         low=low,
         high=high,
-        likelihood=kind.name,
-        scaling=scaled if kind.scaled or kind.text else "none",
+        kind=kind.name,
+        why=fitted.why,
+        likelihood=likelihood.name,
+        scaling=scaled,
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
         repeated_rows=_repeats(code[~zero.numpy()]),
-        farthest=_farthest(raw, there, stats),
-        counts=_counts(raw, low, high),
+        farthest=_farthest(raw, there, stats) if kind.scaling == "standard" else 0.0,
     )
     return facts, codes
 
@@ -183,9 +190,7 @@ def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
         )
     if v.repeated_rows > repeated and v.rows_differ:
         yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
-    if v.counts and v.farthest > SKEWED:
-        yield f"view {v.name!r} holds counts up to {v.high:g}: their logarithm, log1p, often helps"
-    elif v.farthest > FAR:
+    if v.farthest > FAR:
         yield (
             f"view {v.name!r} has values {v.farthest:.0f} standard deviations from the mean: "
             "look at them, or set its likelihood to laplace"
@@ -203,12 +208,6 @@ def _range(raw: Tensor, there: Tensor) -> tuple[float, float] | tuple[None, None
         return None, None
     values = raw if there.all() else raw[there]
     return float(values.min()), float(values.max())
-
-
-def _counts(raw: Tensor, low: float | None, high: float | None) -> bool:
-    if low is None or high is None or low < 0 or high <= COUNTS or raw.dtype == torch.uint8:
-        return False
-    return bool((raw == raw.round()).all())
 
 
 def _farthest(raw: Tensor, there: Tensor, stats: scaling.Scaler) -> float:

@@ -25,6 +25,10 @@ SafeCsv = Annotated[
         "--safe-csv", help="An apostrophe before ids that spreadsheets take for formulas."
     ),
 ]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="VIEW=KIND", help="What a view holds: counts, text, ..."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Ids = Annotated[
     bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")

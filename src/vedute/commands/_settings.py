@@ -44,6 +44,17 @@ def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
     return checked
 
 
+def kinds(pairs: Iterable[str]) -> dict[str, str]:
+    """What --kind takes: view=kind."""
+    found = {}
+    for pair in pairs:
+        name, equals, word = pair.rpartition("=")
+        if not equals:
+            raise ValueError(f"--kind takes view=kind, got {pair!r}")
+        found[name] = word
+    return found
+
+
 def clusters(given: str) -> int | str:
     """What --clusters takes."""
     if given != "auto" and not given.isdecimal():

@@ -41,6 +41,7 @@ def run(
     save_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write all settings to a .toml file.")
     ] = None,
+    kind: _options.Kinds = None,
     clusters: Annotated[
         str | None, typer.Option(metavar="K|auto", help="Cluster the samples, too.")
     ] = None,
@@ -76,7 +77,7 @@ def run(
     from vedute.report.run_folder import Keep
     from vedute.training import checkpoints
 
-    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
+    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
     if not values and method in KEEPING_SAMPLES:
         raise ValueError(f"{method} keeps samples in its model; with --no-values choose another")
@@ -122,6 +123,8 @@ def _estimator(
         wanted["n_clusters"] = _settings.clusters(given["n_clusters"])
     if given["random_state"] is not None:
         wanted["random_state"] = given["random_state"]
+    if given["kinds"]:
+        wanted["kinds"] = _settings.kinds(given["kinds"])
     if cls.soft and wanted.get("n_clusters") is None:
         raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     return cls(**_settings.check(cls, wanted)), method, preset
@@ -197,6 +200,8 @@ def _summarize(model: Estimator, views: Views) -> None:
     from vedute.methods._best_pair import BestPair
 
     print(f"{views!r}")
+    for view in model.views_:
+        print(f"  {view.sentence}")
     apart = together.warning(together.components(views.mask, views.names))
     if apart is not None:
         print(apart)

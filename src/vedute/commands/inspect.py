@@ -27,6 +27,7 @@ def run(
     out: Annotated[
         Path | None, _options.out("Draw the missing patterns to a .png.", show_default=True)
     ] = None,
+    kind: _options.Kinds = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
     force: _options.Force = False,
 ) -> None:
@@ -39,6 +40,7 @@ def run(
 
     from vedute import io
     from vedute.analysis import inspection
+    from vedute.commands import _settings
 
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"OUT must end in .png, got {out}")
@@ -47,7 +49,7 @@ def run(
     how = reading.checked()
     with nullcontext() if out is None else io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
-        facts = inspection.inspect(views)
+        facts = inspection.inspect(views, _settings.kinds(kind or []))
         if part is not None:
             from vedute.figures import plots
 
@@ -55,7 +57,7 @@ def run(
     if as_json:
         _print_json(facts)
         return
-    _print(facts, data, reading.words())
+    _print(facts, data, [*reading.words(), *(word for k in kind or [] for word in ("--kind", k))])
     if out is not None:
         print(f"wrote {out}")
 
@@ -83,6 +85,9 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     if facts.rates.slots and 2 < len(facts.views) <= MOST_PAIRED:
         console.print("\nSamples that have both views", style="bold")
         console.print(_together(facts))
+    console.print("Taken for (--kind VIEW=KIND corrects it)", style="bold")
+    for view in facts.views:
+        console.print(f"  {view.taken_for}", soft_wrap=True)
     for warning in facts.warnings():
         console.print(f"! {warning}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
@@ -94,13 +99,13 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
 
 def _views(facts: Inspection) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("view", "shape", "type", "range", "missing", "holes", "likelihood"):
+    for head in ("view", "shape", "type", "range", "missing", "holes", "kind"):
         table.add_column(head, justify="right" if head in ("missing", "holes") else "left")
     for v in facts.views:
         span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
         shape = " x ".join(map(str, v.shape))
         shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
-        table.add_row(v.name, shape, v.dtype, span, *shares, v.likelihood)
+        table.add_row(v.name, shape, v.dtype, span, *shares, v.kind)
     return table
 
 

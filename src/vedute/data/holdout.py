@@ -74,8 +74,8 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 class HoldOut:
     """m rows with one view hidden each: `inputs` without it, `truth` with it, `hidden` (m, L).
 
-    means, weights: per view (*shape_v,), the mean and 1 / variance of each feature (0: constant).
-    groups (m,): rows that belong together, where that is known.
+    means, weights: per view (*shape_v,), the mean of each feature and 1 / unit^2 (0: constant),
+    see `Scaler.unit`. groups (m,): rows that belong together, where that is known.
     """
 
     inputs: Views
@@ -92,8 +92,8 @@ class HoldOut:
         rows = hidden.any(1)
         truth = data[rows].floating()
         means = tuple(torch.from_numpy(s.mean).float() for s in scalers)
-        stds = [torch.from_numpy(s.std).float() for s in scalers]
-        weights = tuple(torch.where(s > 0, s.clamp(min=1e-12) ** -2, 0.0) for s in stds)
+        units = [torch.from_numpy(s.unit).float() for s in scalers]
+        weights = tuple(torch.where(u > 0, u.clamp(min=1e-12) ** -2, 0.0) for u in units)
         mine = None if groups is None else groups[rows]
         return cls(truth.hide(hidden[rows]), truth, hidden[rows], means, weights, mine)
 
@@ -116,7 +116,7 @@ class HoldOut:
         return replace(self, inputs=inputs, truth=truth, hidden=self.hidden[rows], groups=groups)
 
     def errors(self, value: Tensor, v: int) -> Tensor:
-        """Mean over features of the squared error of view v in standard deviations; of tokens,
+        """Mean over features of the squared error of view v in units of its scaler; of tokens,
         how many are wrong.
 
         value (m, *shape_v), or (*shape_v,) for all rows -> (m,)

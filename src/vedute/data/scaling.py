@@ -14,18 +14,26 @@ from torch import Tensor
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
-KINDS = ("standard", "minmax", "none")
+Size = Any  # of rows, (n, 1, ...), or one number for all
+WORDS = ("standard", "minmax", "none")
+INNER = ("length", "depth", "log", "tokens")  # what kinds of views ask for
 BYTES = 2048  # images at a time
 MANY = 2000  # samples to measure dimensions on
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """scaled = (x - shift) / scale, feature by feature; both (*shape,) float64.
+    """scaled = (g(x / size) - shift) / scale, feature by feature; shift, scale (*shape,) float64.
 
     `mean` and `std` (*shape,) are those of the scaled observed entries: what a network sees at a
     hole, and the unit in which errors are measured (0 marks a constant feature). Tokens stay the
     integers they are, and their `mean` is the word that is most often there.
+
+    g        log(x + offset), offset (*shape,), at most `top` (*shape,), the largest that was
+             observed, when restored; the identity where there is no offset
+    size     of a row, over its observed entries: (sum of x^power / sum of profile)^(1 / power),
+             profile (*shape,); 1 on average, where a row is missing, and where power is 0.
+             Power 1: how many were counted in it; 2: its length.
     """
 
     shift: Floats
@@ -33,41 +41,145 @@ class Scaler:
     mean: Floats
     std: Floats
     tokens: bool = False
+    power: int = 0
+    profile: Floats | None = None
+    offset: Floats | None = None
+    top: Floats | float = np.inf
 
-    def restore(self, scaled: NDArray[Any]) -> Floats:
-        """(..., *shape) back in the user's units; a constant feature as it always was."""
-        return np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
+    @property
+    def unit(self) -> Floats:
+        """What errors are divided by: the deviation of each feature, or, where rows were divided
+        by their size, that of the whole view, so that rare words weigh as little as they do."""
+        return np.where(self.std > 0, 1.0, 0.0) if self.power else self.std
 
-    def transform(self, x: Tensor, seen: Tensor) -> Tensor:
+    @property
+    def signed(self) -> bool:
+        """Whether negative values can be scaled."""
+        return not self.power and self.offset is None
+
+    def sizes(self, x: Tensor, seen: Tensor) -> Tensor | None:
+        """What the rows of x (n, *shape) are divided by, (n,) float64; None where nothing is."""
+        if self.profile is None:
+            return None
+        total = x.double().masked_fill(~seen, 0).pow(self.power).flatten(1).sum(1)
+        usual = seen.flatten(1).double() @ torch.from_numpy(self.profile).flatten()
+        some = (total > 0) & (usual > 0)
+        return torch.where(some, (total / usual).pow(1 / self.power), 1.0)
+
+    def transform(self, x: Tensor, seen: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(n, *shape) in any float -> float32, in float64 until then; the mean where not `seen`."""
         if self.tokens:
             return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
-        scaled = ((x.double() - shift) / scale).float()
+        scaled = ((self._bent(x.double(), sizes) - shift) / scale).float()
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
 
+    def _bent(self, x: Tensor, sizes: Tensor | None) -> Tensor:
+        """g(x / size)"""
+        x = x if sizes is None else x / sizes.view(-1, *[1] * (x.ndim - 1))
+        return x if self.offset is None else (x + torch.from_numpy(self.offset)).log()
 
-def fit(kind: str, x: Tensor, seen: Tensor) -> Scaler:
+    def restore(self, scaled: NDArray[Any], size: Size = 1.0) -> Floats:
+        """(..., *shape) back in the user's units; a constant feature as it always was."""
+        value = np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
+        if self.offset is not None:
+            value = np.exp(np.minimum(value, self.top)) - self.offset
+        return np.asarray(value if self.signed else size * value)
+
+    def moments(
+        self, mean: NDArray[Any], std: NDArray[Any], size: Size = 1.0
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation in the user's units, of values that are normal in scaled
+        ones with these: under a logarithm E exp(y) = exp(E y + Var y / 2)."""
+        if self.offset is None:
+            deviation = np.asarray(std * self.scale * (self.std > 0))
+            return self.restore(mean, size), deviation if self.signed else size * deviation
+        std = np.minimum(std, self.std)  # what is known cannot be worse than knowing nothing
+        value = self.restore(mean + std**2 * self.scale / 2) + self.offset
+        deviation = value * np.sqrt(np.expm1((std * self.scale) ** 2))
+        return size * (value - self.offset), size * deviation
+
+    def quantile(
+        self, mean: Floats, std: Floats, z: NDArray[Any] | float, size: Size = 1.0
+    ) -> Floats:
+        """What lies z standard deviations from the mean in scaled units; mean and std, and the
+        result, in the user's: the inverse of `moments`."""
+        if self.offset is None:
+            return np.asarray(mean + z * std)
+        level, spread = self._logarithm(mean, std, size)
+        return np.asarray(size * (np.exp(np.minimum(level + z * spread, self.top)) - self.offset))
+
+    def distance(self, x: Floats, mean: Floats, std: Floats, size: Size = 1.0) -> Floats:
+        """How many standard deviations x is from the mean in scaled units, all in the user's."""
+        if self.offset is None:
+            return np.asarray(np.abs(x - mean) / np.maximum(std, 1e-12))
+        level, spread = self._logarithm(mean, std, size)
+        return np.asarray(
+            np.abs(np.log(x / size + self.offset) - level) / np.maximum(spread, 1e-12)
+        )
+
+    def _logarithm(self, mean: Floats, std: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of log(x / size + offset), from those of a log-normal x."""
+        assert self.offset is not None
+        value = np.maximum(mean / size + self.offset, np.finfo(np.float64).tiny)
+        variance = np.log1p((std / size / value) ** 2)
+        return np.log(value) - variance / 2, np.sqrt(variance)
+
+
+def fit(word: str, x: Tensor, seen: Tensor) -> Scaler:
     """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
-    if kind not in (*KINDS, "tokens"):
-        raise ValueError(f"no scaling {kind!r}; choose from {', '.join(KINDS)}")
+    if word not in (*WORDS, *INNER):
+        raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
-    if kind == "tokens":
+    if word == "tokens":
         return Scaler(zero, one, _modes(x, seen), one, tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
-    low, high, mean, std = _moments(x.double(), seen)
+    scaler = _before(word, x, seen)
+    low, high, mean, std = _moments(scaler._bent(x.double(), scaler.sizes(x, seen)), seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
-    match kind:
-        case "standard":
+    match word:
+        case "standard" | "log":
             shift, scale = mean, np.where(std > 0, std, one)
+        case "length" | "depth":
+            shift, scale = mean, one * (np.sqrt((std[std > 0] ** 2).mean()) if std.any() else 1.0)
         case "minmax":
             shift, scale = low, np.where(high > low, high - low, one)
         case _:
             shift, scale = zero, one
-    return Scaler(shift, scale, (mean - shift) / scale, std / scale)
+    top = np.inf if scaler.offset is None else high
+    mean, std = (mean - shift) / scale, std / scale
+    return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
+
+
+def _before(word: str, x: Tensor, seen: Tensor) -> Scaler:
+    """A scaler that knows the size of rows and the logarithm, where its word asks for them."""
+    one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
+    plain = Scaler(zero, one, zero, one)
+    match word:
+        case "length":
+            return _sized(replace(plain, power=2), x, seen)
+        case "depth":
+            return replace(_sized(replace(plain, power=1), x, seen), offset=one)
+        case "log":
+            least = torch.where(seen & (x > 0), x.double(), torch.inf).amin(0)
+            return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
+        case _:
+            return plain
+
+
+def _sized(scaler: Scaler, x: Tensor, seen: Tensor) -> Scaler:
+    """With the profile of a row whose size is 1, the average of rows that are not zero."""
+    total = x.double().masked_fill(~seen, 0).pow(scaler.power).sum(0)
+    profile = (total / seen.sum(0).clamp(min=1)).numpy()
+    scaler = replace(scaler, profile=profile)
+    sizes = scaler.sizes(x, seen)
+    assert sizes is not None
+    filled = (x.masked_fill(~seen, 0) != 0).flatten(1).any(1)
+    average = float(sizes[filled].mean()) if bool(filled.any()) else 1.0
+    return replace(scaler, profile=profile * average**scaler.power)
 
 
 def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
@@ -109,14 +221,17 @@ def _byte_moments(x: Tensor, seen: Tensor) -> tuple[Floats, Floats]:
 
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
     """Every float view scaled to float32; zero where a view is missing."""
-    x = []
+    x: list[Tensor] = []
+    sizes: list[Tensor | None] = []
     for v, (a, scaler) in enumerate(zip(views.x, scalers, strict=True)):
+        seen = views.seen(v)
+        sizes.append(scaler.sizes(a, seen))
         if a.dtype == torch.uint8:
             x.append(a)
             continue
         row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
-        x.append(scaler.transform(a, views.seen(v)).masked_fill(~row, 0))
-    return replace(views, x=tuple(x))
+        x.append(scaler.transform(a, seen, sizes[v]).masked_fill(~row, 0))
+    return replace(views, x=tuple(x), sizes=tuple(sizes))
 
 
 def effective_dimensions(views: Views) -> Tensor:

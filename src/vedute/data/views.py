@@ -33,6 +33,7 @@ class Views:
     ids    (n,) sample ids, or None (datasets only)
     y      (n,) labels, or None (evaluation only: no method ever sees them)
     specs  L descriptions of the views as the user has them: columns, categories; or None
+    sizes  per view (n,), what its rows were divided by when they were scaled, or None
     """
 
     x: tuple[Tensor, ...]
@@ -43,6 +44,7 @@ class Views:
     ids: Array | None = None
     y: Array | None = None
     specs: tuple[ViewSpec, ...] | None = None
+    sizes: tuple[Tensor | None, ...] = ()
 
     @classmethod
     def of(
@@ -117,6 +119,11 @@ class Views:
         holes = self.holes[v]
         return row if holes is None else row & ~holes
 
+    def size(self, v: int) -> Any:
+        """(n, 1, ...), what the rows of view v were divided by; 1 where they were not."""
+        size = self.sizes[v] if self.sizes else None
+        return 1.0 if size is None else _like(size, self.x[v]).cpu().numpy()
+
     def arrays(self) -> list[Array]:
         """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
         as they are."""
@@ -142,6 +149,7 @@ class Views:
             holes=tuple(self.holes[v] for v in views),
             names=tuple(self.names[v] for v in views),
             specs=None if self.specs is None else tuple(self.specs[v] for v in views),
+            sizes=tuple(self.sizes[v] for v in views) if self.sizes else (),
         )
 
     def hide(self, hidden: Tensor) -> Views:
@@ -151,7 +159,10 @@ class Views:
         holes = tuple(
             None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
         )
-        return replace(self, x=x, mask=mask, holes=holes)
+        sizes = tuple(
+            None if s is None else torch.where(mask[:, v], s, 1.0) for v, s in enumerate(self.sizes)
+        )
+        return replace(self, x=x, mask=mask, holes=holes, sizes=sizes)
 
     def given(self, values: Mapping[int, Tensor]) -> Views:
         """The same samples, with these values (n, *shape_v) of view v where it was missing."""
@@ -185,6 +196,7 @@ class Views:
             mask=f(self.mask),
             index=f(self.index),
             holes=tuple(None if h is None else f(h) for h in self.holes),
+            sizes=tuple(None if s is None else f(s) for s in self.sizes),
         )
 
 

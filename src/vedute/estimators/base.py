@@ -25,6 +25,7 @@ from vedute.data import fill, together
 from vedute.data.frames import ViewSpec
 from vedute.data.groups import codes
 from vedute.data.holdout import FEWEST, HoldOut, choose
+from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
@@ -66,12 +67,21 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     n_clusters: int | Literal["auto"] | None = setting(
         None, 'How many clusters; "auto" takes the most stable number, None finds none.', at_least=1
     )
+    kinds: str | Sequence[str] | dict[str, str] = setting(
+        "auto",
+        "What views hold: `numbers`, `positive`, `counts`, `text`, `proportions`, `ordinal`, "
+        "`binary`, `categories`, `tokens`, `images`, or `auto`, which looks at the values: for all "
+        "views, one each, or by name. Scaling and likelihood follow from it.",
+    )
     likelihood: str | Sequence[str] | dict[str, str] = setting(
         "auto",
-        "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which guesses: for "
-        "all views, one each, or by name.",
+        "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which goes by the "
+        "kind: for all views, one each, or by name.",
     )
-    scaling: str = choice(("standard", "minmax", "none"), "How each feature is scaled.")
+    scaling: str = choice(
+        ("auto", "standard", "minmax", "none"),
+        "How each feature is scaled; `auto` goes by the kind of its view.",
+    )
     columns: dict[str, Any] | None = setting(None, 'Cuts a table into views: `{"a": slice(50)}`.')
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
         None, "Same seed, same result."
@@ -93,7 +103,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "hidden_predictions_": "Some of these as predicted before they were ever learned from; "
         "empty where none were hidden.",
         "learned_again_": "Whether it learned again, with them, after that.",
-        "views_": "One record per view: name, shape, likelihood, scaler, calibration.",
+        "views_": "One record per view: name, shape, kind, likelihood, scaler, calibration.",
     }
     paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
@@ -170,9 +180,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         with torch.random.fork_rng():
             self.seed_ = seed_of(self.random_state)
             torch.manual_seed(self.seed_)
-            kinds = likelihoods.named(self.likelihood, raw.names)
-            word = self._scaling()
-            self.views_ = [FittedView.of(raw, v, kind, word) for v, kind in enumerate(kinds)]
+            self.views_ = self._fitted_views(raw)
             data = scaled(self.views_, raw)
             self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
             try:
@@ -182,7 +190,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.embedding_ = self._embed(data)
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
-        lonely = len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2
+        lonely = len(raw.x) > 1 and int(raw.mask.sum(1).max()) < 2
         parts = together.components(raw.mask, raw.names)
         problem = LONELY if lonely else together.warning(parts)
         if problem is not None:
@@ -219,6 +227,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         clustering.check(self.n_clusters, len(raw), self.soft)
         if self.soft:
             clustering.require(self.n_clusters, type(self).__name__)
+
+    def _fitted_views(self, raw: Views) -> list[FittedView]:
+        words = likelihoods.named(self.likelihood, raw.names), named_kinds(self.kinds, raw.names)
+        each = enumerate(zip(*words, strict=True))
+        views = [FittedView.of(raw, v, own, self._scaling(), kind) for v, (own, kind) in each]
+        for view in views:
+            self._log(view.sentence)
+        return views
 
     def _scaling(self) -> str:
         return self.scaling
@@ -343,14 +359,19 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is None:
             return entry.filled(self._chosen(means))
         width = float(norm.ppf(0.5 + interval / 2))
-        ends = [self._ends(*each, width) for each in zip(self.views_, means, stds, strict=True)]
+        sizes = [data.size(v) for v in range(len(means))]
+        each = zip(self.views_, means, stds, sizes, strict=True)
+        ends = [self._ends(*of_view, width) for of_view in each]
         return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
 
-    def _ends(self, view: FittedView, mean: Array, std: Array, width: float) -> Interval:
+    def _ends(
+        self, view: FittedView, mean: Array, std: Array, size: Array | float, width: float
+    ) -> Interval:
         """Of one view: mean, lower and upper end (n, *shape), as far as they are possible."""
         chosen = view.chosen(view.possible(mean))
-        lower = np.minimum(view.possible(mean - width * std), chosen)
-        upper = np.maximum(view.possible(mean + width * std), chosen)
+        low, high = (view.scaler.quantile(mean, std, z, size) for z in (-width, width))
+        lower = np.minimum(view.possible(low), chosen)
+        upper = np.maximum(view.possible(high), chosen)
         for block in fill.choices(view.spec):
             lower[:, block] = upper[:, block] = chosen[:, block]
         return Interval(chosen, lower, upper)
@@ -442,8 +463,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return self._read(X)[1]
 
     def _chosen(self, values: Sequence[Array]) -> list[Array]:
-        """Probabilities as a choice, where whole numbers or booleans were fitted."""
-        return [view.chosen(a) for view, a in zip(self.views_, values, strict=True)]
+        """What is possible; probabilities as a choice, where whole numbers or booleans were
+        fitted."""
+        return [view.chosen(view.possible(a)) for view, a in zip(self.views_, values, strict=True)]
 
 
 def check_not_split(X: Any) -> None:

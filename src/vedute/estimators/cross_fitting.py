@@ -62,9 +62,10 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         mean, std = means[v][mine], stds[v][mine]
         found |= {f"mean{v}": mean, f"std{v}": std}
         if mine.any() and view.likelihood.scaled:
-            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()[mine]
-            found["covered"][v] = _coverage(view, truth, mean, std)
-            found["crps"][v] = _crps(view, truth, mean, std)
+            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()
+            there = view.in_units(truth, held.truth.size(v))[mine]
+            found["covered"][v] = _coverage(view, there, mean, std)
+            found["crps"][v] = _crps(view, there, mean, std)
     return found
 
 
@@ -86,9 +87,9 @@ def _folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
 def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
     """Share of entries inside the interval of each level, averaged over instances, (q,).
 
-    truth, mean, std (h, *shape); what is not known is NaN.
+    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
     """
-    far = np.abs(view.in_units(truth) - mean) / np.maximum(std, 1e-12)
+    far = view.scaler.distance(truth, mean, std)
     far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
     far = far[~np.isnan(far).all(1)]
     reach = norm.ppf(0.5 + LEVELS / 2)
@@ -98,8 +99,8 @@ def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
 
 def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
     """Averaged over entries, then over instances; arguments as above."""
-    unit = (view.scaler.std * view.scaler.scale).ravel()
-    each = normal_crps(view.in_units(truth), mean, std).reshape(len(truth), -1)
+    unit = view.scaler.moments(view.scaler.mean, view.scaler.std)[1].ravel()
+    each = normal_crps(truth, mean, std).reshape(len(truth), -1)
     each = each[:, unit > 0] / unit[unit > 0]
     each = each[~np.isnan(each).all(1)]
     return float(np.nanmean(each, axis=1).mean()) if each.size else float("nan")

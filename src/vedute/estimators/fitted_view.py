@@ -1,7 +1,8 @@
-"""One view as it was fitted: what the user has, its likelihood, scaling and calibration."""
+"""One view as it was fitted: what the user has, its kind, likelihood, scaling and calibration."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, fill, scaling
+from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
+from vedute.data.kinds import AUTO, KINDS, Recognised
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
-from vedute.nn import likelihoods
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 Array = NDArray[Any]
+FREE = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,8 @@ class FittedView:
     spec         its name, the shape of a sample, columns, categories and dtypes
     vocabulary   how many words there are, of a view of tokens; else 0
     calibration  how far to trust its decoder; None before that is known
+    kind, why    what it was taken for, and for what reason
+    bounds       the smallest and largest possible value, in the user's units
     """
 
     spec: ViewSpec
@@ -36,21 +40,41 @@ class FittedView:
     scaler: Scaler
     vocabulary: int = 0
     calibration: Calibration | None = None
+    kind: str = "numbers"
+    why: str = ""
+    bounds: tuple[float, float] = FREE
 
     @classmethod
-    def of(cls, raw: Views, v: int, likelihood: Likelihood | None, scaled: str) -> FittedView:
-        """View v of raw data; its likelihood is guessed where none is given."""
+    def of(
+        cls,
+        raw: Views,
+        v: int,
+        likelihood: Likelihood | None = None,
+        scaled: str = AUTO,
+        kind: str = AUTO,
+    ) -> FittedView:
+        """View v of raw data; what is not given follows from its kind, and that from its values."""
         assert raw.specs is not None
         x, seen = raw.x[v], raw.seen(v)
-        kind = likelihoods.guess(x, seen) if likelihood is None else likelihood
-        _check_values(kind, raw, v)
-        word = "tokens" if kind.text else scaled if kind.scaled else "none"
+        found = _kind(raw, v, likelihood, scaled, kind)
+        likelihood = likelihood or LIKELIHOODS[found.kind.likelihood]
+        _refuse(raw.names[v], likelihood.problem(x, seen), "choose another likelihood")
+        own = scaled == AUTO
+        word = (found.kind.scaling if own else scaled) if likelihood.scaled else "none"
+        _refuse(raw.names[v], kinds.problem(found.kind, x, seen), "set another kind")
         try:
-            scaler = scaling.fit(word, x, seen)
+            scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
-        words = int(torch.where(seen, x, 0).max()) + 1 if kind.text else 0
-        return cls(raw.specs[v], kind, scaler, words)
+        words = int(torch.where(seen, x, 0).max()) + 1 if likelihood.text else 0
+        bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO else FREE
+        about = (found.kind.name, found.why, bounds)
+        return cls(raw.specs[v], likelihood, scaler, words, None, *about)
+
+    @property
+    def sentence(self) -> str:
+        """What it was taken for, why, and what is done with it."""
+        return Recognised(KINDS[self.kind], self.why).sentence(self.name)
 
     @property
     def name(self) -> str:
@@ -81,27 +105,30 @@ class FittedView:
         mean = self.scaler.mean
         return (mean + self.calibrated.shrink * (decoded - mean)).astype(np.float32)
 
-    def in_units(self, scaled: Array) -> Array:
+    def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
         """Of the user. Shares of categories have none, and no constants among them: a category
-        that nobody has takes nothing from the others."""
-        return scaled if self.likelihood.shares else self.scaler.restore(scaled)
+        that nobody has takes nothing from the others. size: see `Views.size`."""
+        return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
-    def std(self, mean: Array, draws: Array, n_seen: NDArray[np.int64]) -> Array:
-        """Standard deviations (n, *shape) in the user's units, of values with this mean
+    def moments(
+        self, mean: Array, draws: Array, n_seen: NDArray[np.int64], size: Array | float = 1.0
+    ) -> tuple[Array, Array]:
+        """Means and standard deviations (n, *shape) in the user's units, of values with this mean
         (n, *shape) and these draws of it (k, n, *shape), where n_seen (n,) views are seen."""
         c = self.calibrated
         uncertain, noise = c.spread**2 * draws.var(0), c.noise_of(n_seen) ** 2
-        variance = self.likelihood.variance(mean, uncertain, noise)
-        return np.asarray(np.sqrt(variance) * self.scaler.scale * (self.scaler.std > 0))
+        std = np.sqrt(self.likelihood.variance(mean, uncertain, noise))
+        value, deviation = self.scaler.moments(mean, std, size)
+        return mean if self.likelihood.shares else value, deviation
 
-    def noisy(self, mean: Array, noise: Array) -> Array:
+    def noisy(self, mean: Array, noise: Array, size: Array | float = 1.0) -> Array:
         """A draw given the mean and the noise (n, *shape), in the user's units."""
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
-        return self.in_units(self.likelihood.draw(*parts).numpy())
+        return self.possible(self.in_units(self.likelihood.draw(*parts).numpy(), size))
 
     def possible(self, values: Array) -> Array:
-        """Values within what the likelihood allows."""
-        return values.clip(*self.likelihood.bounds)
+        """Values within what the likelihood and the kind allow."""
+        return values.clip(*self.likelihood.bounds).clip(*self.bounds)
 
     def chosen(self, values: Array) -> Array:
         """Probabilities as a choice, where whole numbers or booleans were fitted."""
@@ -112,17 +139,36 @@ class FittedView:
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     """Data in scaled units; values that no fitted view can have are refused."""
     for v, view in enumerate(views):
-        _check_values(view.likelihood, raw, v)
+        x, seen = raw.x[v], raw.seen(v)
+        _refuse(view.name, view.likelihood.problem(x, seen), "choose another likelihood")
+        if not view.scaler.signed and bool((seen & (x < 0)).any()):
+            negative = f"holds {float(x[seen & (x < 0)][0]):g} and was fitted as {view.kind}"
+            _refuse(view.name, f"{negative}: correct it", "fit it as numbers")
     data = scaling.transform([view.scaler for view in views], raw)
     for v, view in enumerate(views):
         _check_range(view, data.x[v], np.arange(len(data)) if data.ids is None else data.ids)
     return data
 
 
-def _check_values(likelihood: Likelihood, raw: Views, v: int) -> None:
-    problem = likelihood.problem(raw.x[v], raw.seen(v))
+def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
+    """What a view is taken for: what the user says, else what its likelihood is for, else what its
+    values look like; numbers, where the user scales them."""
+    if kind != AUTO:
+        return Recognised(KINDS[kind])
+    if likelihood is not None and not likelihood.scaled:
+        own = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
+        return Recognised(own, "by its likelihood")
+    found = kinds.recognise(raw.x[v], raw.seen(v), raw.specs[v] if raw.specs else None)
+    if likelihood is not None and found.kind.likelihood != "normal":
+        return Recognised(KINDS["numbers"], "by its likelihood")
+    if scaled != AUTO and found.kind.likelihood == "normal" and found.kind.name != "images":
+        return Recognised(KINDS["numbers"], "its scaling is given")
+    return found
+
+
+def _refuse(name: str, problem: str | None, otherwise: str) -> None:
     if problem:
-        raise ValueError(f"view {raw.names[v]!r} {problem}, or choose another likelihood")
+        raise ValueError(f"view {name!r} {problem}, or {otherwise}")
 
 
 def _check_range(view: FittedView, x: Tensor, ids: Array) -> None:

@@ -51,13 +51,17 @@ class Imputer:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
         means: list[list[Array]] = [[] for _ in data.x]
         stds: list[list[Array]] = [[] for _ in data.x]
-        for batch in self._batches(data, DRAWS if spread else 0):
+        draw = spread or any(view.scaler.offset is not None for view in self.views)
+        for batch in self._batches(data, DRAWS if draw else 0):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
-            draws = self._draws(batch) if spread else None
+            draws = self._draws(batch) if draw else None
             for v, view in enumerate(self.views):
-                means[v].append(view.in_units(expected[v][0]))
-                if draws is not None:
-                    stds[v].append(view.std(expected[v][0], draws[v], n_seen))
+                if draws is None:
+                    means[v].append(view.in_units(expected[v][0], batch.size(v)))
+                    continue
+                mean, std = view.moments(expected[v][0], draws[v], n_seen, batch.size(v))
+                means[v].append(mean)
+                stds[v].append(std)
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
 
     def _draws(self, batch: Views) -> list[Array]:
@@ -74,7 +78,7 @@ class Imputer:
             for v, view in enumerate(self.views):
                 c = view.calibrated
                 mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
-                drawn[v].append(view.noisy(mean, c.noise_of(n_seen)))
+                drawn[v].append(view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
         return [np.concatenate(d) for d in drawn]
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:

@@ -36,7 +36,7 @@ from vedute.estimators.settings import KEY, Setting, choice, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
 
-SHARED = ("n_clusters", "likelihood", "columns", "random_state", "verbose")
+SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
 SELECT = ("stability", "hidden", "labels")
 SCALING = ("auto", "standard", "minmax", "none")
 TOGETHER = 2  # samples with both views that a pair must have

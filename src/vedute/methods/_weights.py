@@ -3,7 +3,7 @@
 With e_k the deviation of expert k's prediction from the mean of the view, t that of the truth, both
 in standard deviations, an instance i of the view has
 
-    G_i = sum over features of e e' / width   (E, E)      c_i = sum over features of e t / width  (E,)
+    G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
 
 and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
 minimise the sum of these, with the mean of its G_i as PSEUDO more instances that want the weights
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 Array = NDArray[Any]
-PSEUDO = 20.0  # instances' worth of belief in the weights that are common to all views
+PSEUDO = 50.0  # instances' worth of belief in the weights that are common to all views
 FOLDS = 5
 FIRM = 1e4  # how much a sum of one weighs against the errors
 

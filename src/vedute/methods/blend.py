@@ -14,7 +14,7 @@ Representation, clusters, draws and new samples are those of the first expert, M
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -33,8 +33,15 @@ from vedute.estimators.settings import estimator, setting
 from vedute.methods import _weights
 from vedute.methods._weights import Moments
 
-EXPERTS = ("mvp", "lowrank_fill", "kernel_fill")
-OWN = ("n_clusters", "likelihood", "scaling", "columns", "random_state")  # not of the experts
+EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
+OWN = (
+    "n_clusters",
+    "kinds",
+    "likelihood",
+    "scaling",
+    "columns",
+    "random_state",
+)  # of Blend alone
 HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -119,7 +126,7 @@ class Blend(Estimator):
     # Learning.
 
     def _learn_and_calibrate(self, data: Views) -> None:
-        hidden = choose(data.mask, 1, self.n_features_in_)
+        hidden = choose(data.mask, 1, self.n_features_in_, self._groups)
         held = None if hidden is None else self._held_out(data, hidden)
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
@@ -163,45 +170,51 @@ class Blend(Estimator):
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
         it comes from."""
-        names = [view.name for view in self.views_]
         if held is None:  # the first alone
-            rest = [0.0] * (len(self.experts_) - 1)
-            self.weights_ = {name: self._named([1.0, *rest]) for name in names}
+            self._set_weights(np.eye(1, len(self.experts_)).repeat(len(self.views_), 0))
             super()._calibrate(data, None)
         else:
             predicted = self._predicted(held.inputs)
             moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
-            found = _weights.weights(moments)
-            self.weights_ = {k: self._named(w) for k, w in zip(names, found, strict=True)}
-            held = replace(held, inputs=replace(held.inputs, index=torch.arange(len(held.inputs))))
-            mixed = self._cross_fitted(held, predicted, found, _weights.cross_fitted(moments))
-            known = lambda rows, draws: self._around(
-                [m[:, rows.index.numpy()] for m in mixed], rows, draws
-            )  # noqa: E501
-            self.views_ = Imputer(known, self.views_).calibrated(held, self.shrinks)
-            imputer = Imputer(known, self.views_)
-            self.hidden_, self.r2_ = imputer.hidden_results(held)
-            self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
+            self._set_weights(_weights.weights(moments))
+            mixed = self._cross_fitted(held, predicted, _weights.cross_fitted(moments))
+            numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+            self._measure(replace(held, inputs=numbered), mixed)
         for model in self.experts_.values():
             model.views_ = self.views_
 
-    def _named(self, weights: Sequence[float]) -> dict[str, float]:
-        pairs = zip(self.experts_, weights, strict=True)
-        return {name: float(w) for name, w in pairs}
+    def _measure(self, held: HoldOut, mixed: list[Array]) -> None:
+        """Spread, noise and errors, where hidden views are imputed as `mixed`: L arrays
+        (1, m, *shape_v)."""
+
+        def decode(rows: Views, draws: int) -> list[Array]:
+            return self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
+
+        self.views_ = Imputer(decode, self.views_).calibrated(held, self.shrinks)
+        imputer = Imputer(decode, self.views_)
+        self.hidden_, self.r2_ = imputer.hidden_results(held)
+        self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
+
+    def _set_weights(self, weights: Array) -> None:
+        """(L, E)"""
+        self.weights_ = {
+            view.name: {name: float(w) for name, w in zip(self.experts_, row, strict=True)}
+            for view, row in zip(self.views_, weights, strict=True)
+        }
 
     def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
         rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
         truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.std)
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit)
 
     def _cross_fitted(
-        self, held: HoldOut, predicted: list[Array], found: Array, crossed: list[Array]
+        self, held: HoldOut, predicted: list[Array], crossed: list[Array]
     ) -> list[Array]:
         """What is imputed in all views, each hidden instance without its own help: L arrays
         (1, m, *shape_v)."""
         mixed = []
-        for v, p in enumerate(predicted):
-            w = np.tile(found[v], (len(held.hidden), 1))
+        for v, (p, own) in enumerate(zip(predicted, self._weights(), strict=True)):
+            w = np.tile(own, (len(held.hidden), 1))
             w[held.hidden[:, v].numpy()] = crossed[v]
             mixed.append(self._mixed(v, p, w)[None])
         return mixed
@@ -221,11 +234,11 @@ class Blend(Estimator):
         """predicted (E, n, *shape), weights (E,) or (n, E) -> (n, *shape)."""
         view = self.views_[v]
         if view.likelihood.text:  # words have no mean
-            return predicted[0]
+            return np.asarray(predicted[0])
         mean = view.scaler.mean
         per = np.broadcast_to(weights, (predicted.shape[1], len(predicted)))
         shape = (*per.T.shape, *[1] * mean.ndim)
-        return mean + (per.T.reshape(shape) * (predicted - mean)).sum(0)
+        return np.asarray(mean + (per.T.reshape(shape) * (predicted - mean)).sum(0))
 
     def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
@@ -238,15 +251,18 @@ class Blend(Estimator):
         """Probabilities stay such."""
         likelihood = self.views_[v].likelihood
         if likelihood.scaled or likelihood.text:
-            return values.astype(np.float32)
+            return np.asarray(values, np.float32)
         values = values.clip(*likelihood.bounds)
         shares = values.sum(-1, keepdims=True) if likelihood.shares else 1.0
-        return (values / np.maximum(shares, 1e-12)).astype(np.float32)
+        return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        w = [np.array([*each.values()]) for each in self.weights_.values()]
-        mixed = [self._mixed(v, p, w[v])[None] for v, p in enumerate(self._predicted(data))]
-        return self._around(mixed, data, draws)
+        parts = enumerate(zip(self._predicted(data), self._weights(), strict=True))
+        return self._around([self._mixed(v, p, w)[None] for v, (p, w) in parts], data, draws)
+
+    def _weights(self) -> Array:
+        """(L, E)"""
+        return np.array([[*row.values()] for row in self.weights_.values()])
 
     def _embed(self, data: Views) -> Array:
         return self._first._embed(data)

@@ -69,7 +69,7 @@ class Completer(_paired.PairedEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.output == "relu" and self.scaling == "standard":
+        if self.output == "relu" and self.scaling in ("auto", "standard"):
             raise ValueError(
                 "output='relu' gives no negative value; choose scaling='minmax' or output='linear'"
             )

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data.kinds import per_view
 from vedute.data.views import Names
 
 Array = NDArray[Any]
 ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
-AUTO = "auto"
 
 
 class Likelihood(ABC):
@@ -189,37 +189,7 @@ LIKELIHOODS: Mapping[str, Likelihood] = {
 }
 
 
-def guess(x: Tensor, seen: Tensor) -> Likelihood:
-    """The likelihood of a view from its observed entries: x and seen (n, *shape).
-
-    Zeros and ones are bernoulli; categorical where every row has exactly one of three or more.
-    Integers get here only as tokens: all other numbers are floats by then.
-    """
-    if x.dtype == torch.int64:
-        return LIKELIHOODS["tokens"]
-    values = x[seen]
-    flags = bool(((values == 0) | (values == 1)).all()) and len(values) > 0
-    if not x.is_floating_point() or not flags:
-        return LIKELIHOODS["normal"]
-    whole = x[seen.flatten(1).all(1)]
-    one_hot = x.ndim == 2 and x.shape[1] > 2 and len(whole) and bool((whole.sum(1) == 1).all())
-    return LIKELIHOODS["categorical" if one_hot else "bernoulli"]
-
-
 def named(given: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
     """The likelihood of each view, as a user gave it: one name for all, one each, or by view;
-    None where it is to be guessed."""
-    if isinstance(given, Mapping):
-        strange = [k for k in given if k not in names]
-        if strange:
-            raise ValueError(f"likelihood names view {strange[0]!r}; X has {', '.join(names)}")
-        given = [given.get(k, AUTO) for k in names]
-    each = [given] * len(names) if isinstance(given, str) else list(given)
-    if len(each) != len(names):
-        raise ValueError(f"likelihood names {len(each)} views, X has {len(names)}")
-    for word in each:
-        if word not in (AUTO, *LIKELIHOODS):
-            raise ValueError(
-                f"no likelihood {word!r}; choose from {', '.join((AUTO, *LIKELIHOODS))}"
-            )
-    return [LIKELIHOODS.get(word) for word in each]
+    None where the kind of the view has one."""
+    return [LIKELIHOODS.get(k) for k in per_view("likelihood", given, names, tuple(LIKELIHOODS))]

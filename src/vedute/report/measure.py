@@ -1,6 +1,7 @@
 """What a page shows of a fit beyond what is learned: measured once, after `fit`, kept in the RUN.
 
 method, kinds            (), (L,)      its name, and the likelihood of each view
+taken                    (L,)          what each view was taken for, and why
 map, map_rows            (m, 2), (m,)  samples in the plane, and which they are
 y                        (n,)          labels, where the data have them
 margin, runner_up        (n,)          distance from the next cluster, and which that is
@@ -20,6 +21,7 @@ Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,12 @@ import torch
 from numpy.typing import NDArray
 
 from vedute import methods
+from vedute.data.holdout import HoldOut
+from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
 from vedute.figures import plots
-from vedute.metrics import scores
 
 Array = NDArray[Any]
 Found = dict[str, Array]
@@ -46,6 +49,7 @@ def evidence(model: Estimator, views: Views) -> Found:
     found = {
         "method": np.array(type(model).__name__),
         "kinds": np.array([v.likelihood.name for v in model.views_]),
+        "taken": np.array([f"{v.kind} ({v.why})" for v in model.views_]),
     }
     found |= {} if views.y is None else {"y": _plain(views.y)}
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
@@ -116,7 +120,7 @@ def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array)
     shown = error.argsort(kind="stable")[places.round().astype(int)]
     kept = {k: known[f"{k}{v}"][shown] for k in ("mean", "std")}
     kept |= {"truth": views.known(v)[rows[shown]]}
-    kept |= {"center": scaler.restore(scaler.mean), "scale": scaler.std * scaler.scale}
+    kept |= dict(zip(("center", "scale"), scaler.moments(scaler.mean, scaler.std), strict=True))
     found = {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}
     names = [str(c) for c in model.views_[v].spec.columns or ()]
     return found | ({f"columns{v}": np.array(names)} if len(names) == scaler.mean.size else {})
@@ -132,16 +136,25 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     data = views[known].hide(hidden[known]).bare()
     if not data.mask.any(0).all():
         return {}
-    asked, out = views[rows].hide(hidden[rows]).bare(), hidden[rows].numpy()
-    truth = [views.known(v)[rows] for v in range(len(views.x))]
-    units = [s.std * s.scale for s in model._scalers()]
+    asked = views[rows].hide(hidden[rows]).bare()
+    held = model._held_out(model._enter(views[rows]), hidden[rows])
     found = {}
     for name in FILLS:
         if type(model) is not methods.find(name):
-            filled = methods.find(name)(random_state=0).fit(data).impute(asked)
-            errors = scores.instance_errors(truth, [x.numpy() for x in filled.x], out, units)
-            found[name] = np.nan_to_num(errors[out])
+            filled = methods.find(name)(random_state=0, kinds=model.kinds).fit(data).impute(asked)
+            found[name] = _errors(held, filled, model._scalers())
     return found
+
+
+def _errors(held: HoldOut, filled: Views, scalers: Sequence[Scaler]) -> Array:
+    """Of each hidden instance, row by row: what is filled in, as a row of the usual size."""
+    errors = torch.zeros(held.hidden.shape)
+    for v, (x, scaler) in enumerate(zip(filled.floating().x, scalers, strict=True)):
+        x = x if scaler.signed else x.clamp(min=0)
+        images = filled.x[v].dtype == torch.uint8
+        value = x if images else scaler.transform(x, torch.ones_like(x).bool())
+        errors[:, v] = held.errors(value, v)
+    return errors[held.hidden].double().numpy()
 
 
 def _plain(y: Array) -> Array:

@@ -68,9 +68,11 @@ def agreement(run: FittedRun) -> dict[str, float]:
 def data(run: FittedRun) -> str:
     facts = run.facts
     kinds = run.found.get("kinds", [""] * len(run.names))
+    taken = run.found.get("taken", [""] * len(run.names))
     rows = [
         [
             escape(name),
+            escape(str(taken[v])),
             escape(str(kind)),
             " × ".join(map(str, shape)),
             svg.number(run.mask[:, v].sum()),
@@ -79,12 +81,20 @@ def data(run: FittedRun) -> str:
         ]
         for v, (name, kind, shape) in enumerate(zip(run.names, kinds, facts["shapes"], strict=True))
     ]
-    heads = ["view", "likelihood", "features", "observed", "missing", "single entries missing"]
+    heads = [
+        "view",
+        "taken for",
+        "likelihood",
+        "features",
+        "observed",
+        "missing",
+        "single entries missing",
+    ]
     lead = (
         f"{svg.number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
         "all of it is missing for a sample; zeros are values like any other."
     )
-    parts = charts.patterns(run), table(heads, rows, 2), _together(run)
+    parts = charts.patterns(run), table(heads, rows, 3), _together(run)
     return section("data", "Data", lead, *parts)
 
 

@@ -1,0 +1,232 @@
+"""What a view holds: dense numbers, counts, text and so on, recognised by its observed entries.
+
+A kind says how its view is scaled, which likelihood it has, and which values are possible.
+
+    numbers      z-scores of each column
+    positive     never negative, right-skewed, less so under a logarithm: z-scores of log(x + c),
+                 c half of the smallest positive value of the column
+    counts       whole numbers from 0 with a long tail, more of them in some rows than in others:
+                 log(1 + x / size of the row), centred, one scale for the view
+    text         words by documents, sparse histograms and keywords: rows of equal length, centred,
+                 one scale for the view, so that rare words are not blown up
+    proportions  rows that sum to 1, or numbers from 0 to 1: z-scores
+    ordinal      few whole values: z-scores
+    binary, categories, tokens, images   as their likelihoods have them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vedute.data.frames import ViewSpec
+
+AUTO = "auto"
+SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
+TAIL, DEPTH, COLUMNS = 20.0, 0.1, 10  # counts: largest / median, variation of sums, columns
+SKEWED, ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
+FEW, OFTEN = 10, 5  # ordinal: different values, and how often each is there on average
+SUMS, ENDS = 1e-2, 0.05  # proportions: rounding of sums; how close to 0 and 1 values come
+MANY = 2000  # rows to measure skewness on
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of view; there is one object of each.
+
+    scaling      the word that `scaling.fit` knows
+    likelihood   its name
+    treatment    what is done, for a sentence
+    rule         what values must be, for a sentence
+    least, most  the smallest and largest possible value; None: those that were observed
+    """
+
+    name: str
+    treatment: str = "z-scores"
+    scaling: str = "standard"
+    likelihood: str = "normal"
+    rule: str = ""
+    least: float | None = -math.inf
+    most: float | None = math.inf
+    whole: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("numbers"),
+        Kind("positive", "z-scores of logarithms", "log", rule="are never negative", least=0.0),
+        Kind(
+            *("counts", "size factors and logarithms, one scale", "depth"),
+            rule="are whole numbers from 0",
+            least=0.0,
+            whole=True,
+        ),
+        Kind(
+            *("text", "rows of equal length, one scale", "length"),
+            rule="is made of weights or counts that are never negative",
+            least=0.0,
+        ),
+        Kind("proportions", rule="lie between 0 and 1", least=0.0, most=1.0),
+        Kind("ordinal", least=None, most=None),
+        Kind("binary", "probabilities", "none", "bernoulli"),
+        Kind("categories", "probabilities", "none", "categorical"),
+        Kind("tokens", "words as they are", "tokens", "tokens"),
+        Kind("images", "bytes to [-1, 1]"),
+    )
+}
+
+
+class Recognised(NamedTuple):
+    """A kind, and why it was recognised; the user's own word where there is no reason."""
+
+    kind: Kind
+    why: str = "as you say"
+
+    def sentence(self, name: str) -> str:
+        """What is said of a view, in one line."""
+        return f"{name}: {self.kind.name} ({self.why}); {self.kind.treatment}"
+
+
+def named(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """One word per view, as a user gave them in `kinds`."""
+    return per_view("kinds", given, names, tuple(KINDS))
+
+
+def per_view(
+    setting: str,
+    given: str | Sequence[str] | Mapping[str, str],
+    names: Sequence[str],
+    known: Sequence[str],
+) -> list[str]:
+    """A setting that has one word for all views, one each, or some by name; others are `auto`."""
+    if isinstance(given, Mapping):
+        strange = [k for k in given if k not in names]
+        if strange:
+            raise ValueError(f"{setting} names view {strange[0]!r}; X has {', '.join(names)}")
+        given = [given.get(k, AUTO) for k in names]
+    each = [given] * len(names) if isinstance(given, str) else list(given)
+    if len(each) != len(names):
+        raise ValueError(f"{setting} names {len(each)} views, X has {len(names)}")
+    for word in each:
+        if word not in (AUTO, *known):
+            what = "kind" if setting == "kinds" else setting
+            raise ValueError(f"no {what} {word!r}; choose from {', '.join((AUTO, *known))}")
+    return each
+
+
+def problem(kind: Kind, x: Tensor, seen: Tensor) -> str | None:
+    """Why a view cannot be of this kind; x and seen (n, *shape)."""
+    if not kind.rule or not x.is_floating_point():
+        return None
+    low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
+    wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
+    if not bool(wrong.any()):
+        return None
+    return f"holds {float(x[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
+
+
+def bounds(kind: Kind, x: Tensor, seen: Tensor) -> tuple[float, float]:
+    """The smallest and largest possible value of a view; numbers of which none is negative stay
+    so."""
+    values = x[seen]
+    if not x.is_floating_point() or not len(values) or kind.likelihood != "normal":
+        return -math.inf, math.inf
+    low, high = float(values.min()), float(values.max())
+    least = low if kind.least is None else kind.least
+    if kind.name == "numbers" and low >= 0:
+        least = 0.0
+    return least, high if kind.most is None else kind.most
+
+
+def recognise(x: Tensor, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
+    """The kind of a view from its observed entries: x and seen (n, *shape)."""
+    if x.dtype == torch.int64:
+        return Recognised(KINDS["tokens"], "whole numbers that stand for words")
+    if x.dtype == torch.uint8:
+        return Recognised(KINDS["images"], "bytes")
+    values = x[seen]
+    if not len(values):
+        return Recognised(KINDS["numbers"], "nothing is observed")
+    if bool(((values == 0) | (values == 1)).all()):
+        return _flags(x, seen, values)
+    if spec is not None and any(levels is not None for levels in spec.levels or ()):
+        return Recognised(KINDS["numbers"], "columns of several types")
+    if x.ndim != 2:
+        return Recognised(KINDS["numbers"], "several axes")
+    return _whole(x, seen, values) or _sparse(x, values) or _dense(x, seen, values)
+
+
+def _flags(x: Tensor, seen: Tensor, values: Tensor) -> Recognised:
+    """Zeros and ones: categories where every row has exactly one of three or more."""
+    rows = x[seen.flatten(1).all(1)]
+    if x.ndim == 2 and x.shape[1] > 2 and len(rows) and bool((rows.sum(1) == 1).all()):
+        return Recognised(KINDS["categories"], "a single 1 in every row")
+    return _sparse(x, values) or Recognised(KINDS["binary"], "zeros and ones")
+
+
+def _sparse(x: Tensor, values: Tensor) -> Recognised | None:
+    zeros = float((values == 0).double().mean())
+    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((values < 0).any()):
+        return None
+    return Recognised(KINDS["text"], f"{math.floor(100 * zeros)} % zeros, nothing negative")
+
+
+def _whole(x: Tensor, seen: Tensor, values: Tensor) -> Recognised | None:
+    """Ordinal values, or counts, where all are whole numbers."""
+    if not bool((values == values.round()).all()):
+        return None
+    low, high = float(values.min()), float(values.max())
+    different = len(set(values.tolist())) if high - low <= 10 * FEW else len(values)
+    sparse = _sparse(x, values)
+    if 1 < different <= FEW and len(values) >= OFTEN * different and sparse is None:
+        return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
+    tail = low >= 0 and high > TAIL * float(values[values > 0].median())
+    if not tail or x.shape[1] < COLUMNS:
+        return None
+    sums = x.masked_fill(~seen, 0).sum(1)[seen.any(1)] / seen.sum(1)[seen.any(1)]
+    if float(sums.std(correction=0) / sums.mean()) < DEPTH:
+        return None
+    return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
+
+
+def _dense(x: Tensor, seen: Tensor, values: Tensor) -> Recognised:
+    low, high = float(values.min()), float(values.max())
+    if low < 0:
+        return Recognised(KINDS["numbers"], "some are negative")
+    sums = x[seen.all(1)].sum(1)
+    if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUMS).all()):
+        return Recognised(KINDS["proportions"], "every row sums to 1")
+    if low <= ENDS and 1 - ENDS <= high <= 1:
+        return Recognised(KINDS["proportions"], "all from 0 to 1")
+    zeros = float((values == 0).double().mean())
+    if zeros <= RARE and _skewed(x, seen):
+        return Recognised(KINDS["positive"], "nothing negative, and skewed")
+    return Recognised(KINDS["numbers"], "dense")
+
+
+def _skewed(x: Tensor, seen: Tensor) -> bool:
+    """Whether most columns are skewed to the right, and less so under a logarithm."""
+    rows = seen.any(1).nonzero()[:MANY, 0]
+    if len(rows) < ROWS:
+        return False
+    x, seen = x[rows].double(), seen[rows]
+    least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
+    plain, bent = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
+    varying = plain.isfinite() & bent.isfinite()
+    if not bool(varying.any()):
+        return False
+    less = (bent.abs() < plain.abs())[varying].double().mean()
+    return float(plain[varying].median()) > SKEWED and float(less) > 0.5
+
+
+def _skewness(x: Tensor, seen: Tensor) -> Tensor:
+    """Of every column over what is seen; NaN where it is constant."""
+    count = seen.sum(0)
+    off = (x - x.masked_fill(~seen, 0).sum(0) / count).masked_fill(~seen, 0)
+    return off.pow(3).sum(0) / count / (off.square().sum(0) / count).pow(1.5)
