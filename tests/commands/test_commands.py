@@ -264,10 +264,24 @@ def test_a_preset_may_begin_from_another():
 
 def test_the_settings_of_a_method_are_listed():
     out = " ".join(done("list", "settings", "knn_fill").split())
-    assert "n_neighbors 10 Samples whose mean fills at least 1" in out
+    assert "n_neighbors 10 Samples whose mean fills a at least 1" in out
     assert "vedute list settings mvp" in refused("list", "settings")
     assert "vedute list settings mvp" in refused("list", "methods", "mvp")
     assert "no method 'mpv'" in refused("list", "settings", "mpv")
+
+
+def test_a_kind_is_given_by_view(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", a=rng.poisson(3, (60, 4)) + 0.5, b=rng.normal(size=(60, 3)))
+    data, run = tmp_path / "d.npz", tmp_path / "run"
+    assert "a: positive (as you say); z-scores of log" in done(
+        "inspect", data, "--kind", "a=positive"
+    )
+    words = ("--method", "mean_fill", "--kind", "a=positive")
+    assert "b: numbers (some are negative)" in done("fit", data, "-o", run, *words)
+    assert "--kind takes view=kind" in refused("inspect", data, "--kind", "positive")
+    assert "counts are whole numbers from 0" in refused("inspect", data, "--kind", "a=counts")
+    assert "names view 'c'" in refused("fit", data, "-o", tmp_path / "c", "--kind", "c=text")
 
 
 def test_presets_are_settings_of_their_method():
