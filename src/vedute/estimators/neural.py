@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import saving, sentence_decoding
+from vedute.estimators import front, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import LOOSE, Array, Estimator, check_count, seed_of
 from vedute.estimators.imputation import NUMBERS, ROWS
@@ -36,6 +37,7 @@ UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when 
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
 SMALL_STEP = 1e9  # weights times rows of a step, below which one thread is as fast as several
+ARM = platform.machine().lower() in ("aarch64", "arm64")
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
 
 
@@ -63,6 +65,12 @@ class NeuralEstimator(Estimator):
         True, "Hide about a tenth of the observed views; they end the training."
     )
     patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
+    components: int | None = setting(
+        64,
+        "Of a view of text or counts that is much wider, so many principal components are seen; "
+        "None: all columns.",
+        at_least=1,
+    )
     device: str | torch.device = setting(
         "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
     )
@@ -79,6 +87,7 @@ class NeuralEstimator(Estimator):
     attributes: ClassVar[dict[str, str]] = {
         "history_": "Per epoch: step, stage, loss terms, error on hidden views.",
         "model_": "The trained networks, a `torch.nn.Module`.",
+        "front_": "Per view, the principal components that they see of it; None: all columns.",
     }
     generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
     generates = Ability(
@@ -128,6 +137,7 @@ class NeuralEstimator(Estimator):
         device = self._device()
         watched = held is not None or not self.early_stopping or self.epochs is not None
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
+        self.front_ = front.learn(self.views_, data, self.components, self.seed_)
         self.model_ = self._build().to(device)
         coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
         settings = Settings(
@@ -142,12 +152,14 @@ class NeuralEstimator(Estimator):
             compiled=self._pays_to_compile(data, device),
             checkpoint=self._checkpoint(data),
         )
-        with _speeds(self.model_, data, self.batch_size):
+        seen = front.narrow(self.front_, data)
+        watched_views = None if held is None else front.narrow_held(self.front_, held)
+        with _speeds(self.model_, seen, self.batch_size):
             history = train(
                 self.model_,
-                data.to(device),
+                seen.to(device),
                 settings,
-                None if held is None else held.to(device),
+                None if watched_views is None else watched_views.to(device),
                 [view.likelihood for view in self.views_],
                 self._report,
                 self._stop,
@@ -165,16 +177,25 @@ class NeuralEstimator(Estimator):
         model = self._fitted()
         if not isinstance(model, Generative):
             return super()._decode(data, draws)
-        batch = data.bare().to(self._device()).floating()
+        batch = self._seen(data).to(self._device()).floating()
         outs, values = model.decode(batch, draws), []
         for v, view in enumerate(self.views_):
             if view.likelihood.text and not draws:  # one sentence, not the likeliest word of each
                 outs[v] = sentence_decoding.decode_sentence(model, batch, outs[v][0], v).unsqueeze(
                     0
                 )
-            mean = view.likelihood.mean(outs[v].float()).cpu().numpy()
+            mean = self._wide(v, view.likelihood.mean(outs[v].float()).cpu().numpy())
             values.append(np.array(mean, order="K"))  # draws that are one and the same are copied
         return values
+
+    def _seen(self, data: Views) -> Views:
+        """What the networks see of data."""
+        return front.narrow(vars(self).get("front_", ()), data.bare())
+
+    def _wide(self, v: int, values: Array) -> Array:
+        """What they decode of view v, in all its columns."""
+        parts = vars(self).get("front_", ())
+        return parts[v].widen(values) if len(parts) and parts[v] is not None else values
 
     @torch.no_grad()
     def _soft_labels(self, data: Views) -> Array | None:
@@ -195,8 +216,8 @@ class NeuralEstimator(Estimator):
         with torch.random.fork_rng():
             torch.manual_seed(self.seed_ if random_state is None else seed_of(random_state))
             values = {}
-            for view, out in zip(self.views_, model.prior(n), strict=True):
-                mean = view.likelihood.mean(out[0].float()).cpu().numpy()
+            for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
+                mean = self._wide(v, view.likelihood.mean(out[0].float()).cpu().numpy())
                 drawn = view.noisy(mean, view.calibrated.noise)
                 values[view.name] = fill.as_fitted(drawn, view.spec)
             return values
@@ -220,7 +241,11 @@ class NeuralEstimator(Estimator):
     def _build(self) -> Model:
         """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
         convolutions are fast."""
-        shapes = [view.output_shape for view in self.views_]
+        parts = vars(self).get("front_") or [None] * len(self.views_)
+        shapes = [
+            view.output_shape if part is None else (part.basis.shape[1],)
+            for view, part in zip(self.views_, parts, strict=True)
+        ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
         model = self.build(shapes, likelihoods, [view.name for view in self.views_], length)
@@ -234,7 +259,7 @@ class NeuralEstimator(Estimator):
     def _each(self, data: Views, f: Any) -> Array:
         device, model = self._device(), self._fitted()
         rows = max(1, min(ROWS, NUMBERS // self.n_features_in_))
-        parts = [f(model, b.to(device).floating()) for b in data.bare().batches(rows)]
+        parts = [f(model, b.to(device).floating()) for b in self._seen(data).batches(rows)]
         return torch.cat(parts).float().cpu().numpy()
 
     def _device(self) -> torch.device:
@@ -299,15 +324,19 @@ class NeuralEstimator(Estimator):
 
 @contextmanager
 def _speeds(model: Model, data: Views, batch_size: int) -> Iterator[None]:
-    """While training: TF32 on a GPU, and one thread where a step is so small that threads would
-    wait for each other longer than they work."""
+    """While training: TF32 on a GPU, one thread where a step is so small that threads would wait
+    for each other longer than they work, and on ARM no oneDNN, whose products of small matrices
+    take up to seven times as long as OpenBLAS's."""
     exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     images = any(len(shape) > 1 for shape in data.shapes)
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
     torch.set_num_threads(1 if work < SMALL_STEP and not images else threads)
+    before = torch.backends.mkldnn.set_flags(False)[0] if ARM and not images else None
     try:
         yield
     finally:
+        if before is not None:
+            torch.backends.mkldnn.set_flags(before)
         torch.set_float32_matmul_precision(exact)
         torch.set_num_threads(threads)

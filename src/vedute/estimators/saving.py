@@ -32,6 +32,7 @@ from vedute.data.scaling import Scaler
 from vedute.estimators import settings
 from vedute.estimators.calibration import Calibration
 from vedute.estimators.fitted_view import FittedView
+from vedute.estimators.front import Components
 from vedute.io import limits
 from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -42,7 +43,9 @@ TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
 PART = re.compile(rf"\.({TENSORS.pattern}|model\.json)\.\d+\.part")
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
-_TYPES: dict[str, Any] = {c.__name__: c for c in (Calibration, FittedView, Scaler, ViewSpec)}
+_TYPES: dict[str, Any] = {
+    c.__name__: c for c in (Calibration, Components, FittedView, Scaler, ViewSpec)
+}
 _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
     # what columns and categories may be called: type, parts, made of its parts
     "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),

@@ -57,6 +57,11 @@ class MVP(NeuralEstimator):
     training. The paper's settings are presets.
     """
 
+    steps: int = 700
+    batch_size: int = 256
+    lr: float = 6e-3
+    weight_decay: float = 0.1
+    patience: int = 200
     latent_dim: int = _settings.latent_dim(32)
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
@@ -78,7 +83,7 @@ class MVP(NeuralEstimator):
     dropout: float | None = _settings.dropout(None, "Of encoders; None: 0.2, below 1000 rows 0.4.")
     view_dropout: float = _settings.dropout(0.3, "Share of views hidden and predicted.", most=0.6)
     warmup: int = length(50, "Time before permuted latents are decoded, too.")
-    cooldown: int = length(300, "Time without dropout at the end, at a tenth of the learning rate.")
+    cooldown: int = length(250, "Time without dropout at the end, at a tenth of the learning rate.")
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
     prior: str = choice(PRIORS, "What latents are pulled to.")

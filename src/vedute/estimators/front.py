@@ -1,0 +1,98 @@
+"""Principal components that stand for a wide sparse view: what networks see of text and counts.
+
+Of thousands of words, most are rare and say little; a network that sees each of them learns the
+noise of few samples by heart. With m the mean, B (width, k) the leading components of the scaled
+view and s the root of their mean variance,
+
+    narrow = (x - m) B / s          wide = m + s narrow B'
+
+Components keep their sizes: the leading ones stay the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.fitted_view import FittedView
+
+Array = NDArray[Any]
+WIDER = 2  # times as many columns as components
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """mean (width,), basis (width, k), scale."""
+
+    mean: Array
+    basis: Array
+    scale: float
+
+    @classmethod
+    def of(cls, x: Array, most: int, seed: int) -> Components:
+        """At most so many, of x (n, width)."""
+        mean = x.mean(0)
+        _, size, axes = randomized_svd(x - mean, min(most, len(x)), random_state=seed % 2**32)
+        there = size > 1e-6 * max(float(size[0]), 1e-12)
+        scale = float(np.sqrt((size[there] ** 2).mean() / len(x))) if there.any() else 1.0
+        basis = axes[there].T if there.any() else axes[:1].T
+        return cls(mean.astype(np.float32), np.ascontiguousarray(basis, np.float32), scale)
+
+    def narrow(self, x: Tensor) -> Tensor:
+        """(n, width) -> (n, k)"""
+        mean, basis = (torch.from_numpy(a).to(x) for a in (self.mean, self.basis))
+        return (x - mean) @ basis / self.scale
+
+    def widen(self, x: Array) -> Array:
+        """(..., k) -> (..., width)"""
+        return np.asarray(self.mean + self.scale * (x @ self.basis.T), np.float32)
+
+
+Front = Sequence[Components | None]  # one per view; None: the view as it is
+
+
+def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int) -> list[Any]:
+    """Components of the views whose rows were divided by their size and that are wide."""
+    found: list[Components | None] = []
+    for v, view in enumerate(views):
+        rows = data.mask[:, v]
+        wide = most is not None and view.scaler.power and view.scaler.mean.size > WIDER * most
+        if most is None or not wide or int(rows.sum()) < 2:
+            found.append(None)
+        else:
+            found.append(Components.of(data.x[v][rows].numpy(), most, seed))
+    return found
+
+
+def narrow(front: Front, data: Views) -> Views:
+    """Data as networks see them; holes in a narrow view are at the mean of their column."""
+    if not any(front):
+        return data
+    x, holes = list(data.x), list(data.holes)
+    for v, part in enumerate(front):
+        if part is not None:
+            x[v] = part.narrow(data.x[v]).masked_fill(~data.mask[:, [v]], 0.0)
+            holes[v] = None
+    return replace(data, x=tuple(x), holes=tuple(holes), specs=None)
+
+
+def narrow_held(front: Front, held: HoldOut) -> HoldOut:
+    """Hidden views, compared in their components."""
+    if not any(front):
+        return held
+    means, weights = list(held.means), list(held.weights)
+    for v, part in enumerate(front):
+        if part is not None:
+            k = part.basis.shape[1]
+            means[v], weights[v] = torch.zeros(k), torch.ones(k)
+    inputs, truth = narrow(front, held.inputs), narrow(front, held.truth)
+    return replace(held, inputs=inputs, truth=truth, means=tuple(means), weights=tuple(weights))
