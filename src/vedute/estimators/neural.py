@@ -332,11 +332,16 @@ def _speeds(model: Model, data: Views, batch_size: int) -> Iterator[None]:
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
     torch.set_num_threads(1 if work < SMALL_STEP and not images else threads)
-    before = torch.backends.mkldnn.set_flags(False)[0] if ARM and not images else None
+    before = _one_dnn(False) if ARM and not images else None
     try:
         yield
     finally:
         if before is not None:
-            torch.backends.mkldnn.set_flags(before)
+            _one_dnn(before)
         torch.set_float32_matmul_precision(exact)
         torch.set_num_threads(threads)
+
+
+def _one_dnn(enabled: bool) -> bool:
+    """Switch oneDNN; what it was before."""
+    return bool(torch.backends.mkldnn.set_flags(enabled)[0])  # type: ignore[no-untyped-call]

@@ -34,11 +34,11 @@ class Moments(NamedTuple):
     @classmethod
     def of(cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array) -> Moments:
         """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,)."""
-        use = there & (std > 0)
+        use = (there & (std > 0)).reshape(len(there), std.size)
         unit = np.where(std > 0, std, 1.0)
-        count = np.maximum(use.reshape(len(use), -1).sum(1), 1)
-        t = np.where(use, (truth - mean) / unit, 0.0).reshape(len(use), -1)
-        e = np.where(use, (predicted - mean) / unit, 0.0).reshape(*predicted.shape[:2], -1)
+        count = np.maximum(use.sum(1), 1)
+        t = np.where(use, ((truth - mean) / unit).reshape(use.shape), 0.0)
+        e = np.where(use, ((predicted - mean) / unit).reshape(len(predicted), *use.shape), 0.0)
         gram = np.einsum("kmd,lmd->mkl", e, e, optimize=True)
         cross = np.einsum("kmd,md->mk", e, t, optimize=True)
         return cls(gram / count[:, None, None], cross / count[:, None])
