@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,41 +21,10 @@ def fitted(seed):
     return methods.find("mean_fill")().fit([rng.normal(size=(20, 3)), rng.normal(size=(20, 2))])
 
 
-def save_until(model, folder, point):
-    """Save in a process that ends, as if killed, at the given write, rename or fsync; whether it
-    came to its end."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    left = point
-
-    def deadly(call, half=None):
-        def called(*args, **options):
-            nonlocal left
-            left -= 1
-            if left == 0 and half is not None:
-                half(*args)
-            if left <= 0:
-                os._exit(9)
-            return call(*args, **options)
-
-        return called
-
-    whole = Path.write_bytes
-    Path.write_bytes = deadly(
-        whole, lambda path, content: whole(path, content[: len(content) // 2])
-    )
-    for name in ("fsync", "replace", "rename", "unlink"):
-        setattr(os, name, deadly(getattr(os, name)))
-    try:
-        model.save(folder)
-    finally:
-        os._exit(0 if left > 0 else 9)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("after", [None, 0, 20])
 @pytest.mark.parametrize("old_format", [False, True])
-def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, tmp_path):
+def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, after, tmp_path):
+    dies_at = pytest.importorskip("crashing", reason="no fork here").dies_at
     old, new = vedute.load(FIRST) if old_format else fitted(0), fitted(1)
     told = [model.embedding_.tobytes() for model in (old, new)]
     outcomes = []
@@ -65,7 +35,7 @@ def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, 
         else:
             old.save(folder)
         (folder / "notes.txt").write_text("mine")
-        ended = save_until(new, folder, point)
+        ended = not dies_at(point, partial(new.save, folder), after)
         loaded = vedute.load(folder).embedding_.tobytes()
         assert loaded in told, f"a mixture after a kill at {point}"
         assert (folder / "notes.txt").read_text() == "mine"

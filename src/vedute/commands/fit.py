@@ -157,7 +157,7 @@ def _fit(
     from vedute.methods._best_pair import for_views
     from vedute.report import run_folder
 
-    with io.atomic_folder(out, force) as folder:
+    with io.atomic_folder(out, force, stale=["report.npz"]) as folder:
         views = io.enter(_data.open_data(source, how)).views
         _data.check(views)
         model = for_views(model, len(views.names))
@@ -168,7 +168,6 @@ def _fit(
         given = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, given, keep)
         before = saving.tensors_of(out)
-        (out / "report.npz").unlink(missing_ok=True)  # of the model that was here
     saving.clean(out, before)
     return model, views
 
@@ -214,7 +213,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeError) as e:
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
     inside = content.pop("settings", {})
     if not isinstance(inside, dict):

@@ -193,7 +193,7 @@ def numbers(levels: Levels) -> int:
 def is_number(x: Any) -> bool:
     try:
         float(x)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

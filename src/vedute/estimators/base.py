@@ -407,6 +407,26 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._fitted_with = self.get_params(deep=False)
         return self
 
+    def try_out(self) -> None:
+        """Use what was loaded on samples at the mean of every view, one with all views and one
+        without each: parts that do not belong together are noticed here."""
+        L = len(self.views_)
+        lacking = torch.cat([torch.zeros(1, L), torch.eye(L)]).bool()[: 1 if L == 1 else None]
+        n, x = len(lacking), []
+        for scaler in self._scalers():
+            mean = torch.from_numpy(scaler.mean).to(torch.int64 if scaler.tokens else torch.float32)
+            x.append(mean.expand(n, *mean.shape))
+        names = tuple(view.name for view in self.views_)
+        whole = torch.ones_like(lacking)
+        data = Views(tuple(x), whole, torch.arange(n), (None,) * L, names).hide(lacking)
+        z = self._embed(data)
+        if z.shape[1:] != self.embedding_.shape[1:]:
+            raise ValueError("its representation has another size than its model gives")
+        if "labels_" in vars(self):
+            self._labels(data, z)
+        if self.generative:
+            self._imputer().values(data)
+
     @property
     def specs(self) -> list[ViewSpec]:
         """What the fitted views looked like."""
