@@ -166,7 +166,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.views_ = [FittedView.of(raw, v, kind, word) for v, kind in enumerate(kinds)]
             data = scaled(self.views_, raw)
             self._learn_and_calibrate(data)
-            self.embedding_ = self._embed(data)
+            self.embedding_ = clustering.finite(self._embed(data))
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
         if len(kinds) > 1 and int(raw.mask.sum(1).max()) < 2:
@@ -321,7 +321,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         entry, data = self._read(X)
         means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
-            return entry.filled(self._chosen(means))
+            each = zip(self.views_, means, strict=True)
+            return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
         width = float(norm.ppf(0.5 + interval / 2))
         ends = [self._ends(*each, width) for each in zip(self.views_, means, stds, strict=True)]
         return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
@@ -419,13 +420,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         names = tuple(view.name for view in self.views_)
         whole = torch.ones_like(lacking)
         data = Views(tuple(x), whole, torch.arange(n), (None,) * L, names).hide(lacking)
-        z = self._embed(data)
+        z = clustering.finite(self._embed(data))
         if z.shape[1:] != self.embedding_.shape[1:]:
             raise ValueError("its representation has another size than its model gives")
         if "labels_" in vars(self):
             self._labels(data, z)
-        if self.generative:
-            self._imputer().values(data)
+        for values in self._imputer().values(data)[0] if self.generative else ():
+            if not np.isfinite(values).all():
+                raise ValueError("it gives values that are not finite")
 
     @property
     def specs(self) -> list[ViewSpec]:
