@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics lint bench rivals tables docs clean
+.PHONY: demo test test-all test-oldest golden omics lint bench rivals soak tables docs clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -51,6 +51,11 @@ lint: .venv/.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Kills, crashes, odd inputs and damaged files by the thousand, an hour or two; what is recorded is
+# not done again. The table in docs/trust.md: `benchmarks/soak.py --table`.
+soak: .venv/.done
+	$(BIN)/python benchmarks/soak.py
 
 # The clustering table of the MVP paper: 15 minutes with a large GPU, many hours without one.
 # Finished runs are kept: it may be stopped, and goes on.

@@ -1,8 +1,10 @@
 """Files that would take more memory than there is: refused before it is taken."""
 
 import gzip
+import hashlib
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from safetensors.numpy import load, save
 from scipy.io import savemat
 from scipy.sparse import csr_matrix
 from shell import refused
@@ -135,3 +138,69 @@ def test_deep_json_is_damaged(monkeypatch):
     saved("mean_fill", monkeypatch)
     Path("run/model.json").write_text("[" * 10**5)
     assert "damaged" in refused("impute", "run", "d", "-o", "out")
+
+
+# Parts that do not belong together.
+
+
+def resaved(change):
+    """The arrays of the model changed, under the digest that they have now."""
+    (old,) = Path("run").glob("*.safetensors")
+    found = load(old.read_bytes())
+    change(found)
+    content = save({k: np.ascontiguousarray(a) for k, a in found.items()})
+    new = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
+    old.unlink()
+    Path("run", new).write_bytes(content)
+    facts = Path("run/model.json")
+    facts.write_text(facts.read_text().replace(old.name, new))
+
+
+CHANGES = {
+    "flags": lambda a: a > 0,
+    "no columns": lambda a: a[..., :0],
+    "one axis more": lambda a: a[None],
+    "no numbers": lambda a: np.full_like(a, np.nan),
+}
+KEYS = {
+    "knn_fill": ["views_.0.scaler.scale", "views_.1.calibration.noise"],
+    "mean_fill": ["views_.0.scaler.std", "views_.0.calibration.by_seen"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("method", "key"), [(m, k) for m, keys in KEYS.items() for k in keys])
+def test_a_model_whose_parts_do_not_fit_is_damaged(method, key, change, monkeypatch):
+    saved(method, monkeypatch, n_clusters=2)
+
+    def changed(arrays):
+        (name,) = (k for k in arrays if k.startswith(f"learned.{key}"))
+        arrays[name] = CHANGES[change](arrays[name])
+
+    resaved(changed)
+    with pytest.raises(ValueError, match=r"the saved model in run is damaged \(.*\); save it"):
+        vedute.load("run")
+
+
+@pytest.mark.parametrize("change", ["no columns", "one axis more", "no numbers"])
+def test_donors_that_do_not_fit_are_damaged(change, monkeypatch):
+    test_a_model_whose_parts_do_not_fit_is_damaged("knn_fill", "donors_.0", change, monkeypatch)
+
+
+@pytest.mark.parametrize("value", ["x", [], None, {"x": 1}])
+def test_fields_that_are_no_fields_are_damaged(value, monkeypatch):
+    facts = saved("mean_fill", monkeypatch)
+    (views,) = (v for k, v in facts["learned"]["$dict"] if k == "views_")
+    views[0]["fields"] = value
+    changed(facts)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_what_has_no_end_is_no_model(monkeypatch):
+    saved("mean_fill", monkeypatch)
+    for make in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        path = Path("run/model.json")
+        path.rmdir() if path.is_dir() else path.unlink()
+        make(path)
+        with pytest.raises(FileNotFoundError, match="holds no saved model"):
+            vedute.load("run")

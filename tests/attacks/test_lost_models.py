@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from shell import done
 
 import vedute
 from vedute import methods
+from vedute.io import atomic
+from vedute.io.atomic import SCRATCH, atomic_folder
 
 FIRST = Path(__file__).parents[1] / "golden" / "format1" / "lowrank"  # of the first release
 
@@ -20,41 +23,10 @@ def fitted(seed):
     return methods.find("mean_fill")().fit([rng.normal(size=(20, 3)), rng.normal(size=(20, 2))])
 
 
-def save_until(model, folder, point):
-    """Save in a process that ends, as if killed, at the given write, rename or fsync; whether it
-    came to its end."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    left = point
-
-    def deadly(call, half=None):
-        def called(*args, **options):
-            nonlocal left
-            left -= 1
-            if left == 0 and half is not None:
-                half(*args)
-            if left <= 0:
-                os._exit(9)
-            return call(*args, **options)
-
-        return called
-
-    whole = Path.write_bytes
-    Path.write_bytes = deadly(
-        whole, lambda path, content: whole(path, content[: len(content) // 2])
-    )
-    for name in ("fsync", "replace", "rename", "unlink"):
-        setattr(os, name, deadly(getattr(os, name)))
-    try:
-        model.save(folder)
-    finally:
-        os._exit(0 if left > 0 else 9)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("after", [None, 0, 20])
 @pytest.mark.parametrize("old_format", [False, True])
-def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, tmp_path):
+def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, after, tmp_path):
+    dies_at = pytest.importorskip("crashing", reason="no fork here").dies_at
     old, new = vedute.load(FIRST) if old_format else fitted(0), fitted(1)
     told = [model.embedding_.tobytes() for model in (old, new)]
     outcomes = []
@@ -65,7 +37,7 @@ def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, 
         else:
             old.save(folder)
         (folder / "notes.txt").write_text("mine")
-        ended = save_until(new, folder, point)
+        ended = not dies_at(point, partial(new.save, folder), after)
         loaded = vedute.load(folder).embedding_.tobytes()
         assert loaded in told, f"a mixture after a kill at {point}"
         assert (folder / "notes.txt").read_text() == "mine"
@@ -102,6 +74,89 @@ def test_what_killed_saves_left_goes_after_an_hour_and_foreign_files_stay(tmp_pa
     fitted(2).save(tmp_path)
     assert not any((tmp_path / name).exists() for name in left)
     assert all((tmp_path / name).exists() for name in foreign)
+
+
+# Folders.
+
+
+def folder_of(path):
+    return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
+
+
+def write_over(out):
+    with atomic_folder(out, force=True, parts=["lower"], stale=["report"]) as folder:
+        for name in ("a", "b", "sub/c"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(f"new {name} " * 20)
+
+
+OLD = {"a": "old", "b": "old", "lower/a": "old", "report": "old", "notes/mine": "mine"}
+NEW = {k: f"new {k} " * 20 for k in ("a", "b", "sub/c")} | {"notes/mine": "mine"}
+
+
+def old_folder(out):
+    for name, text in OLD.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text)
+
+
+@pytest.mark.parametrize("after", [None, 0, 20])
+@pytest.mark.parametrize("old", [True, False])
+def test_a_folder_killed_anywhere_is_the_old_one_or_the_new_one(old, after, tmp_path):
+    dies_at = pytest.importorskip("crashing", reason="no fork here").dies_at
+    ended, point, seen = False, 0, []
+    while not ended:
+        point += 1
+        out = tmp_path / str(point) / "out"
+        out.parent.mkdir()
+        if old:
+            old_folder(out)
+        ended = not dies_at(point, partial(write_over, out), after)
+        found = folder_of(out)
+        assert found in (
+            OLD if old else {},
+            NEW if old else {k: NEW[k] for k in ("a", "b", "sub/c")},
+        )
+        seen.append(found)
+        for scratch in out.parent.glob(f".*{SCRATCH}"):
+            os.utime(scratch, (0, 0))
+        write_over(out)
+        assert [p.name for p in out.parent.iterdir()] == ["out"]
+    assert point > 10
+    assert seen[0] != seen[-1]
+
+
+@pytest.mark.parametrize("cannot", ["swap", "link", "leave"])
+def test_where_folders_cannot_be_swapped_files_are_replaced(cannot, tmp_path, monkeypatch):
+    def fails(*_args, **_options):
+        raise OSError("not here")
+
+    out = tmp_path / "out"
+    old_folder(out)
+    if cannot == "leave":  # somebody who stands in the folder stays there
+        monkeypatch.chdir(out / "notes")
+    else:
+        where = (atomic, "_exchange") if cannot == "swap" else (os, "link")
+        monkeypatch.setattr(*where, fails)
+    number = out.stat().st_ino
+    write_over(out)
+    assert folder_of(out) == NEW
+    assert out.stat().st_ino == number
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_else_is_in_a_folder_stays_as_it_is(tmp_path):
+    out = tmp_path / "out"
+    old_folder(out)
+    (out / "link").symlink_to("nowhere")
+    (out / "empty").mkdir()
+    out.chmod(0o750)
+    number = (out / "notes/mine").stat().st_ino
+    write_over(out)
+    assert (out / "notes/mine").stat().st_ino == number
+    assert (out / "link").is_symlink()
+    assert (out / "empty").is_dir()
+    assert out.stat().st_mode & 0o777 == 0o750
 
 
 # Measuring and drawing.

@@ -45,6 +45,11 @@ def test_a_bug_says_how_to_see_where(monkeypatch):
     assert isinstance(vedute_("inspect", "x.npz").exception, IndexError)
 
 
+def test_deep_json_among_records_is_no_record(tmp_path):
+    (tmp_path / "r.jsonl").write_text("[" * 10**5 + "\n")
+    assert "line 1 of" in refused("report", tmp_path / "r.jsonl", "-o", tmp_path / "out")
+
+
 # Formulas.
 
 IDS = ["=cmd()", "+x", "@y", "-3", "+1.5", "plain", *(f"p{i}" for i in range(20))]

@@ -1,6 +1,7 @@
 """Input that would pass for something else."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -34,6 +35,35 @@ def test_images_and_small_arrays_are_taken():
     for shape in ((3, 8, 8), (2, 3, 4), (5, 5, 3)):
         X = [RNG.integers(0, 256, (30, *shape)).astype(np.uint8), RNG.normal(size=(30, 3))]
         methods.find("mvp")(**FEW).fit(X)
+
+
+def test_a_number_that_no_float_holds_is_refused():
+    X = [np.array([[10**400], [1]], dtype=object), RNG.normal(size=(2, 2))]
+    with pytest.raises(ValueError, match=r"holds '10+\.\.\.' in row 0, which is not a number"):
+        methods.find("mean_fill")().fit(X)
+
+
+def test_rows_and_columns_of_frames_have_names():
+    frames = [pd.DataFrame(RNG.normal(size=(3, 2)), index=[None, "p", "q"]) for _ in range(2)]
+    with pytest.raises(ValueError, match="view 'view0' has a row without an id; give it one"):
+        methods.find("mean_fill")().fit(frames)
+    frames = [pd.DataFrame(RNG.normal(size=(3, 2)), columns=[None, "b"]) for _ in range(2)]
+    with pytest.raises(ValueError, match="view 'view0' has a column without a name; name it"):
+        methods.find("mean_fill")().fit(frames)
+
+
+def test_training_that_diverged_says_so():
+    X = [RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))]
+    with pytest.raises(FloatingPointError, match="try a smaller lr"):
+        methods.find("cpspan")(**FEW, lr=1e12, n_clusters=2).fit(X)
+
+
+def test_a_mean_is_the_same_with_and_without_an_interval():
+    X = [np.array([[1, 1]] + [[np.nan] * 2] + [[0, 0]] * 4), np.full((6, 3), np.nan)]
+    X[1][0], X[1][1, 0] = 2, 0
+    model = methods.find("lowrank_fill")(random_state=0).fit(X)
+    for a, b in zip(model.impute(X), model.impute(X, interval=0.9).mean, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_a_list_of_views_is_not_split_as_if_views_were_samples():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 from pathlib import Path
 
@@ -35,6 +36,12 @@ def mat(*options):
 
 def views(a, b=B):
     return {"d/a.csv": a, "d/b.csv": b}
+
+
+def damaged_zip():
+    file = io.BytesIO()
+    np.savez(file, a=array(8, 2))
+    return file.getvalue().replace(b"PK\1\2", b"PK\0\0")
 
 
 def array(*shape, dtype=float):
@@ -158,6 +165,21 @@ BROKEN = {
         r"d/a\.csv is a broken link",
     ),
     "an array without ids": ({"d/a.npy": array(8, 2), "d/b.csv": B}, fit(), r"d/a\.npy has no ids"),
+    "ids in another encoding": (
+        {"d/a.npy": array(2, 2), "d/a.ids.txt": "pé\npü\n".encode("latin-1")},
+        fit(),
+        r"d/a\.ids\.txt is not UTF-8 text .*; save it as UTF-8",
+    ),
+    "a damaged list of contents": (
+        {"d.npz": damaged_zip()},
+        ["fit", "d.npz", "-o", "OUT"],
+        r"d\.npz is damaged \(Bad magic number for central directory\); write it again",
+    ),
+    "deep TOML": (
+        {"d.csv": WIDE, "s.toml": "[views]\nr = " + "[" * 10**5},
+        table("--views", "s.toml"),
+        r"s\.toml is not TOML",
+    ),
     "too few ids": (
         {"d/a.npy": array(8, 2), "d/a.ids.txt": "p1\np2\n"},
         fit(),

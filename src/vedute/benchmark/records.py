@@ -63,7 +63,7 @@ def best_pair(records: Iterable[RunRecord]) -> tuple[str, str] | None:
 def _parse(line: bytes, i: int, path: Path) -> RunRecord:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or "scores" not in record:
         raise ValueError(f"line {i + 1} of {path} is no record; `vedute bench` writes them")

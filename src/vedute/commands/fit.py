@@ -233,7 +233,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeError) as e:
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
     inside = content.pop("settings", {})
     if not isinstance(inside, dict):

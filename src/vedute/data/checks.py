@@ -241,13 +241,15 @@ def _numbers(name: str, a: Array) -> Array:
         if a.dtype.kind in "mM":
             raise ValueError(f"it is {a.dtype}")
         return a.astype(np.float64)
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, OverflowError) as e:
         row, text = next(
             ((i, x) for i, r in enumerate(a) for x in np.ravel(r) if not is_number(x)),
             (0, a.flat[0]),
         )
-        raise type(e)(
-            f"view {name!r} holds {str(text)!r} in row {row}, which is not a number ({e}); "
+        shown = str(text) if len(str(text)) <= 40 else f"{str(text)[:40]}..."
+        kind = TypeError if isinstance(e, TypeError) else ValueError
+        raise kind(
+            f"view {name!r} holds {shown!r} in row {row}, which is not a number ({e}); "
             "encode text as numbers, or pass DataFrames with categorical columns"
         ) from None
 

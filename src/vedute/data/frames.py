@@ -59,6 +59,8 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
                 f"view {name!r} has duplicated ids {listed(twice.unique())}; "
                 "keep one row per sample"
             )
+        if not isinstance(frame.index, pd.MultiIndex) and frame.index.hasnans:
+            raise ValueError(f"view {name!r} has a row without an id; give it one, or drop it")
     _check_ids(frames)
     joined, *others = (frame.index for frame in frames.values())
     for index in others:
@@ -89,6 +91,8 @@ def from_frame(
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()]
         raise ValueError(f"view {name!r} has duplicated columns {listed(twice)}; rename them")
+    if not isinstance(frame.columns, pd.MultiIndex) and frame.columns.hasnans:
+        raise ValueError(f"view {name!r} has a column without a name; name it, or drop it")
     columns: tuple[Hashable, ...] = tuple(frame.columns)
     if fitted is not None and fitted.columns is not None:
         own, then = set(columns), set(fitted.columns)
@@ -193,7 +197,7 @@ def numbers(levels: Levels) -> int:
 def is_number(x: Any) -> bool:
     try:
         float(x)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

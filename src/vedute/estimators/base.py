@@ -187,7 +187,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 self._learn_and_calibrate(data)
             finally:
                 del self.__dict__["_groups"]
-            self.embedding_ = self._embed(data)
+            self.embedding_ = clustering.finite(self._embed(data))
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
         lonely = len(raw.x) > 1 and int(raw.mask.sum(1).max()) < 2
@@ -357,7 +357,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         entry, data = self._read(X)
         means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
-            return entry.filled(self._chosen(means))
+            each = zip(self.views_, means, strict=True)
+            return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
         width = float(norm.ppf(0.5 + interval / 2))
         sizes = [data.size(v) for v in range(len(means))]
         each = zip(self.views_, means, stds, sizes, strict=True)
@@ -447,6 +448,27 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             setattr(self, name, module.eval())
         self._fitted_with = self.get_params(deep=False)
         return self
+
+    def try_out(self) -> None:
+        """Use what was loaded on samples at the mean of every view, one with all views and one
+        without each: parts that do not belong together are noticed here."""
+        L = len(self.views_)
+        lacking = torch.cat([torch.zeros(1, L), torch.eye(L)]).bool()[: 1 if L == 1 else None]
+        n, x = len(lacking), []
+        for scaler in self._scalers():
+            mean = torch.from_numpy(scaler.mean).to(torch.int64 if scaler.tokens else torch.float32)
+            x.append(mean.expand(n, *mean.shape))
+        names = tuple(view.name for view in self.views_)
+        whole = torch.ones_like(lacking)
+        data = Views(tuple(x), whole, torch.arange(n), (None,) * L, names).hide(lacking)
+        z = clustering.finite(self._embed(data))
+        if z.shape[1:] != self.embedding_.shape[1:]:
+            raise ValueError("its representation has another size than its model gives")
+        if "labels_" in vars(self):
+            self._labels(data, z)
+        for values in self._imputer().values(data)[0] if self.generative else ():
+            if not np.isfinite(values).all():
+                raise ValueError("it gives values that are not finite")
 
     @property
     def specs(self) -> list[ViewSpec]:

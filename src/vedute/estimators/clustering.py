@@ -59,11 +59,20 @@ def require(n_clusters: Any, who: str) -> None:
         raise ValueError(f"{who}(n_clusters=None) has no clusters; set n_clusters and fit again")
 
 
+def finite(z: NDArray[Any]) -> NDArray[Any]:
+    """A representation as it is; what diverged is refused."""
+    if not np.isfinite(z).all():
+        raise FloatingPointError(
+            "training diverged: the representation is not finite; try a smaller lr, or clip=1.0"
+        )
+    return z
+
+
 def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any]:
     """The centers (K, D) that k-means finds in z (n, D)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than K
-        found = KMeans(K, n_init=starts, random_state=seed).fit(z)
+        found = KMeans(K, n_init=starts, random_state=seed).fit(finite(z))
     return np.asarray(found.cluster_centers_)
 
 

@@ -62,6 +62,10 @@ _KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may b
     **dict.fromkeys(("views_", "history_"), list),
     "length_": (int, type(None)),
 }
+DAMAGED = (  # what reading a file that somebody changed may raise
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, SafetensorError),
+    *(TypeError, ValueError),
+)
 PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
 PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # no method declares them
 
@@ -119,7 +123,7 @@ def clean(folder: Path, before: str | None) -> None:
 def read(folder: str | Path) -> Saved:
     """What `write` wrote."""
     folder = Path(folder)
-    if not (folder / FACTS).exists():
+    if not (folder / FACTS).is_file():  # a pipe or a device has no end
         raise FileNotFoundError(
             f"{folder} holds no saved model ({FACTS}); give the folder that `save` or "
             "`vedute fit` wrote"
@@ -129,7 +133,7 @@ def read(folder: str | Path) -> Saved:
         if str(facts["format"]) in FORMATS:
             saved = Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
             return saved if facts["format"] != 1 else _renewed(saved)
-    except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as e:
+    except DAMAGED as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
         f"{folder} has format {facts['format']!r}, this vedute reads {' and '.join(FORMATS)}; "
@@ -195,8 +199,19 @@ def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None
     for view in learned.get("views_", ()):
         if not isinstance(view, FittedView):
             raise ValueError(f"one of views_ is a {type(view).__name__}")
-        if view.scaler.mean.shape != tuple(view.shape):
+        _check_view(view, len(learned["views_"]))
+
+
+def _check_view(view: FittedView, n_views: int) -> None:
+    """Refuse a view whose parts have different shapes, or units that are no numbers."""
+    shape, c = tuple(view.shape), view.calibration
+    wanted = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
+    wanted += [] if c is None else [(c.noise, shape), (c.by_seen, (n_views,))]
+    for array, expected in wanted:
+        if array.shape != expected:
             raise ValueError(f"view {view.name!r} has two shapes")
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"view {view.name!r} has units that are not finite")
 
 
 def check_sizes(module: nn.Module, weights: Mapping[str, Any]) -> None:

@@ -56,7 +56,10 @@ def read(path: Path) -> Keyed:
     if not names.is_file():
         return Keyed(values, None)
     limits.file_size(names)
-    lines = names.read_text(encoding="utf-8-sig").splitlines()
+    try:
+        lines = names.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeError as e:
+        raise ValueError(f"{names} is not UTF-8 text ({e}); save it as UTF-8") from None
     ids = [line for line in lines if line.strip()]
     if len(ids) != len(values):
         raise ValueError(

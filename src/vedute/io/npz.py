@@ -90,7 +90,11 @@ def _arrays(path: Path) -> dict[str, Array]:
     with path.open("rb") as handle:
         if not is_zipfile(handle) or handle.seek(0) or handle.read(2) != b"PK":
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
-        limits.check(_size(handle), path)
+        try:
+            size = _size(handle)
+        except Exception as e:  # damaged zips raise anything
+            raise ValueError(f"{path} is damaged ({e}); write it again") from None
+        limits.check(size, path)
         handle.seek(0)
         with np.load(handle, allow_pickle=False) as file:
             return {key: _array(file, key, path) for key in file.files}

@@ -59,7 +59,7 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     """Columns of each view, and the column of the ids, from a TOML file."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeError) as e:
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write {EXAMPLE}") from None
     views: Any = spec.get("views")
     if not isinstance(views, dict) or not views:

@@ -69,7 +69,8 @@ def load(folder: str | Path) -> Estimator:
     try:
         model = _made(saved.method, saved.params, folder)
         model._check_settings()
-        return model.restore(saved.learned)
+        model.restore(saved.learned).try_out()
+        return model
     except UnknownSettingError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
