@@ -3,6 +3,7 @@
     python benchmarks/soak.py                all that is not recorded yet, in this checkout
     python benchmarks/soak.py --parts fuzz --again   a part from its beginning
     python benchmarks/soak.py --quick        two minutes, fixed seeds, nothing is recorded
+    python benchmarks/soak.py --share 0/2    every second batch: another process does 1/2
     python benchmarks/soak.py --table        the table in docs/trust.md, from the records
 
 Every batch of cases is a line in benchmarks/results/soak/records.jsonl; exit code 1 if any case
@@ -67,6 +68,7 @@ def _options() -> argparse.Namespace:
     for name in ("quick", "again", "table"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--case", metavar="PART/NAME")
+    parser.add_argument("--share", default="0/1", help="i/n: every n-th batch, from the i-th on")
     return parser.parse_args()
 
 
@@ -78,7 +80,8 @@ def _soak(part: str, options: argparse.Namespace, done: set[int]) -> int:
 
     module: Any = import_module(f"soak.{part}")
     getattr(module, "warm", lambda: None)()
-    batches = module.QUICK if options.quick else range(module.BATCHES)
+    first, every = map(int, options.share.split("/"))
+    batches = module.QUICK if options.quick else range(first, module.BATCHES, every)
     until = time.monotonic() + QUICK / len(options.parts) if options.quick else None
     failures = 0
     for batch in batches:
