@@ -32,7 +32,11 @@ PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
 def small(cls, sizes=SMALL, **settings):
     """An estimator of these settings, and of small sizes where they say nothing."""
     known = {f.name for f in fields(cls)}
-    return cls(**{k: v for k, v in sizes.items() if k in known} | settings)
+    found = {k: v for k, v in sizes.items() if k in known}
+    if "experts" in known:  # the sizes are those of MVP inside
+        inside = {f.name for f in fields(METHODS["mvp"])} - known
+        found["expert_settings"] = {f"mvp__{k}": v for k, v in sizes.items() if k in inside}
+    return cls(**found | settings)
 
 
 def _measured(run, source):
