@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vedute.data.views import Views as Views
     from vedute.methods import load as load
     from vedute.methods._best_pair import BestPair as BestPair
+    from vedute.methods.blend import Blend as Blend
     from vedute.methods.completer import Completer as Completer
     from vedute.methods.cpspan import CPSPAN as CPSPAN
     from vedute.methods.dcca import DCCA as DCCA

@@ -295,6 +295,7 @@ def _git(*words: str) -> str:
 
 def _weights(model: Estimator) -> list[torch.Tensor]:
     inside = model.best_ if isinstance(model, _best_pair.BestPair) else model
+    inside = next(iter(vars(model).get("experts_", {}).values()), inside)
     return list(inside.model_.parameters()) if isinstance(inside, NeuralEstimator) else []
 
 

@@ -31,8 +31,11 @@ def parse(pairs: Iterable[str]) -> Settings:
 def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
     """The settings, lists made tuples; unknown names and values out of range are refused."""
     known = settings.declared(method)
-    checked = {}
+    inside = {k: v for k, v in given.items() if "__" in k and "expert_settings" in known}
+    checked: Settings = {"expert_settings": inside} if inside else {}  # refused by `fit`, if wrong
     for name, value in given.items():
+        if name in inside:
+            continue
         if name not in known:
             close = get_close_matches(name, known, cutoff=0.5)
             hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(known)}"

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
     from vedute.report.run_folder import Keep
 
-KEEPING_SAMPLES = ("knn_fill", "cpspan", "icmvc")  # which models are made of
+KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "blend", "cpspan", "icmvc")  # in their models
+    "knn_fill",
+    "kernel_fill",
+    "blend",
+    "cpspan",
+    "icmvc",
+)  # which models are made of
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 
@@ -127,7 +133,9 @@ def _estimator(
         wanted["kinds"] = _settings.kinds(given["kinds"])
     if cls.soft and wanted.get("n_clusters") is None:
         raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
-    return cls(**_settings.check(cls, wanted)), method, preset
+    made = cls(**_settings.check(cls, wanted))
+    made._check_settings()
+    return made, method, preset
 
 
 def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:
@@ -189,7 +197,8 @@ def _fit(
 def _without_checkpoint(model: Estimator) -> None:
     """A run does not say where its checkpoints were."""
     del model.__dict__["keep_checkpoint"]
-    for part in (model, vars(model).get("method"), vars(model).get("best_")):
+    experts = vars(model).get("experts_", {}).values()
+    for part in (model, vars(model).get("method"), vars(model).get("best_"), *experts):
         if part is not None and "checkpoint" in part.get_params(deep=False):
             part.set_params(checkpoint=None)
 

@@ -1,0 +1,162 @@
+"""Blend: weights of experts by hidden views, and what is made of them."""
+
+import numpy as np
+import pytest
+from conftest import METHODS, small
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+
+import vedute
+from vedute.methods import _weights
+from vedute.methods._weights import Moments
+
+Blend = METHODS["blend"]
+
+
+def views(n=120, seed=0):
+    """Two views of the same three numbers, one of them linear; a third of each is missing."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 3))
+    x = [z @ rng.normal(size=(3, 6)), np.tanh(z @ rng.normal(size=(3, 5)))]
+    x = [a + 0.1 * rng.normal(size=a.shape) for a in x]
+    for v, rows in enumerate(np.array_split(rng.permutation(n)[: 2 * n // 3], 2)):
+        x[v][rows] = np.nan
+    return x
+
+
+def moments(seed, m=40, experts=3, width=4):
+    """Of one view, and truth and predictions they are of."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(m, width))
+    guess = truth + rng.normal(size=(experts, m, width)) * np.arange(1, experts + 1)[:, None, None]
+    there, mean, std = np.ones((m, width), bool), np.zeros(width), np.ones(width)
+    return Moments.of(truth, guess, there, mean, std), truth, guess
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_are_the_constrained_minimum(seed):
+    rng = np.random.default_rng(seed)
+    root, cross = rng.normal(size=(6, 3)), rng.normal(size=3) * 3
+    gram = root.T @ root
+    found = _weights.minimum(gram, cross)
+    assert (found >= 0).all()
+    assert found.sum() <= 1 + 1e-9
+
+    def loss(w):
+        return w @ gram @ w - 2 * cross @ w
+
+    room = {"type": "ineq", "fun": lambda w: 1 - w.sum()}
+    tries = [minimize(loss, s, bounds=[(0, None)] * 3, constraints=room) for s in np.eye(3) / 2]
+    assert loss(found) <= min(t.fun for t in tries) + 1e-6
+
+
+def test_moments_give_the_squared_error_of_any_weights():
+    found, truth, guess = moments(0)
+    w = np.array([0.2, 0.3, 0.1])
+    error = ((np.einsum("k,kmd->md", w, guess) - truth) ** 2).mean(1)
+    by_moments = np.einsum("k,mkl,l->m", w, found.gram, w) - 2 * found.cross @ w
+    assert_allclose(by_moments + (truth**2).mean(1), error)
+
+
+def test_what_is_missing_or_constant_does_not_count():
+    truth, guess = np.ones((2, 3)), np.ones((1, 2, 3))
+    there = np.array([[True, False, True], [True, True, True]])
+    poisoned = np.where(there, truth, 1e9)
+    std = np.array([1.0, 1.0, 0.0])
+    plain, other = (Moments.of(t, guess, there, np.zeros(3), std) for t in (truth, poisoned))
+    assert_allclose(plain.cross, other.cross)
+    assert_allclose(plain.gram[:, 0, 0], 1.0)
+
+
+def test_the_better_expert_weighs_more_and_noise_nothing():
+    found, truth, _ = moments(1, m=400)
+    w = _weights.weights([found])[0]
+    assert w[0] > w[1] > w[2] >= 0
+    noise = np.random.default_rng(2).normal(size=(1, *truth.shape))
+    only = Moments.of(truth, noise, np.ones_like(truth, bool), np.zeros(4), np.ones(4))
+    assert _weights.weights([only])[0, 0] < 0.1
+
+
+def test_a_view_without_evidence_has_the_weights_of_all():
+    found, _, _ = moments(3)
+    empty = found.pick(np.zeros(0, int))
+    both = _weights.weights([found, empty])
+    assert_allclose(both[0], both[1], rtol=1e-6)
+
+
+def test_cross_fitted_weights_do_not_depend_on_their_own_instance():
+    found, _, _ = moments(4)
+    other = Moments(found.gram.copy(), found.cross.copy())
+    other.cross[0] += 100.0
+    assert_allclose(_weights.cross_fitted([found])[0][0], _weights.cross_fitted([other])[0][0])
+
+
+def test_values_are_the_weighted_ones_of_the_experts():
+    x = views()
+    model = small(Blend).fit(x)
+    data = model._enter(x)
+    parts = {name: expert._decode(data) for name, expert in model.experts_.items()}
+    for v, (name, w) in enumerate(model.weights_.items()):
+        assert set(w) == set(model.experts_), name
+        assert sum(w.values()) <= 1 + 1e-9, name
+        mixed = sum(w[k] * p[v][0] for k, p in parts.items())
+        assert_allclose(model._decode(data)[v][0], mixed, atol=1e-5)  # means are zero
+
+
+def test_it_is_no_worse_than_its_experts_on_views_that_nobody_saw():
+    whole, seen = views(300), views(300)
+    rng = np.random.default_rng(9)
+    rows = np.flatnonzero(~np.isnan(seen[0]).any(1) & ~np.isnan(seen[1]).any(1))[:60]
+    for i in rows:
+        seen[rng.integers(2)][i] = np.nan
+    hidden = [np.isnan(s) & ~np.isnan(w) for s, w in zip(seen, whole, strict=True)]
+
+    def error(model):
+        filled = model.fit(seen).impute(seen)
+        return sum(((f - w)[h] ** 2).sum() for f, w, h in zip(filled, whole, hidden, strict=True))
+
+    experts = ("lowrank_fill", "kernel_fill", "gaussian_fill")
+    singles = [error(METHODS[k](random_state=0)) for k in experts]
+    assert error(Blend(experts=experts, random_state=0)) <= 1.02 * min(singles)
+
+
+def test_settings_of_experts_have_names_of_their_own():
+    model = Blend().set_params(mvp__latent_dim=5, random_state=0)
+    assert model.get_params()["mvp__latent_dim"] == 5
+    assert model.expert_settings == {"mvp__latent_dim": 5}
+    fitted = small(Blend).set_params(mvp__latent_dim=5).fit(views())
+    assert fitted.embedding_.shape[1] == 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"experts": ("dcca",)}, "dcca cannot be an expert"),
+        ({"experts": ("mvp", "mvp")}, "each once"),
+        ({"expert_settings": {"mvp__depth": 3}}, "no such setting"),
+        ({"expert_settings": {"knn_fill__n_neighbors": 3}}, "a setting of no expert"),
+        ({"expert_settings": {"mvp__latent_dim": -1}}, "mvp__latent_dim must be"),
+    ],
+)
+def test_wrong_experts_are_refused(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Blend(**wrong).fit(views())
+
+
+def test_a_saved_blend_imputes_the_same(tmp_path):
+    x = views()
+    model = small(Blend, n_clusters=3).fit(x)
+    model.save(tmp_path / "m")
+    again = vedute.load(tmp_path / "m")
+    for a, b in zip(model.impute(x), again.impute(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(model.predict(x), again.predict(x))
+    assert again.weights_ == model.weights_
+
+
+def test_of_images_the_first_expert_alone_is_asked():
+    rng = np.random.default_rng(0)
+    x = [rng.integers(0, 255, (40, 8, 8), dtype=np.uint8) for _ in range(2)]
+    missing = vedute.drop_views(x, 0.5, 0)
+    model = small(Blend, expert_settings={"mvp__steps": 3, "mvp__network": "mlp"}).fit(missing)
+    assert list(model.experts_) == ["mvp"]
