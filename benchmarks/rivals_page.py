@@ -60,7 +60,7 @@ class Table(NamedTuple):
         fills = sorted(name for name in known if name.endswith("_fill"))
         first = [name for name in ("blend", "mvp") if name in known]
         rest = sorted(known - {*others, *fills, *first})
-        return {"Our default, the fills and what others offer": first + fills + others} | (
+        return {"Blend, MVP, the fills and what others offer": first + fills + others} | (
             {"The other methods of this library": rest} if rest else {}
         )
 
@@ -97,7 +97,7 @@ def sections(t: Table) -> list[str]:
         "## Who infers hidden views best\n\nError of hidden views at rate "
         f"{RATE:g}, 1 is about that of the mean; the best of all methods in bold.",
         *_scores(t, "error", 3, min),
-        "### The default against the best other method",
+        "### Blend against the best other method",
         _ratios(t),
         "## Other rates",
         *_rates(t),

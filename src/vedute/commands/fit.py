@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from vedute.report.run_folder import Keep
 
 KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "blend", "cpspan", "icmvc")  # in their models
-    "knn_fill",
-    "kernel_fill",
-    "blend",
-    "cpspan",
-    "icmvc",
-)  # which models are made of
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
 
 
