@@ -129,7 +129,10 @@ def _look(views: Views, v: int, spec: ViewSpec) -> tuple[ViewFacts, NDArray[np.u
     raw, row = views.x[v].flatten(1), views.mask[:, v]
     there = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
-    stats = scaling.fit("standard", raw, there)
+    try:
+        stats = scaling.fit("standard", raw, there)
+    except OverflowError as e:
+        raise ValueError(f"view {spec.name!r} {e}") from None
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
     zero = (x == 0).all(1) & there[row].any(1)
     codes = np.zeros(len(views), np.uint64)
