@@ -109,7 +109,7 @@ def similar(rng: Generator) -> Any:
 
 
 def check(model: Estimator, X: Any, rng: Generator) -> None:
-    n = len(entry := Views.of(X, columns=model.columns))
+    n = len(entry := Views.of(X, columns=model.columns, like=model.specs))
     z = model.transform(X)
     assert z.shape == (n, model.embedding_.shape[1]), f"representation of shape {z.shape}"
     assert np.isfinite(z).all(), "a representation that is not finite"

@@ -117,7 +117,10 @@ def spoiled(rng: Generator, views: list[Any]) -> Any:
     v = int(rng.integers(len(views)))
     x = np.array(views[v], dtype=object)
     views = list(views)
-    i = int(rng.integers(max(len(x), 1)))
+
+    if x.ndim < 2 or not x.size:
+        return views
+    i = int(rng.integers(len(x)))
 
     def put(value: Any) -> Any:
         y = x.copy()

@@ -241,6 +241,8 @@ def _compare(place: Path, source: str, out: str) -> None:
     after = io.enter(io.read(place / out, how)).views
     assert set(after.names) == set(before.names), f"views {before.names} became {after.names}"
     assert len(after) == len(before), f"{len(before)} samples became {len(after)}"
+    if before.ids is not None and after.ids is not None:  # images are in the order of their names
+        after = after[[list(after.ids).index(i) for i in before.ids]]
     for v, name in enumerate(before.names):
         w = after.names.index(name)
         assert bool(after.seen(w).all()), "an entry is still missing"

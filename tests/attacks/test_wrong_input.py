@@ -1,12 +1,15 @@
 """Input that would pass for something else."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from shell import done
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import vedute
-from vedute import methods
+from vedute import io, methods
 
 RNG = np.random.default_rng(0)
 FEW = {"steps": 2, "latent_dim": 2, "hidden": (4,), "random_state": 0}
@@ -52,6 +55,20 @@ def test_rows_and_columns_of_frames_have_names():
         methods.find("mean_fill")().fit(frames)
 
 
+def test_columns_that_are_no_dict_are_refused():
+    with pytest.raises(TypeError, match=r"columns= is a dict of views, got 3; pass"):
+        methods.find("mean_fill")(columns=3).fit(RNG.normal(size=(9, 2)))
+
+
+def test_values_whose_squares_overflow_are_refused():
+    X = [RNG.normal(size=(9, 2)), RNG.normal(size=(9, 2))]
+    with pytest.raises(ValueError, match="values too far from those fitted on"):
+        methods.find("mean_fill")(scaling="none").fit([1e30 * X[0], X[1]])
+    model = methods.find("lowrank_fill")().fit(X)
+    with pytest.raises(ValueError, match="values too far from those fitted on"):
+        model.impute([1e30 * X[0], None], interval=0.9)
+
+
 def test_training_that_diverged_says_so():
     X = [RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))]
     with pytest.raises(FloatingPointError, match="try a smaller lr"):
@@ -77,3 +94,26 @@ def test_a_list_of_views_is_not_split_as_if_views_were_samples():
     search.fit(vedute.Views.of(X))
     assert np.isfinite(search.best_score_)
     model.fit(X)
+
+
+def test_what_is_written_can_be_read_again(tmp_path, monkeypatch):
+    """Dates that are one moment in parquet and two texts; a column without any decimal comma."""
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    dates = pd.date_range("2020-01-01", periods=6)
+    pd.DataFrame({"a": RNG.normal(size=6)}, dates).to_parquet("d/a.parquet")
+    b = pd.DataFrame({"b": 0.5 + np.arange(6), "whole": ["1e+09"] * 5 + [None]}, dates)
+    b.to_csv("d/b.csv", sep=";", decimal=",")
+    pd.DataFrame({"c": RNG.normal(size=6)}, dates).to_csv("d/c.csv")
+    done("fit", "d", "-o", "run", "--method", "mean_fill")
+    done("impute", "run", "d", "-o", "out")
+    filled = io.read("out")
+    assert sorted(filled.ids) == sorted(io.read("d").ids)
+    assert not filled.views["b"].isna().any(axis=None)
+
+
+@pytest.mark.parametrize("ids", [[0.5, 1.5], [1e30, 2e30], [np.inf, 1.0]])
+def test_numbers_that_are_no_ids_are_refused(ids, tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0]}, ids).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="not sample ids"):
+        io.read(tmp_path)

@@ -38,10 +38,20 @@ def views(a, b=B):
     return {"d/a.csv": a, "d/b.csv": b}
 
 
-def damaged_zip():
+def damaged_zip(old=b"PK\1\2", new=b"PK\0\0"):
     file = io.BytesIO()
     np.savez(file, a=array(8, 2))
-    return file.getvalue().replace(b"PK\1\2", b"PK\0\0")
+    return file.getvalue().replace(old, new)
+
+
+def damaged_mat(at, value):
+    """With one byte changed that scipy follows out of its memory."""
+    cell, file = np.empty((1, 2), object), io.BytesIO()
+    cell[0, 0], cell[0, 1] = array(8, 3), array(8, 2)
+    savemat(file, {"X": cell})
+    content = bytearray(file.getvalue())
+    content[at] = value
+    return bytes(content)
 
 
 def array(*shape, dtype=float):
@@ -174,6 +184,31 @@ BROKEN = {
         {"d.npz": damaged_zip()},
         ["fit", "d.npz", "-o", "OUT"],
         r"d\.npz is damaged \(Bad magic number for central directory\); write it again",
+    ),
+    "numbers whose squares overflow": (
+        {"d/a.npy": array(8, 2) * 1e300, "d/b.npy": array(8, 2)},
+        ["inspect", "d"],
+        r"view 'a' holds numbers whose squares overflow",
+    ),
+    "a zip file that begins with something else": (
+        {"d.npz": damaged_zip(b"PK\3\4", b"PK\3\5")},
+        ["fit", "d.npz", "-o", "OUT"],
+        r"d\.npz is not an \.npz file",
+    ),
+    "a kind of element that MATLAB has not": (
+        {"d.mat": damaged_mat(225, 1)},
+        ["inspect", "d.mat"],
+        r"d\.mat is not a MATLAB file \(an element is of no known kind or size\)",
+    ),
+    "a matrix in place of numbers": (
+        {"d.mat": damaged_mat(144, 5)},
+        ["inspect", "d.mat"],
+        r"d\.mat is not a MATLAB file \(an element is of no known kind or size\)",
+    ),
+    "a complex matrix without its second part": (
+        {"d.mat": damaged_mat(193, 8)},
+        ["inspect", "d.mat"],
+        r"d\.mat is not a MATLAB file \(a matrix lacks its numbers\)",
     ),
     "deep TOML": (
         {"d.csv": WIDE, "s.toml": "[views]\nr = " + "[" * 10**5},

@@ -137,7 +137,11 @@ def _look(views: Views, v: int, spec: ViewSpec, word: str) -> tuple[ViewFacts, N
     raw, row = views.x[v].flatten(1), views.mask[:, v]
     there = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
-    stats, fitted = scaling.fit("standard", raw, there), FittedView.of(views, v, kind=word)
+    try:
+        stats = scaling.fit("standard", raw, there)
+    except OverflowError as e:
+        raise ValueError(f"view {spec.name!r} {e}") from None
+    fitted = FittedView.of(views, v, kind=word)
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
     zero = (x == 0).all(1) & there[row].any(1)
     codes = np.zeros(len(views), np.uint64)

@@ -42,6 +42,10 @@ def split(table: Any, columns: Columns | None) -> dict[str, Any]:
     """Cut one 2-D table into views; without `columns` it is one view."""
     if columns is None:
         return {"view0": table}
+    if not isinstance(columns, Mapping):
+        raise TypeError(
+            f"columns= is a dict of views, got {columns!r}; pass columns={{'a': slice(50), ...}}"
+        )
     if isinstance(table, pd.Series):
         table = table.to_frame()
     if not is_frame(table) and not sparse.issparse(table) and not isinstance(table, np.ndarray):

@@ -44,7 +44,7 @@ def typed(
         else:
             cells = _cells(column)
             number = _numbers(cells)
-            if number is None and _all_match(cells, f"{COMMA}|{WHOLE}"):
+            if number is None and _all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?"):
                 commas[name] = cells
                 number = pd.to_numeric(cells.str.replace(",", "."))
             done[name] = _categories(name, cells, path, how) if number is None else number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,9 +26,11 @@ CELLS = ("x", "data", "views", "fea", "features")
 LABELS = ("y", "gt", "gnd", "label", "labels", "truth", "truelabel", "truelabels", "target")
 NUMBERED = re.compile(r"(view|x|v|data|fea)_?\d+", re.IGNORECASE)
 
-PACKED = 15  # the kind of a variable that is packed
+MATRIX, PACKED = 14, 15  # elements that hold others
+NUMBERS = (*range(1, 8), 9, 12, 13, *range(16, 19))  # elements that hold numbers or text
+NESTED, SPARSE = (1, 2, 3, 16, 17), 5  # matrices that hold others: cells, structures, objects
 BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
-         "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8}  # fmt: skip
+         "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -65,8 +67,10 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def _variables(path: Path) -> dict[str, Any]:
-    limits.check(max(_declared(path), _unpacked(path)), path)
+    limits.check(_unpacked(path), path)
     try:
+        _check_file(path.read_bytes())
+        limits.check(_declared(path), path)
         return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     except NotImplementedError:
         raise ValueError(f"{path} is a MATLAB v7.3 file; save it with -v7") from None
@@ -74,6 +78,44 @@ def _variables(path: Path) -> dict[str, Any]:
         raise
     except Exception as e:  # damaged files raise anything, from IndexError to zlib.error
         raise ValueError(f"{path} is not a MATLAB file ({e}); save it again") from None
+
+
+def _check_file(content: bytes) -> None:
+    """Refuse elements of no known kind, and those that reach out of what holds them: scipy would
+    look for them anywhere in memory (v5 to v7)."""
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
+    if order is not None:
+        _check_elements(memoryview(content)[128:], order, (*NUMBERS, MATRIX, PACKED))
+
+
+def _check_elements(content: memoryview, order: str, allowed: Sequence[int]) -> int:
+    """allowed: the kinds that may be there; how many there are."""
+    at = count = 0
+    while at + 8 <= len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, at)
+        small = kind >> 16  # up to four bytes lie in the tag itself
+        kind, size, start = (kind & 0xFFFF, small, at + 4) if small else (kind, size, at + 8)
+        if kind not in allowed or start + size > len(content) or small > 4:
+            raise ValueError("an element is of no known kind or size")
+        inside = content[start : start + size]
+        if kind == PACKED:
+            _check_elements(memoryview(zlib.decompress(inside)), order, (*NUMBERS, MATRIX))
+        elif kind == MATRIX and size:
+            _check_matrix(inside, order)
+        at = at + 8 if small else start + size + (-size % 8 if kind != PACKED else 0)
+        count += 1
+    return count
+
+
+def _check_matrix(content: memoryview, order: str) -> None:
+    """Flags, dimensions and a name, and then what it holds: two more lists where it is sparse, one
+    more where it is complex."""
+    flags = struct.unpack_from(f"{order}I", content, 8)[0] if len(content) >= 16 else 0
+    kind, is_complex = flags & 0xFF, bool(flags & 0x800)
+    if kind in NESTED:
+        _check_elements(content, order, (*NUMBERS, MATRIX))
+    elif _check_elements(content, order, NUMBERS) < 4 + 2 * (kind == SPARSE) + is_complex:
+        raise ValueError("a matrix lacks its numbers")
 
 
 def _declared(path: Path) -> int:

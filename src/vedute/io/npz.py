@@ -26,6 +26,7 @@ from vedute.io.data import Array, Data, Filled, Reading, no_label
 from vedute.io.rows import write_npz
 
 OPTIONS: tuple[str, ...] = ("label",)
+MAGIC = (b"PK\3\4", b"PK\5\6")  # of a zip file, and of one without files
 EXTRAS = ("view_names", "mask", "ids", "y")
 
 
@@ -88,7 +89,7 @@ def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA")
 def _arrays(path: Path) -> dict[str, Array]:
     """Everything in an npz file."""
     with path.open("rb") as handle:
-        if not is_zipfile(handle) or handle.seek(0) or handle.read(2) != b"PK":
+        if not is_zipfile(handle) or handle.seek(0) or handle.read(4) not in MAGIC:
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
         try:
             size = _size(handle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,13 +45,23 @@ def write(
     for end, frame in (ends or {}).items():
         table = pd.concat([table, frame.add_prefix(f"{end}_")], axis=1)
     if _in_index(raw, how):
-        table.index = pd.Index(table.index.astype(raw.index.dtype), name=raw.index.name)
+        table.index = _as_stored(table.index, raw.index.dtype).rename(raw.index.name)
     else:
         at = id_column(list(raw.columns), how.id, source)
-        ids = pd.Series(table.index).astype(raw.dtypes.iloc[at]).to_numpy()
+        ids = _as_stored(table.index, raw.dtypes.iloc[at]).to_numpy()
         table.insert(at, raw.columns[at], ids)
         table = table.reset_index(drop=True)
     table.to_parquet(out)
+
+
+def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
+    """Ids in the type that the file has them in; as text, where some of them have no such form or
+    two of them the same."""
+    try:
+        found: pd.Index = ids.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return ids
+    return found if found.is_unique else ids
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
@@ -71,7 +82,10 @@ def _own(path: Path, how: Reading) -> pd.DataFrame:
         raise ValueError(f"{path} has no columns beside the sample ids; leave it out")
     at = -1 if inside else id_column(list(raw.columns), how.id, path)
     ids = pd.Series(raw.index) if inside else raw.iloc[:, at]
-    if ids.dtype.kind == "f" and not (ids.dropna() % 1 == 0).all():
+    if (
+        ids.dtype.kind == "f"
+        and not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all()
+    ):
         raise ValueError(
             f"{path}: the first column, {raw.columns[0]!r}, holds values like {ids.iloc[0]}, not "
             "sample ids; put ids there, or in the index"

@@ -153,7 +153,8 @@ def clear(folder: Path) -> None:
     """Remove all checkpoints in and below a folder, and nothing else."""
     if not folder.is_dir():
         return
-    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY)]:
+    halves = folder.rglob("training-*/.tmp*")  # of safetensors, when it was killed
+    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY), *halves]:
         path.unlink(missing_ok=True)
     for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
         if path.is_dir() and not any(path.iterdir()):
