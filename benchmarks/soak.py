@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 RECORDS = HERE / "results" / "soak" / "records.jsonl"
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests")]
 os.environ |= {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # processes are forked
 sys.dont_write_bytecode = True
 if Path("/dev/shm").is_dir():  # kills need no disk
     tempfile.tempdir = "/dev/shm"

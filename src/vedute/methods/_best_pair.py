@@ -227,7 +227,7 @@ class BestPair(Estimator):
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
             return explained(model, pair, held)
         both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
-        return clustering.stability(model._embed(both), STABLE, self.seed_)
+        return clustering.stability(clustering.finite(model._embed(both)), STABLE, self.seed_)
 
     # What the method knows of two views, for all of them.
 
