@@ -170,7 +170,9 @@ def table(records: list[dict[str, Any]]) -> str:
         by_part[record["part"]].append(record)
     for part, (meaning, _) in PARTS.items():
         mine = by_part[part]
-        outcomes = sum((Counter(r["outcomes"]) for r in mine), Counter[str]())
+        outcomes = Counter[str]()
+        for word, n in ((w, n) for r in mine for w, n in r["outcomes"].items()):
+            outcomes[word.rpartition(": ")[2]] += n  # of all doors, methods and formats together
         words = ", ".join(f"{n} {w}" for w, n in outcomes.most_common() if w != "wrong")
         minutes = sum(r["seconds"] for r in mine) / 60
         commits = ", ".join(sorted({f"`{(r['commit'] or '?')[:8]}`" for r in mine}))
