@@ -3,8 +3,8 @@
     python benchmarks/defaults.py -o records.jsonl [--jobs 2] [--sets cub,msrc_v1] [--variants base]
     python benchmarks/defaults.py --table benchmarks/results/defaults/records.jsonl
 
-Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only read
-to record `acc`, which chooses nothing.
+Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only
+read to record `acc`, which chooses nothing.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_where_folders_cannot_be_swapped_files_are_replaced(cannot, tmp_path, mo
     if cannot == "leave":  # somebody who stands in the folder stays there
         monkeypatch.chdir(out / "notes")
     else:
-        where = (atomic, "_exchange") if cannot == "swap" else (os, "link")
+        where = (atomic, "exchange") if cannot == "swap" else (os, "link")
         monkeypatch.setattr(*where, fails)
     number = out.stat().st_ino
     write_over(out)

@@ -152,13 +152,3 @@ def test_scratch_of_a_process_that_is_gone_is_collected(tmp_path):
             atomic_folder(tmp_path / "out", force=True).__enter__()
         assert first.exists()  # of a process that is alive: this one
     assert names(tmp_path) == {"out", ".out.mine"}
-
-
-def test_scratch_that_nobody_locked_is_collected_after_a_minute(tmp_path):
-    left = tmp_path / f".out.abc{SCRATCH}"
-    left.mkdir()
-    with atomic_folder(tmp_path / "out"):
-        assert left.exists()  # it may be one that is being made
-    os.utime(left, (0, 0))
-    with atomic_folder(tmp_path / "out", force=True):
-        assert not left.exists()

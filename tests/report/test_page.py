@@ -142,7 +142,7 @@ def cancer():
 @pytest.fixture(scope="module")
 def few():
     """An MVP fitted on few samples, and how it was before it learned again."""
-    sizes = dict(steps=120, latent_dim=6, hidden=(32,), batch_size=64)
+    sizes = dict(steps=120, latent_dim=6, hidden=(32,), batch_size=64, lr=2e-3, weight_decay=0.0)
     sizes |= dict(scaling="standard")  # so that errors and intervals are easy to compute by hand
     model, first = (small(methods.find("mvp"), **sizes) for _ in range(2))
     learn = first._learn
@@ -339,7 +339,7 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
         assert word not in words
         assert word not in page
     assert not planted(numbers)
-    assert "765" not in re.sub(r'd="[^"]*"', "", page)
+    assert not re.search(r"(?<![\d.])76[56]\d", re.sub(r'd="[^"]*"', "", page))  # 7655 to 7662
     assert "examples" not in sections(page)
     assert {"hidden", "intervals", "map", "clusters"} <= set(sections(page))
     assert "ids, values" in page  # it says what it lacks

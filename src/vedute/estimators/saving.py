@@ -206,7 +206,8 @@ def _check_view(view: FittedView, n_views: int) -> None:
     """Refuse a view whose parts have different shapes, or units that are no numbers."""
     shape, c = tuple(view.shape), view.calibration
     wanted = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
-    wanted += [] if c is None else [(c.noise, shape), (c.by_seen, (n_views,))]
+    most = n_views if c is None else max(n_views, c.by_seen.size)  # of a pair: of all views
+    wanted += [] if c is None else [(c.noise, shape), (c.by_seen, (most,))]
     for array, expected in wanted:
         if array.shape != expected:
             raise ValueError(f"view {view.name!r} has two shapes")
