@@ -86,8 +86,19 @@ def write(page: Path, records: Sequence[Record], is_current: Callable[[Record], 
     text = page.read_text(encoding="utf-8") if page.exists() else f"# Rivals\n\n{MARK}\n"
     devices = sorted({r["device"] for r in records if "device" in r})
     made = f"{total} runs, {old} of them with older code, on {', '.join(devices)}."
-    parts = [text.partition(MARK)[0] + MARK, made]
+    parts = [text.partition(MARK)[0] + MARK, f"{made} {_seeds(table)}"]
     page.write_text("\n\n".join([*parts, *sections(table)]) + "\n", encoding="utf-8")
+
+
+def _seeds(t: Table) -> str:
+    """How many a number at RATE is the mean of."""
+    fewest: dict[int, list[str]] = defaultdict(list)
+    for method in t.methods:
+        counts = [len(t.cells[method, d, RATE]) for d in t.sets if (method, d, RATE) in t.cells]
+        if counts:
+            fewest[min(counts)].append(method)
+    said = [f"{', '.join(names)}: {n}" for n, names in sorted(fewest.items(), reverse=True)]
+    return f"Seeds at rate {RATE:g}, on every set at least: {'; '.join(said)}."
 
 
 def sections(t: Table) -> list[str]:

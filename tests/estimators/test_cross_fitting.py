@@ -80,7 +80,7 @@ def test_crps_is_that_of_the_predictions(model):
 def test_a_group_is_in_one_fold():
     rng = np.random.default_rng(0)
     groups, which = rng.integers(30, size=200), rng.integers(3, size=200)
-    fold = cross_fitting._folds(which, torch.from_numpy(groups))
+    fold = cross_fitting.folds(which, torch.from_numpy(groups))
     assert set(fold) == set(range(cross_fitting.FOLDS))
     assert all(len(set(fold[groups == g])) == 1 for g in np.unique(groups))
 

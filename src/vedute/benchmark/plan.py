@@ -17,8 +17,8 @@ import torch
 
 from vedute import io, methods
 from vedute.benchmark import claims, records, studies, workers
-from vedute.benchmark.records import RunRecord, best_pair
-from vedute.benchmark.run import BERNOULLI, SPLIT, Run, failure, load, measure, pick
+from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
+from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.data import missing, patterns

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 RunRecord = dict[str, Any]
+BERNOULLI = "bernoulli"  # the protocol of records that name none
 
 
 def read(path: Path) -> list[RunRecord]:

@@ -46,7 +46,7 @@ from vedute import __version__, datasets, io, methods
 from vedute.analysis import classifiers, cross_view
 from vedute.analysis.classifiers import Judge
 from vedute.benchmark import samples, workers
-from vedute.benchmark.records import RunRecord
+from vedute.benchmark.records import BERNOULLI, RunRecord
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.estimators import clustering
@@ -59,7 +59,6 @@ from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
 
 INTERVAL = 0.9
-BERNOULLI = "bernoulli"  # the protocol that goes without saying
 LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
@@ -294,8 +293,7 @@ def _git(*words: str) -> str:
 
 
 def _weights(model: Estimator) -> list[torch.Tensor]:
-    inside = model.best_ if isinstance(model, _best_pair.BestPair) else model
-    inside = next(iter(vars(model).get("experts_", {}).values()), inside)
+    inside = next(iter(model._parts()), model)
     return list(inside.model_.parameters()) if isinstance(inside, NeuralEstimator) else []
 
 

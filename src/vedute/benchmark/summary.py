@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from vedute.benchmark import studies
-from vedute.benchmark.records import RunRecord, best_pair
+from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 
 PAPER = "the paper's "
 Place = float | str  # a column: a rate, or where records have several protocols, both
@@ -195,7 +195,7 @@ def _label(r: RunRecord) -> str:
 
 def _protocol(r: RunRecord) -> str:
     """Where old records do not say, that of all of them."""
-    return str(r.get("protocol", "bernoulli"))
+    return str(r.get("protocol", BERNOULLI))
 
 
 def _column(protocol: str, rate: float) -> str:

@@ -191,9 +191,8 @@ def _fit(
 def _without_checkpoint(model: Estimator) -> None:
     """A run does not say where its checkpoints were."""
     del model.__dict__["keep_checkpoint"]
-    experts = vars(model).get("experts_", {}).values()
-    for part in (model, vars(model).get("method"), vars(model).get("best_"), *experts):
-        if part is not None and "checkpoint" in part.get_params(deep=False):
+    for part in (model, *model._parts()):
+        if "checkpoint" in part.get_params(deep=False):
             part.set_params(checkpoint=None)
 
 

@@ -35,6 +35,7 @@ from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.nn import likelihoods
+from vedute.training import checkpoints
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
@@ -160,6 +161,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """Networks, saved by their weights."""
         return {}
 
+    def _parts(self) -> list[Estimator]:
+        """The estimators inside this one, the leading one first."""
+        return []
+
     # Learning.
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -201,6 +206,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def forget_checkpoint(self) -> None:
         """Remove what a later `fit` could go on from, if there is something."""
+        if vars(self).get("checkpoint") is not None:
+            checkpoints.clear(Path(vars(self)["checkpoint"]))
 
     def _check_settings(self) -> None:
         """Refuse settings by their declarations; methods add what two of them must agree on."""

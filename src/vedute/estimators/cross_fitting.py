@@ -41,7 +41,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     held = held.part(at)
     imputer, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
-    fold = _folds(which, held.groups)
+    fold = folds(which, held.groups)
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
     shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
@@ -74,14 +74,14 @@ def some(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
-def _folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
+def folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
     """The fold of each instance, given its view (h,): views evenly spread, groups in one piece."""
     if groups is None:
         fold = np.empty(len(which), np.int64)
         fold[np.argsort(which, kind="stable")] = np.arange(len(which)) % FOLDS
         return fold
     _, first, group = np.unique(groups.numpy(), return_index=True, return_inverse=True)
-    return _folds(which[first], None)[group]
+    return folds(which[first], None)[group]
 
 
 def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:

@@ -98,7 +98,8 @@ class FittedView:
 
     @property
     def calibrated(self) -> Calibration:
-        assert self.calibration is not None
+        if self.calibration is None:
+            raise ValueError(f"view {self.name!r} has no calibration")
         return self.calibration
 
     def shrunk(self, decoded: Array) -> Array:

@@ -89,10 +89,12 @@ def narrow_held(front: Front, held: HoldOut) -> HoldOut:
     """Hidden views, compared in their components."""
     if not any(front):
         return held
-    means, weights = list(held.means), list(held.weights)
-    for v, part in enumerate(front):
-        if part is not None:
-            k = part.basis.shape[1]
-            means[v], weights[v] = torch.zeros(k), torch.ones(k)
-    inputs, truth = narrow(front, held.inputs), narrow(front, held.truth)
-    return replace(held, inputs=inputs, truth=truth, means=tuple(means), weights=tuple(weights))
+    sizes = [None if part is None else part.basis.shape[1] for part in front]
+    means, weights = zip(held.means, sizes, strict=True), zip(held.weights, sizes, strict=True)
+    return replace(
+        held,
+        inputs=narrow(front, held.inputs),
+        truth=narrow(front, held.truth),
+        means=tuple(m if k is None else torch.zeros(k) for m, k in means),
+        weights=tuple(w if k is None else torch.ones(k) for w, k in weights),
+    )

@@ -27,7 +27,6 @@ from vedute.estimators.settings import estimator, setting
 from vedute.nn import coders
 from vedute.nn.convolutions import check_image
 from vedute.nn.likelihoods import Kinds
-from vedute.training import checkpoints
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, useful_steps
 from vedute.training.loop import Settings, train
@@ -190,12 +189,16 @@ class NeuralEstimator(Estimator):
 
     def _seen(self, data: Views) -> Views:
         """What the networks see of data."""
-        return front.narrow(vars(self).get("front_", ()), data.bare())
+        return front.narrow(self._front(), data.bare())
+
+    def _front(self) -> front.Front:
+        """One part per view; models of before there was one have none."""
+        return vars(self).get("front_") or [None] * len(self.views_)
 
     def _wide(self, v: int, values: Array) -> Array:
         """What they decode of view v, in all its columns."""
-        parts = vars(self).get("front_", ())
-        return parts[v].widen(values) if len(parts) and parts[v] is not None else values
+        part = self._front()[v]
+        return values if part is None else part.widen(values)
 
     @torch.no_grad()
     def _soft_labels(self, data: Views) -> Array | None:
@@ -241,10 +244,9 @@ class NeuralEstimator(Estimator):
     def _build(self) -> Model:
         """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
         convolutions are fast."""
-        parts = vars(self).get("front_") or [None] * len(self.views_)
         shapes = [
             view.output_shape if part is None else (part.basis.shape[1],)
-            for view, part in zip(self.views_, parts, strict=True)
+            for view, part in zip(self.views_, self._front(), strict=True)
         ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
@@ -293,11 +295,6 @@ class NeuralEstimator(Estimator):
         self._trainings += 1
         folder = Path(self.checkpoint) / f"training-{self._trainings}"
         return Checkpoint(folder, self._signature(data), self.checkpoint_minutes)
-
-    def forget_checkpoint(self) -> None:
-        """Remove what a later `fit` could go on from."""
-        if self.checkpoint is not None:
-            checkpoints.clear(Path(self.checkpoint))
 
     def _signature(self, data: Views) -> str:
         if self.random_state is None:

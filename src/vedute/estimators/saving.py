@@ -63,8 +63,8 @@ _KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may b
     "length_": (int, type(None)),
 }
 DAMAGED = (  # what reading a file that somebody changed may raise
-    *(ArithmeticError, AttributeError, LookupError, RecursionError, SafetensorError),
-    *(TypeError, ValueError),
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
+    *(SafetensorError, TypeError, ValueError),
 )
 PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
 PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # no method declares them

@@ -188,6 +188,9 @@ class BestPair(Estimator):
             )
         return found
 
+    def _parts(self) -> list[Estimator]:
+        return [*([self.best_] if "best_" in vars(self) else []), self.method]
+
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 

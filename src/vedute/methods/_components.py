@@ -151,12 +151,17 @@ def widened(small: Table, x: Array, bases: Sequence[Array]) -> Array:
 def noises(table: Table, small: Table) -> list[float]:
     """Variance per entry of what the components leave out of each view."""
     found = []
-    for v, (wide, narrow) in enumerate(zip(table.views(), small.views(), strict=True)):
-        power = [float((t.x[t.mask[:, v], at] ** 2).sum()) for t, at in
-                 ((table, wide[1]), (small, narrow[1]))]  # fmt: skip
-        count = max(int(table.mask[:, v].sum()), 1) * table.widths[v]
-        found.append(max(power[0] - power[1], LEAST_NOISE * power[0]) / count or 1.0)
+    for v, width in enumerate(table.widths):
+        whole, kept = _power(table, v), _power(small, v)
+        count = max(int(table.mask[:, v].sum()), 1) * width
+        found.append(max(whole - kept, LEAST_NOISE * whole) / count or 1.0)
     return found
+
+
+def _power(table: Table, v: int) -> float:
+    """Sum of squares of view v."""
+    _, at = list(table.views())[v]
+    return float((table.x[table.mask[:, v], at] ** 2).sum())
 
 
 def given_entries(

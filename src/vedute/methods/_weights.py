@@ -21,7 +21,6 @@ from scipy.optimize import nnls
 
 Array = NDArray[Any]
 PSEUDO = 50.0  # instances' worth of belief in the weights that are common to all views
-FOLDS = 5
 FIRM = 1e4  # how much a sum of one weighs against the errors
 
 
@@ -54,11 +53,11 @@ def weights(views: Sequence[Moments]) -> Array:
     return np.stack([_of_one(v, common) for v in views])
 
 
-def cross_fitted(views: Sequence[Moments]) -> list[Array]:
-    """Of every instance of every view, L arrays (m_v, E): learned from the other folds."""
-    folds = [np.arange(len(v.gram)) % FOLDS for v in views]
+def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
+    """Of every instance of every view, L arrays (m_v, E): learned from the other folds, of which
+    each instance has one, L arrays (m_v,)."""
     found = [np.zeros(v.cross.shape) for v in views]
-    for k in range(FOLDS):
+    for k in np.unique(np.concatenate(folds)):
         rest = weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
         for each, fold, w in zip(found, folds, rest, strict=True):
             each[fold == k] = w

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from vedute import methods
-from vedute.data.holdout import FEWEST, HoldOut, choose
+from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
@@ -34,14 +34,7 @@ from vedute.methods import _weights
 from vedute.methods._weights import Moments
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
-OWN = (
-    "n_clusters",
-    "kinds",
-    "likelihood",
-    "scaling",
-    "columns",
-    "random_state",
-)  # of Blend alone
+OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
 HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -126,17 +119,17 @@ class Blend(Estimator):
     # Learning.
 
     def _learn_and_calibrate(self, data: Views) -> None:
-        hidden = choose(data.mask, 1, self.n_features_in_, self._groups)
+        hidden = self._chosen_to_hide(data, 1)
         held = None if hidden is None else self._held_out(data, hidden)
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
         self.experts_ = {name: self._expert(name) for name in self._used(data)}
         self._learn(some, None if few else held)
         self._calibrate(data, held)
-        self.learned_again_ = held is not None and not self._interrupted
-        for model in self.experts_.values() if self.learned_again_ else ():
-            if few or model._learns_again(len(data)):
-                self._teach(model, data, None)
+        again = [m for m in self.experts_.values() if few or m._learns_again(len(data))]
+        self.learned_again_ = bool(again) and held is not None and not self._interrupted
+        for model in again if self.learned_again_ else ():
+            self._teach(model, data, None)
         self.history_ = vars(self._first).get("history_", [])
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
@@ -155,7 +148,8 @@ class Blend(Estimator):
         handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self._given(name)}
         if self.checkpoint is not None and "checkpoint" in known:
             handed["checkpoint"] = Path(self.checkpoint) / name
-        model.set_params(**handed, random_state=self.seed_)
+        seed = None if self.random_state is None else self.seed_
+        model.set_params(**handed, random_state=seed)
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
         model.seed_, model._interrupted = self.seed_, False
         return model
@@ -177,7 +171,8 @@ class Blend(Estimator):
             predicted = self._predicted(held.inputs)
             moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
             self._set_weights(_weights.weights(moments))
-            mixed = self._cross_fitted(held, predicted, _weights.cross_fitted(moments))
+            crossed = _weights.cross_fitted(moments, self._folds(held))
+            mixed = self._cross_fitted(held, predicted, crossed)
             numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
             self._measure(replace(held, inputs=numbered), mixed)
         for model in self.experts_.values():
@@ -206,6 +201,11 @@ class Blend(Estimator):
         rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
         truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
         return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit)
+
+    def _folds(self, held: HoldOut) -> list[Array]:
+        """Of the hidden instances of each view, L arrays (m_v,)."""
+        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
+        return [fold[rows.numpy()] for rows in held.hidden.T]
 
     def _cross_fitted(
         self, held: HoldOut, predicted: list[Array], crossed: list[Array]
@@ -273,14 +273,15 @@ class Blend(Estimator):
 
     # Saving.
 
-    def forget_checkpoint(self) -> None:
-        for model in vars(self).get("experts_", {}).values():
-            model.forget_checkpoint()
+    def _parts(self) -> list[Estimator]:
+        return list(vars(self).get("experts_", {}).values())
 
     def saved(self) -> saving.Saved:
-        """What `save` writes: experts are dicts of what they learned."""
+        """What `save` writes: experts are dicts of what they learned; their views are Blend's."""
         method, params, learned = super().saved()
-        inside = {name: model.saved().learned for name, model in self.experts_.items()}
+        inside = {}
+        for name, model in self.experts_.items():
+            inside[name] = {k: v for k, v in model.saved().learned.items() if k != "views_"}
         return saving.Saved(method, params, learned | {"experts_": inside})
 
     def restore(self, learned: dict[str, Any]) -> Self:
