@@ -30,7 +30,8 @@ def moments(seed, m=40, experts=3, width=4):
     truth = rng.normal(size=(m, width))
     guess = truth + rng.normal(size=(experts, m, width)) * np.arange(1, experts + 1)[:, None, None]
     there, mean, std = np.ones((m, width), bool), np.zeros(width), np.ones(width)
-    return Moments.of(truth, guess, there, mean, std), truth, guess
+    seen = np.zeros(m, int)
+    return Moments.of(truth, guess, there, mean, std, seen), truth, guess
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,30 +64,51 @@ def test_what_is_missing_or_constant_does_not_count():
     there = np.array([[True, False, True], [True, True, True]])
     poisoned = np.where(there, truth, 1e9)
     std = np.array([1.0, 1.0, 0.0])
-    plain, other = (Moments.of(t, guess, there, np.zeros(3), std) for t in (truth, poisoned))
+    rest = guess, there, np.zeros(3), std, np.ones(2, int)
+    plain, other = (Moments.of(t, *rest) for t in (truth, poisoned))
     assert_allclose(plain.cross, other.cross)
     assert_allclose(plain.gram[:, 0, 0], 1.0)
 
 
 def test_the_better_expert_weighs_more_and_noise_nothing():
     found, truth, _ = moments(1, m=400)
-    w = _weights.weights([found])[0]
+    w = _weights.weights([found]).views[0]
     assert w[0] > w[1] > w[2] >= 0
     noise = np.random.default_rng(2).normal(size=(1, *truth.shape))
-    only = Moments.of(truth, noise, np.ones_like(truth, bool), np.zeros(4), np.ones(4))
-    assert _weights.weights([only])[0, 0] < 0.1
+    there, seen = np.ones_like(truth, bool), np.ones(len(truth), int)
+    only = Moments.of(truth, noise, there, np.zeros(4), np.ones(4), seen)
+    assert _weights.weights([only]).views[0, 0] < 0.1
 
 
 def test_a_view_without_evidence_has_the_weights_of_all():
     found, _, _ = moments(3)
     empty = found.pick(np.zeros(0, int))
     both = _weights.weights([found, empty])
-    assert_allclose(both[0], both[1], rtol=1e-6)
+    assert_allclose(both.views[0], both.views[1], rtol=1e-6)
+    assert_allclose(both.by_seen[1], both.views[[1, 1]])
+
+
+def test_weights_by_the_number_of_observed_views():
+    """One expert is right where one view is observed, the other where two are; where there is no
+    evidence the weights are those of the view."""
+    rng = np.random.default_rng(5)
+    truth, seen = rng.normal(size=(600, 4)), np.repeat([1, 2], 300)
+    wrong = rng.normal(size=(2, 600, 4))
+    right = np.stack([seen == 1, seen == 2])[..., None]
+    guess = np.where(right, truth, wrong)
+    whole = np.ones_like(truth, bool), np.zeros(4), np.ones(4)
+    found = Moments.of(truth, guess, *whole, seen)
+    nothing = found.pick(np.zeros(0, int))
+    w = _weights.weights([found, nothing, nothing])
+    assert_allclose(w.views[0], [0.5, 0.5], atol=0.05)
+    assert w.by_seen[0, 1, 0] > 0.8 > 0.3 > w.by_seen[0, 1, 1]
+    assert w.by_seen[0, 2, 1] > 0.8 > 0.3 > w.by_seen[0, 2, 0]
+    assert_allclose(w.by_seen[0, 0], w.views[0])
 
 
 def test_cross_fitted_weights_do_not_depend_on_their_own_instance():
     found, _, _ = moments(4)
-    other = Moments(found.gram.copy(), found.cross.copy())
+    other = found._replace(cross=found.cross.copy())
     other.cross[0] += 100.0
     fold = np.arange(len(found.gram)) % 5
     assert_allclose(*(_weights.cross_fitted([m], [fold])[0][0] for m in (found, other)))
@@ -100,7 +122,9 @@ def test_values_are_the_weighted_ones_of_the_experts():
     for v, (name, w) in enumerate(model.weights_.items()):
         assert set(w) == set(model.experts_), name
         assert sum(w.values()) <= 1 + 1e-9, name
-        mixed = sum(w[k] * p[v][0] for k, p in parts.items())
+        other = data.mask[:, 1 - v].long().numpy()
+        each = enumerate(parts.values())
+        mixed = sum(model.by_seen_[v, other, k][:, None] * p[v][0] for k, p in each)
         assert_allclose(model._decode(data)[v][0], mixed, atol=1e-5)  # means are zero
 
 

@@ -4,10 +4,10 @@ With p_e what expert e imputes in a view and m the mean of the view,
 
     value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
 
-The weights of a view minimise the error on a tenth of the observed views, which are hidden from all
-experts (see `_weights`); what is not trusted goes to the mean. Noise and spread are measured there,
-too, with weights that come from the other instances. Then experts that can learn again with
-everything do.
+The weights of a view, for each number of observed views, minimise the error on a tenth of the
+observed views, which are hidden from all experts (see `_weights`); what is not trusted goes to the
+mean. Noise and spread are measured there, too, with weights that come from the other instances.
+Then experts that can learn again with everything do.
 
 Representation, clusters, draws and new samples are those of the first expert, MVP.
 """
@@ -31,7 +31,7 @@ from vedute.estimators.base import Array, Estimator
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _weights
-from vedute.methods._weights import Moments
+from vedute.methods._weights import Moments, Weights
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
@@ -62,6 +62,8 @@ class Blend(Estimator):
 
     attributes: ClassVar = {
         "weights_": "By view, how far each expert is trusted.",
+        "by_seen_": "The same where 0 to L - 1 other views are observed, (L, L, experts) array; "
+        "this is what mixes.",
         "experts_": "The fitted experts, by name.",
         "history_": "The training of the first expert.",
     }
@@ -165,7 +167,8 @@ class Blend(Estimator):
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
         it comes from."""
         if held is None:  # the first alone
-            self._set_weights(np.eye(1, len(self.experts_)).repeat(len(self.views_), 0))
+            first = np.eye(1, len(self.experts_)).repeat(len(self.views_), 0)
+            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super()._calibrate(data, None)
         else:
             predicted = self._predicted(held.inputs)
@@ -190,17 +193,18 @@ class Blend(Estimator):
         self.hidden_, self.r2_ = imputer.hidden_results(held)
         self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
 
-    def _set_weights(self, weights: Array) -> None:
-        """(L, E)"""
+    def _set_weights(self, weights: Weights) -> None:
+        self.by_seen_ = weights.by_seen
         self.weights_ = {
             view.name: {name: float(w) for name, w in zip(self.experts_, row, strict=True)}
-            for view, row in zip(self.views_, weights, strict=True)
+            for view, row in zip(self.views_, weights.views, strict=True)
         }
 
     def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
         rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
         truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit)
+        seen = held.inputs.mask.sum(1).numpy()[rows]
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
 
     def _folds(self, held: HoldOut) -> list[Array]:
         """Of the hidden instances of each view, L arrays (m_v,)."""
@@ -213,8 +217,8 @@ class Blend(Estimator):
         """What is imputed in all views, each hidden instance without its own help: L arrays
         (1, m, *shape_v)."""
         mixed = []
-        for v, (p, own) in enumerate(zip(predicted, self._weights(), strict=True)):
-            w = np.tile(own, (len(held.hidden), 1))
+        for v, p in enumerate(predicted):
+            w = self._weights(v, held.inputs)
             w[held.hidden[:, v].numpy()] = crossed[v]
             mixed.append(self._mixed(v, p, w)[None])
         return mixed
@@ -231,14 +235,13 @@ class Blend(Estimator):
         return [np.concatenate(parts) for parts in zip(*each, strict=True)]
 
     def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
-        """predicted (E, n, *shape), weights (E,) or (n, E) -> (n, *shape)."""
+        """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
         view = self.views_[v]
         if view.likelihood.text:  # words have no mean
             return np.asarray(predicted[0])
         mean = view.scaler.mean
-        per = np.broadcast_to(weights, (predicted.shape[1], len(predicted)))
-        shape = (*per.T.shape, *[1] * mean.ndim)
-        return np.asarray(mean + (per.T.reshape(shape) * (predicted - mean)).sum(0))
+        shape = (*weights.T.shape, *[1] * mean.ndim)
+        return np.asarray(mean + (weights.T.reshape(shape) * (predicted - mean)).sum(0))
 
     def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
@@ -257,12 +260,14 @@ class Blend(Estimator):
         return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        parts = enumerate(zip(self._predicted(data), self._weights(), strict=True))
-        return self._around([self._mixed(v, p, w)[None] for v, (p, w) in parts], data, draws)
+        parts = enumerate(self._predicted(data))
+        mixed = [self._mixed(v, p, self._weights(v, data))[None] for v, p in parts]
+        return self._around(mixed, data, draws)
 
-    def _weights(self) -> Array:
-        """(L, E)"""
-        return np.array([[*row.values()] for row in self.weights_.values()])
+    def _weights(self, v: int, data: Views) -> Array:
+        """Of view v in each row, (n, E)."""
+        others = data.mask.sum(1) - data.mask[:, v].long()
+        return np.asarray(self.by_seen_[v][others.numpy()])
 
     def _embed(self, data: Views) -> Array:
         return self._first._embed(data)
