@@ -160,7 +160,7 @@ def test_settings_of_experts_have_names_of_their_own():
         ({"experts": ("mvp", "mvp")}, "each once"),
         ({"expert_settings": {"mvp__depth": 3}}, "no such setting"),
         ({"expert_settings": {"knn_fill__n_neighbors": 3}}, "a setting of no expert"),
-        ({"expert_settings": {"mvp__latent_dim": -1}}, "mvp__latent_dim must be"),
+        ({"expert_settings": {"mvp__latent_dim": -1}}, "mvp__latent_dim: latent_dim must be"),
     ],
 )
 def test_wrong_experts_are_refused(wrong, sentence):

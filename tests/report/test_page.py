@@ -33,7 +33,18 @@ from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
 HOSTILE = '<b>"questions" & co'
-SMALL = ["--set", "steps=60", "--set", "warmup=20", "--set", "hidden=(16,)", "--set", "device=cpu"]
+SMALL = [
+    "--method",
+    "mvp",
+    "--set",
+    "steps=60",
+    "--set",
+    "warmup=20",
+    "--set",
+    "hidden=(16,)",
+    "--set",
+    "device=cpu",
+]
 browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium: the page was not opened in a browser"
 )

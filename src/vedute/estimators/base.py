@@ -165,6 +165,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """The estimators inside this one, the leading one first."""
         return []
 
+    def _trained(self) -> Estimator:
+        """The one whose settings say how long training takes."""
+        return self
+
     # Learning.
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:

@@ -116,7 +116,7 @@ class Blend(Estimator):
                 raise ValueError(f"{key!r}: {cls.__name__} inside Blend has no such setting")
             problem = settings.problem_with(cls, setting_name, value)
             if problem:
-                raise ValueError(f"{name}__{problem}")
+                raise ValueError(f"{key}: {problem}")
 
     # Learning.
 
@@ -280,6 +280,9 @@ class Blend(Estimator):
 
     def _parts(self) -> list[Estimator]:
         return list(vars(self).get("experts_", {}).values())
+
+    def _trained(self) -> Estimator:
+        return methods.find(self.experts[0])(**self._given(self.experts[0]))
 
     def saved(self) -> saving.Saved:
         """What `save` writes: experts are dicts of what they learned; their views are Blend's."""

@@ -88,7 +88,7 @@ def write(
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
     facts = describe(views, source) | {"seed": settings["random_state"], "reading": dict(reading)}
-    facts |= {"left_out": keep.left_out()}
+    facts |= {"left_out": keep.left_out(), "weights": learned.get("weights_", {})}
     facts |= {} if keep.ids else _without_names(facts, source)
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
@@ -107,11 +107,12 @@ def _forget(model: Estimator) -> None:
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = vars(model).get("hidden_predictions_", {})
     model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
-    network: Any = vars(model).get("model_")
-    if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
-        rows = network.posteriors.cpu().double().numpy()
-        drawn = clustering.draw_like(rows, len(rows), model.seed_)
-        network.posteriors = network.posteriors.new_tensor(drawn)
+    for part in (model, *model._parts()):
+        network: Any = vars(part).get("model_")
+        if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
+            rows = network.posteriors.cpu().double().numpy()
+            drawn = clustering.draw_like(rows, len(rows), model.seed_)
+            network.posteriors = network.posteriors.new_tensor(drawn)
 
 
 def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -152,7 +152,12 @@ def hidden(run: FittedRun) -> str:
         lead += "The model that was saved then learned again, with them. "
     if "honest" not in run.found and "picked" in run.found:
         lead += OLDER
-    parts = scores.explained(run), scores.error_table(run), scores.distribution(run)
+    parts = (
+        scores.explained(run),
+        scores.error_table(run),
+        scores.trust_table(run),
+        scores.distribution(run),
+    )
     return section("hidden", title, lead, *parts)
 
 
