@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -360,8 +359,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def impute(self, X: Any, interval: float | None = None) -> Any:
         """X with missing views and holes filled in, in your units and dtypes.
 
-        With `interval=0.9`: (mean, lower, upper) of such objects. Of three or more categories
-        there is no interval: all three are the choice.
+        With `interval=0.9`: (mean, lower, upper) of such objects, the ends as far apart as hidden
+        views needed to cover nine of ten values. Of three or more categories there is no interval:
+        all three are the choice.
         """
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
@@ -370,18 +370,17 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is None:
             each = zip(self.views_, means, strict=True)
             return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
-        width = float(norm.ppf(0.5 + interval / 2))
         sizes = [data.size(v) for v in range(len(means))]
         each = zip(self.views_, means, stds, sizes, strict=True)
-        ends = [self._ends(*of_view, width) for of_view in each]
+        ends = [self._ends(*of_view, float(interval)) for of_view in each]
         return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
 
     def _ends(
-        self, view: FittedView, mean: Array, std: Array, size: Array | float, width: float
+        self, view: FittedView, mean: Array, std: Array, size: Array | float, level: float
     ) -> Interval:
         """Of one view: mean, lower and upper end (n, *shape), as far as they are possible."""
-        chosen = view.chosen(view.possible(mean))
-        low, high = (view.scaler.quantile(mean, std, z, size) for z in (-width, width))
+        chosen, reach = view.chosen(view.possible(mean)), view.calibrated.reach_of(level)
+        low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
         lower = np.minimum(view.possible(low), chosen)
         upper = np.maximum(view.possible(high), chosen)
         for block in fill.choices(view.spec):
@@ -390,7 +389,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the
-        same every time, unless `random_state` asks for others."""
+        same every time, unless `random_state` asks for others. Noise is that of the likelihood,
+        normal or Laplace, with the variance of errors at hidden views; its tails are not measured
+        there, as those of intervals are."""
         check_count("m", m)
         entry, data = self._read(X)
         with torch.random.fork_rng():

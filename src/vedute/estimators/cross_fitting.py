@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
+from vedute.estimators.calibration import LEVELS
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import DRAWS, Imputer
 from vedute.metrics.scores import normal_crps
@@ -19,7 +19,6 @@ from vedute.nn import noise
 
 Array = NDArray[Any]
 FOLDS = 5
-LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
 MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they are of
 
 
@@ -33,6 +32,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
     crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
+    reach<v>         (h_v, q)         of their intervals, in standard deviations
     """
     width = sum(view.numbers for view in imputer.views)
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
@@ -46,6 +46,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         return {"at": at[:0], "error": np.zeros(0)}
     shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
+    reach = np.zeros((len(shapes), len(at), len(LEVELS)), np.float32)
     error = np.zeros(len(at))
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
@@ -54,18 +55,18 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
+            reach[v, here] = fitted.views[v].calibrated.reach
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
     found["crps"] = np.full(len(means), np.nan)
     for v, view in enumerate(imputer.views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
-        found |= {f"mean{v}": mean, f"std{v}": std}
+        found |= {f"mean{v}": mean, f"std{v}": std, f"reach{v}": reach[v, mine]}
         if mine.any() and view.likelihood.scaled:
-            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()
-            there = view.in_units(truth, held.truth.size(v))[mine]
-            found["covered"][v] = _coverage(view, there, mean, std)
-            found["crps"][v] = _crps(view, there, mean, std)
+            truth = imputer.truth(held, v)
+            found["covered"][v] = _coverage(view.far(truth, mean, std), reach[v, mine])
+            found["crps"][v] = _crps(view, truth, mean, std)
     return found
 
 
@@ -84,21 +85,23 @@ def folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
     return folds(which[first], None)[group]
 
 
-def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
+def _coverage(far: Array, reach: Array) -> Array:
     """Share of entries inside the interval of each level, averaged over instances, (q,).
 
-    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
+    far (h, features), reach (h, q), in standard deviations; what is not known is NaN.
     """
-    far = view.scaler.distance(truth, mean, std)
-    far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
-    far = far[~np.isnan(far).all(1)]
-    reach = norm.ppf(0.5 + LEVELS / 2)
-    inside = [np.nanmean(np.where(np.isnan(far), np.nan, far <= r), axis=1) for r in reach]
+    some = ~np.isnan(far).all(1)
+    far, reach = far[some], reach[some]
+    known = ~np.isnan(far)
+    inside = [(far <= r[:, None]).sum(1) / known.sum(1) for r in reach.T]
     return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
 
 
 def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
-    """Averaged over entries, then over instances; arguments as above."""
+    """Of normal distributions, averaged over entries, then over instances.
+
+    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
+    """
     unit = view.scaler.moments(view.scaler.mean, view.scaler.std)[1].ravel()
     each = normal_crps(truth, mean, std).reshape(len(truth), -1)
     each = each[:, unit > 0] / unit[unit > 0]
@@ -110,11 +113,15 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
-        decoded = {draws: imputer.decoded(held.inputs, draws) for draws in (0, DRAWS)}
+        decoded = {0: imputer.decoded(held.inputs)}
+
+    def common(rows: Views, draws: int) -> list[Array]:
+        with noise.common_to_rows():
+            return imputer.decode(rows, draws)
+
+    decoded[DRAWS] = Imputer(common, imputer.views).decoded(held.inputs, DRAWS)
 
     def known(rows: Views, draws: int) -> list[Array]:
-        if noise.is_common():  # of an interval, once for each row
-            return imputer.decode(held.inputs[rows.index.numpy()], draws)
         return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))

@@ -123,6 +123,16 @@ class FittedView:
         value, deviation = self.scaler.moments(mean, std, size)
         return mean if self.likelihood.shares else value, deviation
 
+    def far(self, truth: Array, mean: Array, std: Array) -> Array:
+        """How many standard deviations the truth is from the mean, (n, features that vary); all
+        (n, *shape) in the user's units."""
+        return self.varying(self.scaler.distance(truth, mean, std))
+
+    def varying(self, values: Array) -> Array:
+        """(n, *shape) -> (n, features that are not constant)"""
+        std = self.scaler.std.ravel()
+        return values.reshape(len(values), std.size)[:, std > 0]
+
     def noisy(self, mean: Array, noise: Array, size: Array | float = 1.0) -> Array:
         """A draw given the mean and the noise (n, *shape), in the user's units."""
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))

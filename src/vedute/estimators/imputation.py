@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.calibration import Calibration, calibrate, evidence
+from vedute.estimators.calibration import (
+    Calibration,
+    calibrate,
+    evidence,
+    mostly_one_value,
+    reaches,
+)
 from vedute.estimators.fitted_view import FittedView
 from vedute.nn import noise
 
@@ -110,7 +116,7 @@ class Imputer:
         return error, base
 
     def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
-        """The views with shrinkage, spread and noise, measured on views hidden in `held`."""
+        """The views with shrinkage, spread, noise and reach, measured on views hidden in `held`."""
         width = sum(view.scaler.mean.size for view in self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
         decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
@@ -123,7 +129,29 @@ class Imputer:
                 found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
         rest = iter(calibrate(found, shrink, n))
         each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
-        return [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
+        views = [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
+        return Imputer(self.decode, views)._reaching(held)
+
+    def _reaching(self, held: HoldOut) -> list[FittedView]:
+        """The views with the reach of their intervals, as those hidden in `held` advise; those of
+        probabilities and words stay as they are."""
+        means, stds = self.values(held.inputs, spread=True)
+        far, sparse = {}, []
+        for v, view in enumerate(self.views):
+            if view.likelihood.scaled:
+                rows = held.hidden[:, v].numpy()
+                far[v] = view.far(self.truth(held, v), means[v][rows], stds[v][rows])
+                sparse.append(mostly_one_value(view.varying(held.truth.known(v)[rows])))
+        views = list(self.views)
+        for v, reach in zip(far, reaches(list(far.values()), sparse), strict=True):
+            calibration = replace(views[v].calibrated, reach=reach)
+            views[v] = replace(views[v], calibration=calibration)
+        return views
+
+    def truth(self, held: HoldOut, v: int) -> Array:
+        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
+        known = self.views[v].in_units(held.truth.known(v), held.truth.size(v))
+        return np.asarray(known[held.hidden[:, v].numpy()])
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         width = sum(view.numbers for view in self.views)

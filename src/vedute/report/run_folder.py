@@ -38,8 +38,8 @@ Array = NDArray[Any]
 Found = TypeVar("Found")
 FILES = ("config.toml", "data.json", "embedding.npz")
 FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
-VALUES = re.compile(r"y|(truth|mean|std)\d+")  # in report.npz: labels and values of samples
-ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std)\d+")  # measured on hidden views
+VALUES = re.compile(r"y|(truth|mean|std|reach)\d+")  # in report.npz: labels and values of samples
+ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
