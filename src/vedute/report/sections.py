@@ -118,7 +118,9 @@ def training(run: FittedRun) -> str:
     if not run.history:
         return ""
     last = run.history[-1]
-    lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs. "
+    lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs"
+    experts = [k for own in run.facts.get("weights", {}).values() for k in own]
+    lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
     if run.watched():
         lead += (
             "About a tenth of the observed views are hidden from training: how well they are "
