@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
+from PIL import Image
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n!\[[^\]]*\]\(([^)]*)\))?", re.M | re.S)
@@ -20,8 +22,10 @@ def main() -> None:
             continue
         exec(code, names)
         if image:
-            plt.gcf().savefig(HERE / image, dpi=110, pil_kwargs={"optimize": True})
+            drawn = BytesIO()
+            plt.gcf().savefig(drawn, dpi=110)
             plt.close("all")
+            Image.open(drawn).convert("RGB").quantize(128).save(HERE / image, optimize=True)
 
 
 if __name__ == "__main__":

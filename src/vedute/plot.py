@@ -203,5 +203,13 @@ def _labels(labels: Any, n: int) -> Array:
 
 def _texts(table: pd.DataFrame) -> list[str]:
     """Values in the user's units, with their intervals where there are some."""
-    rows = zip(*(table[k] for k in ("value", "lower", "upper")), strict=True)
-    return [f"{x:.4g}" + ("" if a == b else f"  ({a:.3g} to {b:.3g})") for x, a, b in rows]
+    return [_text(*row) for row in table[["value", "lower", "upper"]].to_numpy()]
+
+
+def _text(value: float, lower: float, upper: float) -> str:
+    """With two digits of the width of the interval."""
+    if not upper > lower:
+        return f"{value:.4g}"
+    digits = int(np.clip(1 - np.floor(np.log10(upper - lower)), 0, 12))
+    value, lower, upper = (round(x, digits) + 0.0 for x in (value, lower, upper))  # no -0
+    return f"{value:.{digits}f}  ({lower:.{digits}f} to {upper:.{digits}f})"

@@ -24,7 +24,7 @@ def test_what_was_learned_stands_below_the_diagram(fitted):
     assert "sk-top-container" in diagram
     for view in fitted.views_:
         assert f">{view.name}<" in learned
-        assert f">{100 * fitted.r2_[view.name]:.0f} %<" in learned
+        assert f">{round(100 * fitted.r2_[view.name])} %<" in learned
     assert ">numbers<" in learned
     assert f"3 clusters of {', '.join(map(str, np.bincount(fitted.labels_)))} samples" in learned
     assert ("Learned again" in learned) == fitted.learned_again_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -192,7 +193,7 @@ def test_views_shows_the_matrix(L):
     table = informs(model, X)
     np.testing.assert_array_equal(np.delete(drawn, L, axis=0), table)  # a free row before the last
     assert words(ax.get_yticklabels())[-1] == "all others"
-    numbers = [f"{100 * x:.0f}".replace("-", "−") for x in table.to_numpy().ravel() if x == x]
+    numbers = [f"{round(100 * x)}".replace("-", "−") for x in table.to_numpy().ravel() if x == x]
     assert words(ax.texts) == (numbers if L < 12 else [])
 
 
@@ -226,8 +227,22 @@ def test_sample_shows_values_and_intervals(ridge, X):
     (dots,) = [line for line in ax.lines if line.get_marker() == "o"]
     np.testing.assert_allclose(dots.get_xdata(), scaled["value"])
     assert words(ax.get_yticklabels()) == list(X["view1"].columns)
-    assert right(ax)[0].startswith(f"{table['value'].iloc[0]:.4g}  (")
+    first = [float(x) for x in re.findall(r"-?[\d.]+", right(ax)[0])]
+    np.testing.assert_allclose(first, table.iloc[0, :3].astype(float), atol=0.05)
     assert words(ax.get_legend().get_texts()) == ["imputed, 80 % interval"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((1.23456, 1.0, 1.5), "1.23  (1.00 to 1.50)"),
+        ((-0.001, -1.68, 1.59), "0.0  (-1.7 to 1.6)"),
+        ((123456.0, 1e5, 1.5e5), "123456  (100000 to 150000)"),
+        ((0.123456, 0.123456, 0.123456), "0.1235"),
+    ],
+)
+def test_numbers_are_as_long_as_their_intervals_are_narrow(ends, text):
+    assert plot._text(*ends) == text
 
 
 def test_sample_of_a_wide_view_shows_what_is_far_from_the_mean():

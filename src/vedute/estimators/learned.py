@@ -36,4 +36,4 @@ def _sentences(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _share(r2: float | None) -> str:
-    return "none was hidden" if r2 is None or not np.isfinite(r2) else f"{100 * r2:.0f} %"
+    return "none was hidden" if r2 is None or not np.isfinite(r2) else f"{round(100 * r2)} %"

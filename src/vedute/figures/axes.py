@@ -65,7 +65,8 @@ def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, secon
     ax.plot(step, least, "o", color=RED, markersize=7, zorder=3)
     side, shift = ("right", -4) if step > last / 2 else ("left", 4)
     text = f"kept: step {step}, error {least:.3f}"
-    ax.annotate(text, (step, least), (shift, 10), **OFFSET, ha=side, color=RED)
+    back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+    ax.annotate(text, (step, least), (shift, 10), **OFFSET, ha=side, color=RED, bbox=back)
     usual = [v for v in values if v <= 3 * max(values[-1], 1.0)]  # the first ones may be huge
     ax.set_ylim(0, 1.12 * max(*usual, 1.0))
     ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
@@ -99,6 +100,7 @@ def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
             if end - start > 0.12 * last:
                 ax.annotate(words, at, (0, -4), **OFFSET, **how)
     ax.set(xlim=(0, max(last, 1)), xlabel="step")
+    ax.spines[["top", "right"]].set_visible(False)
     return last
 
 
@@ -179,8 +181,8 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
             ax.text(v, r + gap * (r == L), "–", **CENTERED, color=GREY)
     if values.size <= MOST_CELLS:
         for (r, v), x in _finite(values):
-            color = RED if x < 0 else "white" if x > 0.55 else INK
-            _number(ax, v, r + gap * (r == L), f"{100 * x:.0f}", color)
+            color = RED if round(100 * x) < 0 else "white" if x > 0.55 else INK
+            _number(ax, v, r + gap * (r == L), f"{round(100 * x)}", color)
     _bar(ax, mesh, "variance explained", percent=True)
     _columns(ax, [short(str(k), 18) for k in table.columns])
     at = [*range(L), L + gap]
@@ -197,7 +199,7 @@ def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
     if values.size <= MOST_CELLS:
         for (r, k), x in _finite(values):
             color = "white" if abs(x) > 0.65 * reach else INK
-            _number(ax, k, r, f"{x:+.1f}", color)
+            _number(ax, k, r, f"{x:+.1f}" if abs(x) >= 0.05 else "0.0", color)
     _bar(ax, mesh, "difference from the others\nin standard deviations")
     ax.set_xticks(range(values.shape[1]), [f"{k}\nn={sizes[k]}" for k in table.columns])
     if values.shape[1] > 12:
