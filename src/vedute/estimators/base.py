@@ -32,6 +32,7 @@ from vedute.estimators import clustering, cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
+from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.nn import likelihoods
 from vedute.training import checkpoints
@@ -124,6 +125,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """For completion: settings, verbs, and what was learned."""
         results = [k for k in settings.attributes(type(self)) if k in vars(self)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
+
+    def _repr_html_inner(self) -> str:
+        """For notebooks: scikit-learn's diagram, and below it what was learned."""
+        return f"{super()._repr_html_inner()}{learned_html(self)}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

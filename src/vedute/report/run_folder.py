@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute import __version__
+from vedute.training import history
 
 if TYPE_CHECKING:
     from vedute.data.views import Views
@@ -296,15 +297,11 @@ class FittedRun:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
         if not self.config.get("settings", {}).get("warmup"):
             return 0
-        first = min((r["stage"] for r in self.history if r["watched"]), default=1)
-        return max((int(r["step"]) for r in self.history if r["stage"] < first), default=0)
+        return history.warmup_end(self.history)
 
     def second(self) -> int:
         """The step after which everything was learned again; 0 where that was not so."""
-        checked = [i for i, r in enumerate(self.history) if r["hidden_error"] is not None]
-        last = self.history[checked[-1]] if checked else None
-        after = self.history[checked[-1] + 1 :] if checked else []
-        return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
+        return history.second(self.history)
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""
