@@ -100,6 +100,7 @@ def run(
         if page is not None:
             _pages.write(out, page)
     _summarize(model, views)
+    _advise(out)
     print(f"wrote {out}{'' if report is None else f' and {report}'}")
 
 
@@ -231,6 +232,15 @@ def _summarize(model: Estimator, views: Views) -> None:
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
         shares = [f"{name} {_share(model, v)}" for v, name in enumerate(model.r2_)]
         print(f"hidden views{seen} explained: {', '.join(shares)}")
+
+
+def _advise(run: Path) -> None:
+    """Where a simple fill is as good at the hidden views, say so."""
+    from vedute.report.run_folder import FittedRun
+
+    advice = FittedRun.of(run).advice()
+    if advice is not None:
+        print(advice)
 
 
 def _share(model: Estimator, v: int) -> str:

@@ -28,8 +28,9 @@ from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
-from vedute.estimators import clustering, cross_fitting, saving, settings
+from vedute.estimators import categories, clustering, cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
+from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learned import learned as learned_html
@@ -91,7 +92,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     verbs: ClassVar[tuple[str, ...]] = (
         *("fit", "transform", "predict", "predict_proba", "fit_predict", "fit_transform"),
-        *("impute", "sample_imputations", "reconstruct", "generate", "score"),
+        *("impute", "impute_proba", "sample_imputations", "explain", "reconstruct", "generate"),
+        "score",
         *("save", "get_feature_names_out", "get_params", "set_params", "set_output"),
     )
     attributes: ClassVar[dict[str, str]] = {  # learned by fit: name -> meaning
@@ -148,6 +150,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     @abstractmethod
     def _embed(self, data: Views) -> Array:
         """The representation, (n, D) float32."""
+
+    def _embed_std(self, data: Views) -> Array:
+        """The standard deviation of its posterior, (n, D), where the method has one."""
+        raise TypeError(
+            f"{type(self).__name__} has no posterior of the representation, and so no standard "
+            "deviation; MVP and the VAEs have one"
+        )
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
         """Expected values of all views, L arrays (draws or 1, n, *shape_v)."""
@@ -335,14 +344,20 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # The verbs.
 
-    def transform(self, X: Any) -> Any:
-        """The representation of each sample, (n, D) float32."""
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """The representation of each sample, (n, D) float32.
+
+        With `return_std=True`: (mean, standard deviation) of its posterior, given the observed
+        views, for methods that have one: MVP, the VAEs, DVIMC, and Blend, whose representation is
+        that of its first expert.
+        """
         data = self._enter(X)
-        z = self._embed(data)
+        found: list[Any] = [self._embed(data), *([self._embed_std(data)] if return_std else [])]
         config = getattr(self, "_sklearn_output_config", {})
         if config.get("transform") == "pandas":
-            return pd.DataFrame(z, index=data.ids, columns=self.get_feature_names_out())
-        return z
+            names = self.get_feature_names_out()
+            found = [pd.DataFrame(a, index=data.ids, columns=names) for a in found]
+        return tuple(found) if return_std else found[0]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, (n,)."""
@@ -395,6 +410,38 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         for block in fill.choices(view.spec):
             lower[:, block] = upper[:, block] = chosen[:, block]
         return Interval(chosen, lower, upper)
+
+    def impute_proba(self, X: Any) -> dict[str, pd.DataFrame]:
+        """The probability of each category for each sample, by view; views without categories are
+        left out. What was observed is as given: 1 for its category, 0 for the others.
+
+        A view of three or more categories that came one-hot has its own columns. In other views
+        columns are pairs (column, category), so that `["stage"]` has one column per stage; zeros
+        and ones have the categories 0 and 1. The categories of a column sum to one.
+        """
+        entry, data = self._read(X)
+        imputer = self._imputer()
+        if not any(map(categories.columns, self.views_)):
+            raise ValueError(
+                "no view holds categories, nor zeros and ones, so there are no probabilities; "
+                "impute gives values"
+            )
+        index = entry.views.ids if entry.parts is None else entry.parts.rows
+        values = imputer.values(data)[0]
+        return categories.probabilities(self.views_, values, entry.views, index)
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Which observed views decided what is imputed, by leaving out one at a time.
+
+        One row per sample, missing view and observed view. `change`: by how much the imputed values
+        of `missing` change without the view `left_out`, root mean square, in standard deviations of
+        each feature (of text and counts, in that of the view). Without its only view a sample is
+        imputed by the mean. `share`: of the changes of a missing view, which sum to one; NaN where
+        nothing changes. Where two views say the same, either can be left out: both changes are
+        small.
+        """
+        data = self._enter(X)
+        return explanation(self._imputer(), data)
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the

@@ -172,6 +172,12 @@ class NeuralEstimator(Estimator):
         return self._each(data, lambda model, batch: model.embed(batch))
 
     @torch.no_grad()
+    def _embed_std(self, data: Views) -> Array:
+        if type(self._fitted()).std is Model.std:
+            return super()._embed_std(data)
+        return self._each(data, lambda model, batch: model.std(batch))
+
+    @torch.no_grad()
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
         model = self._fitted()
         if not isinstance(model, Generative):

@@ -272,6 +272,9 @@ class Blend(Estimator):
     def _embed(self, data: Views) -> Array:
         return self._first._embed(data)
 
+    def _embed_std(self, data: Views) -> Array:
+        return self._first._embed_std(data)
+
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the first expert; see there."""
         return self._first.generate(n, random_state)

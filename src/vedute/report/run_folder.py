@@ -42,6 +42,7 @@ FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
 VALUES = re.compile(r"y|(truth|mean|std|reach)\d+")  # in report.npz: labels and values of samples
 ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
+AS_GOOD = 1.02  # times the error of the model
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
 
@@ -292,6 +293,20 @@ class FittedRun:
         fills |= {FILLS["mean_fill"]: self.base()}
         own = self.found.get("error", self.hidden["error"][self._picked()])
         return {self.method: own} | {name: e for name, e in fills.items() if name != self.method}
+
+    def advice(self) -> str | None:
+        """Which simple fill is as good as a model that was trained, and what it takes; None where
+        none is, or none was measured."""
+        timed = [key for key in FILLS if f"seconds_{key}" in self.found]
+        if not timed or not self.history:
+            return None
+        best = min(timed, key=lambda key: float(self.found[key].mean()))
+        if self.found[best].mean() > AS_GOOD * self.found["error"].mean():
+            return None
+        seconds, rows = float(self.found[f"seconds_{best}"]), int(self.found["fill_rows"])
+        time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
+        some = "" if rows == len(self.mask) else f" for {rows} samples"
+        return f"{FILLS[best]} is as good on these data and takes {time}{some}: --method {best}"
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
