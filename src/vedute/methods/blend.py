@@ -9,7 +9,8 @@ observed views, which are hidden from all experts (see `_weights`); what is not 
 mean. Noise and spread are measured there, too, with weights that come from the other instances.
 Then experts that can learn again with everything do.
 
-Representation, clusters, draws and new samples are those of the first expert, MVP.
+Representation, clusters, draws and new samples are those of the first expert, MVP; the regressions
+of kernel fill start from what it infers.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from vedute.methods._weights import Moments, Weights
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
+DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
 HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -91,9 +93,10 @@ class Blend(Estimator):
         return self
 
     def _given(self, name: str) -> dict[str, Any]:
-        """What the user set for an expert."""
+        """What the user set for an expert, or Blend."""
         parts = {k.partition("__"): v for k, v in (self.expert_settings or {}).items()}
-        return {k: v for (expert, _, k), v in parts.items() if expert == name}
+        given = {k: v for (expert, _, k), v in parts.items() if expert == name}
+        return DEFAULTS.get(name, {}) | given
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -125,7 +128,7 @@ class Blend(Estimator):
         held = None if hidden is None else self._held_out(data, hidden)
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
-        self.experts_ = {name: self._expert(name) for name in self._used(data)}
+        self.experts_ = self._joined({name: self._expert(name) for name in self._used(data)})
         self._learn(some, None if few else held)
         self._calibrate(data, held)
         again = [m for m in self.experts_.values() if few or m._learns_again(len(data))]
@@ -155,6 +158,15 @@ class Blend(Estimator):
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
         model.seed_, model._interrupted = self.seed_, False
         return model
+
+    def _joined(self, experts: dict[str, Estimator]) -> dict[str, Estimator]:
+        """Experts whose regressions start from what the first infers, not from a matrix of low
+        rank; words cannot be regressed on."""
+        first, *others = experts.values()
+        for model in others:
+            if hasattr(model, "start") and not any(v.likelihood.text for v in self.views_):
+                model.__dict__["start"] = first
+        return experts
 
     def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
         torch.manual_seed(self.seed_)  # no expert hangs on those before it
@@ -295,5 +307,6 @@ class Blend(Estimator):
     def restore(self, learned: dict[str, Any]) -> Self:
         inside: Mapping[str, Any] = learned["experts_"]
         super().restore({k: v for k, v in learned.items() if k != "experts_"})
-        self.experts_ = {name: self._expert(name).restore(inside[name]) for name in inside}
+        experts = {name: self._expert(name).restore(inside[name]) for name in inside}
+        self.experts_ = self._joined(experts)
         return self
