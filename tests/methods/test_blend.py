@@ -185,3 +185,20 @@ def test_of_images_the_first_expert_alone_is_asked():
     missing = vedute.drop_views(x, 0.5, 0)
     model = small(Blend, expert_settings={"mvp__steps": 3, "mvp__network": "mlp"}).fit(missing)
     assert list(model.experts_) == ["mvp"]
+
+
+def test_regressions_start_from_what_the_first_expert_infers():
+    x = views()
+    model = small(Blend).fit(x)
+    first, kernel = model.experts_["mvp"], model.experts_["kernel_fill"]
+    assert kernel.start is first
+    data = model._enter(x)
+    small_table = kernel._narrow(kernel._table(data))
+    started, seen = kernel._started(small_table), small_table.seen()
+    assert_allclose(started[seen], small_table.x[seen])
+    parts = []
+    for v, decoded in enumerate(first._decode(data)):  # views are narrow: no components, mean 0
+        scaler = model.views_[v].scaler
+        typical = np.sqrt((scaler.std**2).mean() * scaler.std.size)
+        parts.append((decoded[0] - scaler.mean) / typical)
+    assert_allclose(started[~seen], np.hstack(parts)[~seen], atol=1e-5)
