@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.holdout import HoldOut
+from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration, calibrate, evidence
 from vedute.estimators.fitted_view import FittedView
@@ -44,8 +44,8 @@ class Imputer:
 
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """The same, calibrated: shrunk towards the mean."""
-        decoded = self.decoded(data, draws)
-        return [view.shrunk(d) for view, d in zip(self.views, decoded, strict=True)]
+        each = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
+        return [view.shrunk(d, holes) for view, d, holes in each]
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
@@ -59,7 +59,8 @@ class Imputer:
                 if draws is None:
                     means[v].append(view.in_units(expected[v][0], batch.size(v)))
                     continue
-                mean, std = view.moments(expected[v][0], draws[v], n_seen, batch.size(v))
+                about = n_seen, batch.size(v), batch.holes[v]
+                mean, std = view.moments(expected[v][0], draws[v], *about)
                 means[v].append(mean)
                 stds[v].append(std)
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
@@ -76,9 +77,10 @@ class Imputer:
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
-                c = view.calibrated
-                mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
-                drawn[v].append(view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
+                spread = view.by_entry(lambda c: c.spread, batch.holes[v])
+                noise = view.by_entry(lambda c: c.noise_of(n_seen), batch.holes[v])
+                mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
+                drawn[v].append(view.noisy(mean, noise, batch.size(v)))
         return [np.concatenate(d) for d in drawn]
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
@@ -124,6 +126,20 @@ class Imputer:
         rest = iter(calibrate(found, shrink, n))
         each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
         return [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
+
+    def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
+        """The views with the same, measured on single hidden entries, where there are some."""
+        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        some = [v for v in held.views if not self.views[v].likelihood.text]
+        for v in some:
+            (rows, truth, there), scaler = held.of_view(v), self.views[v].scaler
+            mine = (truth, decoded[v][0][rows], draws[v][:, rows], there)
+            found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
+        views = list(self.views)
+        for v, c in zip(some, calibrate(found, shrink, len(views)), strict=True):
+            views[v] = replace(views[v], at_holes=c)
+        return views
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         width = sum(view.numbers for view in self.views)
