@@ -78,7 +78,11 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
     last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
     some = torch.zeros(len(data), dtype=torch.bool)
-    some[torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // sum(a[0].numel() for a in data.x)))]] = True
+    some[
+        torch.randperm(len(data))[
+            : max(FEWEST, min(ROWS, NUMBERS // sum(a[0].numel() for a in data.x)))
+        ]
+    ] = True
     x, holes = list(data.x), list(data.holes)
     for v, (a, old) in enumerate(zip(data.x, data.holes, strict=True)):
         if old is not None:

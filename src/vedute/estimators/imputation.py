@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
-from vedute.estimators.calibration import Calibration, calibrate, evidence
+from vedute.estimators.calibration import Calibration, calibrate, covering, evidence
 from vedute.estimators.fitted_view import FittedView
 from vedute.nn import noise
 
@@ -137,7 +137,8 @@ class Imputer:
             mine = (truth, decoded[v][0][rows], draws[v][:, rows], there)
             found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
         views = list(self.views)
-        for v, c in zip(some, calibrate(found, shrink, len(views)), strict=True):
+        each = covering(found, calibrate(found, shrink, len(views)))
+        for v, c in zip(some, each, strict=True):
             views[v] = replace(views[v], at_holes=c)
         return views
 
