@@ -77,20 +77,16 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
     last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
-    some = torch.zeros(len(data), dtype=torch.bool)
-    some[
-        torch.randperm(len(data))[
-            : max(FEWEST, min(ROWS, NUMBERS // sum(a[0].numel() for a in data.x)))
-        ]
-    ] = True
+    some, width = torch.zeros(len(data), dtype=torch.bool), sum(a[0].numel() for a in data.x)
+    some[torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]] = True
     x, holes = list(data.x), list(data.holes)
     for v, (a, old) in enumerate(zip(data.x, data.holes, strict=True)):
         if old is not None:
             seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
             luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
             last = luck >= luck.flatten(1).amax(1).view(rows)
-            holes[v] = old | (seen & (luck < SHARE) & ~last & some.view(rows))
-            x[v] = torch.where(holes[v], torch.from_numpy(scalers[v].mean).to(a), a)
+            new = old | (seen & (luck < SHARE) & ~last & some.view(rows))
+            x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
     return replace(data, x=tuple(x), holes=tuple(holes))
 
 

@@ -111,6 +111,10 @@ class FittedView:
             return found
         return np.where(holes.numpy(), f(self.at_holes), found)
 
+    def noise(self, n_seen: NDArray[np.int64], holes: Tensor | None = None) -> Array:
+        """Of samples with n_seen (n,) observed views, (n, *shape)."""
+        return np.asarray(self.by_entry(lambda c: c.noise_of(n_seen), holes))
+
     def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
         """Decoded values (..., *shape), pulled to the mean as far as hidden views advise."""
         mean, shrink = self.scaler.mean, self.by_entry(lambda c: c.shrink, holes)
@@ -132,7 +136,7 @@ class FittedView:
         """Means and standard deviations (n, *shape) in the user's units, of values with this mean
         (n, *shape) and these draws of it (k, n, *shape), where n_seen (n,) views are seen."""
         uncertain = self.by_entry(lambda c: c.spread**2, holes) * draws.var(0)
-        noise = self.by_entry(lambda c: c.noise_of(n_seen), holes) ** 2
+        noise = self.noise(n_seen, holes) ** 2
         std = np.sqrt(self.likelihood.variance(mean, uncertain, noise))
         value, deviation = self.scaler.moments(mean, std, size)
         return mean if self.likelihood.shares else value, deviation

@@ -78,7 +78,7 @@ class Imputer:
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
                 spread = view.by_entry(lambda c: c.spread, batch.holes[v])
-                noise = view.by_entry(lambda c: c.noise_of(n_seen), batch.holes[v])
+                noise = view.noise(n_seen, batch.holes[v])
                 mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
                 drawn[v].append(view.noisy(mean, noise, batch.size(v)))
         return [np.concatenate(d) for d in drawn]

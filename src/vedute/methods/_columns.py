@@ -45,7 +45,7 @@ def _regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> Columns
     rows = np.sort(rng.permutation(len(x))[:most])
     x, seen = x[rows], seen[rows]
     far, weights, gammas = distances(x, x), np.zeros_like(x), np.zeros(x.shape[1])
-    for j in holed:
+    for j in holed.tolist():
         own = np.flatnonzero(seen[:, j])
         if len(own) > 1:
             part, y = without(far, x, x, j)[np.ix_(own, own)], x[own, j, None]
@@ -75,7 +75,7 @@ def _once(columns: Columns, x: Array, holes: Array) -> Array:
     new, holed = x.copy(), np.flatnonzero(holes.any(1))
     for some in (holed[start : start + CHUNK] for start in range(0, len(holed), CHUNK)):
         far = distances(x[some], rows)
-        for j in np.flatnonzero(holes[some].any(0) & (columns["gammas"] > 0)):
+        for j in np.flatnonzero(holes[some].any(0) & (columns["gammas"] > 0)).tolist():
             at = np.flatnonzero(holes[some, j])
             part = without(far[at], x[some[at]], rows, j)
             new[some[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
@@ -90,4 +90,4 @@ def distances(a: Array, b: Array) -> Array:
 
 def without(far: Array, a: Array, b: Array, j: int) -> Array:
     """The squared distances of a (n, p) and b (m, p) without column j."""
-    return np.maximum(far - (a[:, j, None] - b[:, j]) ** 2, 0.0)
+    return np.asarray(np.maximum(far - (a[:, j, None] - b[:, j]) ** 2, 0.0))

@@ -79,8 +79,8 @@ class ComponentsFill(Estimator):
         self.bases_ = bases(whole, rng, self._most(table.mask, table.widths))
         self._learn_whole(whole, rng)
         for _ in range(0 if table.holes is None else ROUNDS - 1):
-            whole = replace(whole, x=np.where(table.holes, self._values(table), whole.x))
-            self._learn_whole(whole, rng)
+            inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
+            self._learn_whole(replace(whole, x=inferred), rng)
 
     def _learn_whole(self, table: Table, rng: Generator) -> None:
         """Learn from a table without holes."""
