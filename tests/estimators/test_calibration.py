@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vedute.estimators.calibration import calibrate, evidence
+from vedute.estimators.calibration import calibrate, covering, evidence
 from vedute.methods import find
 from vedute.metrics.scores import coverage
 from vedute.nn.likelihoods import LIKELIHOODS
@@ -142,3 +142,22 @@ def test_intervals_cover_what_they_say(method, level):
     X = [np.where(h[:, None], np.nan, t) for t, h in zip(truth, hidden.T, strict=True)]
     _, lower, upper = find(method)(random_state=0).fit(X).impute(X, interval=level)
     assert coverage(truth, lower, upper, hidden) == pytest.approx(level, abs=0.07)
+
+
+@pytest.mark.parametrize("tails", [3, 1000])
+def test_intervals_of_entries_cover_as_they_say(tails):
+    """Errors with heavy and with normal tails, noise that differs by feature."""
+    rng = np.random.default_rng(0)
+    scale = np.array([0.1, 0.3, 1.0])
+    truth, new = (rng.standard_t(tails, (2000, 3)) * scale for _ in range(2))
+    there = rng.random(truth.shape) < 0.1
+    known = told_of(truth, np.zeros_like(truth), there=there)
+    (c,) = covering([known], calibrate([known], shrinks=False))
+    inside = (np.abs(new) <= 1.645 * c.noise_of(np.ones(2000, int))).mean()
+    assert 0.88 < inside < 0.92
+
+
+def test_nothing_there_is_covered_by_nothing():
+    none = told_of(normal(), normal(), there=np.zeros((400, 5), bool))
+    (c,) = calibrate([none])
+    assert covering([none], [c])[0] is c
