@@ -137,7 +137,8 @@ def planned(only: dict[str, list[str]]) -> list[Run]:
 
 
 def table(known: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Errors, with the coverage of ours; the least error of ours and of the others is bold."""
+    """Errors, with the coverage of ours; the least error of ours and of the others is bold. A row
+    has the seeds that all its methods have."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for r in known:
         found.setdefault((r["dataset"], r["method"]), []).append(r)
@@ -146,10 +147,16 @@ def table(known: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "|---|" + "--:|" * len(names)
     for s in dict.fromkeys(s for s in (*TABLES, *SETS) if any(s == d for d, _ in found)):
         mine = {m: found[s, m] for m in names if (s, m) in found}
+        seeds = set.intersection(*({r["seed"] for r in rs} for rs in mine.values()))
+        mine = {m: [r for r in rs if r["seed"] in seeds] for m, rs in mine.items()}
         errors = {m: np.mean([r["scores"]["error"] for r in rs]) for m, rs in mine.items()}
         sides = ([m for m in errors if (m in RIVALS) == theirs] for theirs in (True, False))
         best = {min(side, key=errors.__getitem__) for side in sides if side}
-        yield f"| {s} | " + " | ".join(_cell(mine.get(m), m in best) for m in names) + " |"
+        yield (
+            f"| {s}, {len(seeds)} seed{'s'[: len(seeds) > 1]} | "
+            + " | ".join(_cell(mine.get(m), m in best) for m in names)
+            + " |"
+        )
 
 
 def _cell(runs: Sequence[dict[str, Any]] | None, bold: bool) -> str:
