@@ -18,7 +18,7 @@ import torch
 from conftest import small
 from PIL import Image
 from safetensors.numpy import load_file
-from shell import done, refused
+from shell import done, refused, short_mvp
 from sklearn.datasets import load_breast_cancer
 
 from vedute import io, methods
@@ -33,18 +33,7 @@ from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
 HOSTILE = '<b>"questions" & co'
-SMALL = [
-    "--method",
-    "mvp",
-    "--set",
-    "steps=60",
-    "--set",
-    "warmup=20",
-    "--set",
-    "hidden=(16,)",
-    "--set",
-    "device=cpu",
-]
+SMALL = short_mvp(steps=60, warmup=20)
 browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium: the page was not opened in a browser"
 )
