@@ -1,5 +1,7 @@
 """Blend: weights of experts by hidden views, and what is made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import METHODS, small
@@ -185,3 +187,62 @@ def test_of_images_the_first_expert_alone_is_asked():
     missing = vedute.drop_views(x, 0.5, 0)
     model = small(Blend, expert_settings={"mvp__steps": 3, "mvp__network": "mlp"}).fit(missing)
     assert list(model.experts_) == ["mvp"]
+
+
+def test_regressions_start_from_what_the_first_expert_infers():
+    x = views()
+    model = small(Blend).fit(x)
+    first, kernel = model.experts_["mvp"], model.experts_["kernel_fill"]
+    assert kernel.start is first
+    data = model._enter(x)
+    small_table = kernel._narrow(kernel._table(data))
+    started, seen = kernel._started(small_table), small_table.seen()
+    assert_allclose(started[seen], small_table.x[seen])
+    parts = []
+    for v, decoded in enumerate(first._decode(data)):  # views are narrow: no components, mean 0
+        scaler = model.views_[v].scaler
+        typical = np.sqrt((scaler.std**2).mean() * scaler.std.size)
+        parts.append((decoded[0] - scaler.mean) / typical)
+    assert_allclose(started[~seen], np.hstack(parts)[~seen], atol=1e-5)
+
+
+def holed(n=200, seed=0):
+    """Two views of four numbers, with a tenth of the entries gone; and complete."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 4))
+    truth = [z @ rng.normal(size=(4, 7)) + 0.2 * rng.normal(size=(n, 7)) for _ in range(2)]
+    return [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in truth], truth
+
+
+def test_holes_have_weights_and_intervals_of_their_own(tmp_path):
+    X, truth = holed()
+    model = Blend(experts=("mean_fill", "gaussian_fill"), random_state=0).fit(X)
+    assert model.hole_weights_.keys() == model.weights_.keys()
+    for row in model.hole_weights_.values():
+        assert row["gaussian_fill"] > 0.8 > 0.2 > row["mean_fill"]
+    mean, low, high = (np.hstack(end) for end in model.impute(X, interval=0.9))
+    hole, whole = np.isnan(np.hstack(X)), np.hstack(truth)
+    assert ((mean - whole)[hole] ** 2).mean() < 0.15 * whole.var()
+    assert 0.84 < ((low <= whole) & (whole <= high))[hole].mean() < 0.96
+    model.save(tmp_path / "model")
+    again = vedute.load(tmp_path / "model")
+    assert again.hole_weights_ == model.hole_weights_
+    for a, b in zip(again.impute(X, interval=0.9), model.impute(X, interval=0.9), strict=True):
+        np.testing.assert_array_equal(np.hstack(a), np.hstack(b))
+
+
+def test_without_holes_there_are_no_weights_for_them():
+    model = Blend(experts=("mean_fill", "lowrank_fill"), random_state=0).fit(views())
+    assert model.hole_weights_ == {}
+    assert all(view.at_holes is None for view in model.views_)
+
+
+def test_what_is_in_holes_changes_nothing():
+    X, _ = holed(80)
+    clean = vedute.Views.of(X)
+    poison = tuple(a.masked_fill(h, 1e4) for a, h in zip(clean.x, clean.holes, strict=True))
+    settings = dict(experts=("lowrank_fill", "kernel_fill"), random_state=0)
+    one, two = (Blend(**settings).fit(d) for d in (clean, replace(clean, x=poison)))
+    assert one.hole_weights_ == two.hole_weights_
+    for a, b in zip(one.impute(X), two.impute(X), strict=True):
+        np.testing.assert_array_equal(a, b)

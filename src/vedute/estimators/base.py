@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data import fill, together
 from vedute.data.frames import ViewSpec
 from vedute.data.groups import codes
-from vedute.data.holdout import FEWEST, HoldOut, choose
+from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
@@ -279,12 +279,25 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             rows = "rows with two views" if self._groups is None else "small groups with two views"
             self._log(f"too few {rows}: none is hidden to stop training early")
         held = None if hidden is None else self._held_out(data, hidden)
-        self._learn(data if hidden is None else data.hide(hidden), None if few else held)
+        some = data if hidden is None else data.hide(hidden)
+        fewer = self._without_entries(some) if self._hides() else some
+        self._learn(fewer, None if few else held)
         if self.generative:
             self._calibrate(data, held)
-        self.learned_again_ = again and hidden is not None and not self._interrupted
+        if fewer is not some:
+            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
+        self.learned_again_ = again and fewer is not data and not self._interrupted
         if self.learned_again_:
             self._learn(data, None)
+
+    def _without_entries(self, data: Views) -> Views:
+        """The same with single entries hidden where views have holes, to see what is made of
+        these; else `data` itself."""
+        holed = any(h is not None and bool(h.any()) for h in data.holes)
+        return hide_entries(data, self._scalers()) if holed else data
+
+    def _calibrate_holes(self, held: HiddenEntries) -> None:
+        self.views_ = self._imputer().calibrated_at_holes(held, self.shrinks)
 
     def _scalers(self) -> list[Scaler]:
         return [view.scaler for view in self.views_]
@@ -394,16 +407,17 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is None:
             each = zip(self.views_, means, strict=True)
             return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
-        sizes = [data.size(v) for v in range(len(means))]
-        each = zip(self.views_, means, stds, sizes, strict=True)
-        ends = [self._ends(*of_view, float(interval)) for of_view in each]
+        each = zip(self.views_, means, stds, strict=True)
+        level = float(interval)
+        ends = [self._ends(*of_view, data, v, level) for v, of_view in enumerate(each)]
         return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
 
     def _ends(
-        self, view: FittedView, mean: Array, std: Array, size: Array | float, level: float
+        self, view: FittedView, mean: Array, std: Array, data: Views, v: int, level: float
     ) -> Interval:
         """Of one view: mean, lower and upper end (n, *shape), as far as they are possible."""
-        chosen, reach = view.chosen(view.possible(mean)), view.calibrated.reach_of(level)
+        chosen, size = view.chosen(view.possible(mean)), data.size(v)
+        reach = view.by_entry(lambda c: c.reach_of(level), data.holes[v])
         low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
         lower = np.minimum(view.possible(low), chosen)
         upper = np.maximum(view.possible(high), chosen)

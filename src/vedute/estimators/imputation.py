@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.holdout import HoldOut
+from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
 from vedute.estimators.calibration import (
     Calibration,
@@ -50,8 +50,8 @@ class Imputer:
 
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """The same, calibrated: shrunk towards the mean."""
-        decoded = self.decoded(data, draws)
-        return [view.shrunk(d) for view, d in zip(self.views, decoded, strict=True)]
+        each = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
+        return [view.shrunk(d, holes) for view, d, holes in each]
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
@@ -65,7 +65,8 @@ class Imputer:
                 if draws is None:
                     means[v].append(view.in_units(expected[v][0], batch.size(v)))
                     continue
-                mean, std = view.moments(expected[v][0], draws[v], n_seen, batch.size(v))
+                about = n_seen, batch.size(v), batch.holes[v]
+                mean, std = view.moments(expected[v][0], draws[v], *about)
                 means[v].append(mean)
                 stds[v].append(std)
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
@@ -82,9 +83,10 @@ class Imputer:
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
-                c = view.calibrated
-                mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
-                drawn[v].append(view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
+                spread = view.by_entry(lambda c: c.spread, batch.holes[v])
+                noise = view.noise(n_seen, batch.holes[v])
+                mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
+                drawn[v].append(view.noisy(mean, noise, batch.size(v)))
         return [np.concatenate(d) for d in drawn]
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
@@ -135,23 +137,52 @@ class Imputer:
     def _reaching(self, held: HoldOut) -> list[FittedView]:
         """The views with the reach of their intervals, as those hidden in `held` advise; those of
         probabilities and words stay as they are."""
+        hidden = {v: h.numpy() for v, h in enumerate(held.hidden.T)}
+        parts = {v: (rows, held.truth.known(v)) for v, rows in hidden.items()}
+        views = list(self.views)
+        for v, reach in self._reaches(held, parts).items():
+            views[v] = replace(views[v], calibration=replace(views[v].calibrated, reach=reach))
+        return views
+
+    def _reaches(
+        self, held: HoldOut | HiddenEntries, parts: Mapping[int, tuple[Array, Array]]
+    ) -> dict[int, Array]:
+        """By view, how far intervals reach. parts: by view, the rows in which something of it is
+        hidden, and the truth (n, *shape_v), scaled, NaN where it is not known."""
+        if not len(held.inputs):
+            return {}
         means, stds = self.values(held.inputs, spread=True)
         far, sparse = {}, []
-        for v, view in enumerate(self.views):
+        for v, (rows, known) in parts.items():
+            view = self.views[v]
             if view.likelihood.scaled:
-                rows = held.hidden[:, v].numpy()
-                far[v] = view.far(self.truth(held, v), means[v][rows], stds[v][rows])
-                sparse.append(mostly_one_value(view.varying(held.truth.known(v)[rows])))
-        views = list(self.views)
-        for v, reach in zip(far, reaches(list(far.values()), sparse), strict=True):
-            calibration = replace(views[v].calibrated, reach=reach)
-            views[v] = replace(views[v], calibration=calibration)
-        return views
+                truth = np.asarray(view.in_units(known, held.truth.size(v)))[rows]
+                far[v] = view.far(truth, means[v][rows], stds[v][rows])
+                sparse.append(mostly_one_value(view.varying(known[rows])))
+        return dict(zip(far, reaches(list(far.values()), sparse), strict=True))
 
     def truth(self, held: HoldOut, v: int) -> Array:
         """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
         known = self.views[v].in_units(held.truth.known(v), held.truth.size(v))
         return np.asarray(known[held.hidden[:, v].numpy()])
+
+    def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
+        """The views with the same, measured on single hidden entries, where there are some."""
+        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        some = [v for v in held.views if not self.views[v].likelihood.text]
+        for v in some:
+            (rows, truth, there), scaler = held.of_view(v), self.views[v].scaler
+            mine = (truth, decoded[v][0][rows], draws[v][:, rows], there)
+            found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
+        views = list(self.views)
+        each = dict(zip(some, calibrate(found, shrink, len(views)), strict=True))
+        for v, c in each.items():
+            views[v] = replace(views[v], at_holes=c)
+        parts = {v: (held.of_view(v)[0], held.known(v)) for v in some}
+        for v, reach in Imputer(self.decode, views)._reaches(held, parts).items():
+            views[v] = replace(views[v], at_holes=replace(each[v], reach=reach))
+        return views
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         width = sum(view.numbers for view in self.views)
