@@ -72,6 +72,7 @@ def write(
 ) -> None:
     """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
     from vedute import io
+    from vedute.estimators.base import saveable
     from vedute.io import toml
     from vedute.methods._best_pair import BestPair
 
@@ -83,7 +84,7 @@ def write(
     model.save(folder)
     learned = vars(model)
     asked = model.unwrapped() if isinstance(model, BestPair) else model
-    settings = asked.get_params(deep=False)
+    settings = saveable(asked.get_params(deep=False))
     method = type(asked).__module__.rpartition(".")[2]
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
@@ -305,6 +306,10 @@ class FittedRun:
         last = self.history[checked[-1]] if checked else None
         after = self.history[checked[-1] + 1 :] if checked else []
         return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
+
+    def ended(self) -> str:
+        """Why training ended, the first if there were two; "" where an older run does not say."""
+        return next((str(r["ended"]) for r in self.history if "ended" in r), "")
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""

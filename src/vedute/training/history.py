@@ -40,6 +40,11 @@ def useful_steps(history: Sequence[Record]) -> int:
     return max(total, 1)
 
 
+def ended(history: Sequence[Record], reason: str) -> list[Record]:
+    """The history, whose last record says why training ended."""
+    return [*history[:-1], *({**record, "ended": reason} for record in history[-1:])]
+
+
 def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
     """One history of two trainings, if there were two."""
     last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}
