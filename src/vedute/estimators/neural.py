@@ -139,6 +139,7 @@ class NeuralEstimator(Estimator):
         return super()._learns_again(rows) or few
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
+        self._trainings += 1
         device = self._device()
         watched = held is not None or not self.early_stopping or self.epochs is not None
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
@@ -159,7 +160,7 @@ class NeuralEstimator(Estimator):
         )
         seen = front.narrow(self.front_, data)
         watched_views = None if held is None else front.narrow_held(self.front_, held)
-        before: list[Record] = [] if self.length_ is None else vars(self)["history_"]
+        before: list[Record] = vars(self)["history_"] if self._trainings > 1 else []
         reasons: list[str] = []
         with _speeds(self.model_, seen, self.batch_size), self._counted():
             history = train(
@@ -300,7 +301,6 @@ class NeuralEstimator(Estimator):
         """Of this training: the first, or the second, with all views."""
         if self.checkpoint is None:
             return None
-        self._trainings += 1
         folder = Path(self.checkpoint) / f"training-{self._trainings}"
         return Checkpoint(folder, self._signature(data), self.checkpoint_minutes)
 
@@ -334,7 +334,7 @@ class NeuralEstimator(Estimator):
         """before: the history of the first training, if this is the second."""
         progress.trained(record)
         for call in self.callbacks or ():
-            call(deepcopy(continued(before, [record])[0]))
+            call(deepcopy(continued(before, [record])[-1]))
         if record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"
