@@ -27,6 +27,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
 MOST_JOBS, GPU_JOBS = 8, 2
+SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
 
 
 def plan(
@@ -255,7 +256,8 @@ def _key(record: Mapping[str, Any]) -> str:
     older["protocol"] = BERNOULLI
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])
-    kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
+    given = {k: v for k, v in record["settings"].items() if k not in SEEN}
+    kept = {k: v for k, v in given.items() if json.dumps(v) != plain.get(k)}
     return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
 
 

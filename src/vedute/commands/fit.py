@@ -180,7 +180,6 @@ def _fit(
     """Fit, and publish the RUN; its data are read first. Also where its checkpoints are, if any:
     nobody else writes RUN or these meanwhile."""
     from vedute import io
-    from vedute.commands._progress import following
     from vedute.estimators import saving
     from vedute.methods._best_pair import for_views
     from vedute.report import run_folder
@@ -193,7 +192,7 @@ def _fit(
         _data.check(views)
         model = for_views(model, len(views.names))
         model.__dict__["keep_checkpoint"] = True  # until the run is published
-        with following(model), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the views form groups")  # said below
             model.fit(views, groups=known)
         _without_checkpoint(model)

@@ -28,7 +28,7 @@ from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
-from vedute.estimators import categories, clustering, cross_fitting, saving, settings
+from vedute.estimators import categories, clustering, cross_fitting, progress, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
@@ -40,7 +40,9 @@ from vedute.training import checkpoints
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
-LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes")  # may change after fit
+UNSAVED = ("callbacks",)  # of the settings
+LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
+MANY = 5000  # rows, of which imputing shows how far it is
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
@@ -88,7 +90,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
         None, "Same seed, same result."
     )
-    verbose: bool = setting(False, "Print terms and hidden error while training.")
+    verbose: bool | None = setting(
+        None,
+        "None: a bar in a terminal, a line in a notebook, else nothing. True: loss terms and "
+        "hidden error as lines of the log, printed where no handler is set. False: nothing.",
+    )
 
     verbs: ClassVar[tuple[str, ...]] = (
         *("fit", "transform", "predict", "predict_proba", "fit_predict", "fit_transform"),
@@ -117,7 +123,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     revision: ClassVar[int] = 1  # raised where the same settings give other results than before
     _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
-    on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
     generative = Ability(lambda cls: cls._decode is not Estimator._decode)  # can it impute?
     generates = Ability(lambda cls: cls.generate is not Estimator.generate)  # new samples?
@@ -210,7 +215,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             data = scaled(self.views_, raw)
             self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
             try:
-                self._learn_and_calibrate(data)
+                with progress.shown(self.verbose), progress.task(type(self).__name__):
+                    self._learn_and_calibrate(data)
             finally:
                 del self.__dict__["_groups"]
             self.embedding_ = clustering.finite(self._embed(data))
@@ -403,7 +409,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         entry, data = self._read(X)
-        means, stds = self._imputer().values(data, spread=interval is not None)
+        with (
+            progress.shown(self.verbose if len(data) >= MANY else False),
+            progress.task("imputing", len(data), "row"),
+        ):
+            means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
             each = zip(self.views_, means, strict=True)
             return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
@@ -516,6 +526,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         params = self.get_params(deep=False)
         fitted = getattr(self, "_fitted_with", {})  # what was set since then is for the next fit
         params |= {k: v for k, v in fitted.items() if k not in LOOSE}
+        params = saveable(params)
         if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = self.seed_  # what a generator gave
         return saving.Saved(method, params, learned)
@@ -570,6 +581,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """What is possible; probabilities as a choice, where whole numbers or booleans were
         fitted."""
         return [view.chosen(view.possible(a)) for view, a in zip(self.views_, values, strict=True)]
+
+
+def saveable(params: dict[str, Any]) -> dict[str, Any]:
+    """The settings that are written to files."""
+    return {k: v for k, v in params.items() if k not in UNSAVED}
 
 
 def check_not_split(X: Any) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.calibration import (
     Calibration,
     calibrate,
@@ -69,6 +70,7 @@ class Imputer:
                 mean, std = view.moments(expected[v][0], draws[v], *about)
                 means[v].append(mean)
                 stds[v].append(std)
+            progress.advance(len(batch), "row")
         return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
 
     def _draws(self, batch: Views) -> list[Array]:

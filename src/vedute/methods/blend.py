@@ -16,7 +16,7 @@ of kernel fill start from what it infers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,18 +27,20 @@ import torch
 from vedute import methods
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
 from vedute.data.views import Views
-from vedute.estimators import cross_fitting, saving, settings
+from vedute.estimators import cross_fitting, progress, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.imputation import Decode, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _weights
 from vedute.methods._weights import Moments, Weights
+from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
-OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
+# Blend's alone:
+OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
 DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
-HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
+HANDED = ("verbose", "device", "checkpoint_minutes", "callbacks")  # to experts that have them
 
 
 @estimator
@@ -62,6 +64,9 @@ class Blend(Estimator):
         None, "A folder to go on from after an interruption; needs `random_state`."
     )
     checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+    callbacks: Sequence[Callable[[Record], object]] | None = setting(
+        None, "Functions that are called with every record of experts that train; not saved."
+    )
 
     attributes: ClassVar = {
         "weights_": "By view, how far each expert is trusted.",
@@ -178,9 +183,8 @@ class Blend(Estimator):
 
     def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
         torch.manual_seed(self.seed_)  # no expert hangs on those before it
-        model.__dict__["on_epoch"] = self.on_epoch
-        model._learn(data, held)
-        del model.__dict__["on_epoch"]
+        with progress.task(type(model).__name__):
+            model._learn(data, held)
         self._interrupted = self._interrupted or model._interrupted
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:

@@ -74,6 +74,7 @@ def write(
 ) -> None:
     """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
     from vedute import io
+    from vedute.estimators.base import saveable
     from vedute.io import toml
     from vedute.methods._best_pair import BestPair
 
@@ -85,7 +86,7 @@ def write(
     model.save(folder)
     learned = vars(model)
     asked = model.unwrapped() if isinstance(model, BestPair) else model
-    settings = asked.get_params(deep=False)
+    settings = saveable(asked.get_params(deep=False))
     method = type(asked).__module__.rpartition(".")[2]
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
@@ -318,6 +319,10 @@ class FittedRun:
     def second(self) -> int:
         """The step after which everything was learned again; 0 where that was not so."""
         return history.second(self.history)
+
+    def ended(self) -> str:
+        """Why training ended, the first if there were two; "" where an older run does not say."""
+        return next((str(r["ended"]) for r in self.history if "ended" in r), "")
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""
