@@ -39,9 +39,9 @@ def cohort(n=90, seed=0):
     return {"blood": blood.iloc[: n - 10], "clinic": clinic.iloc[20:], "kind": kind.iloc[:60]}
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return LowRankFill(random_state=0).fit(cohort())
+@pytest.fixture(scope="module", params=[LowRankFill, Blend])
+def fitted(request):
+    return small(request.param).fit(cohort())
 
 
 def test_the_nearest_probabilities():
@@ -87,6 +87,20 @@ def test_columns_of_frames_by_column_and_category(fitted):
         assert given.all()
     assert (found["kind"]["kind"].idxmax(axis=1) == filled["kind"]["kind"]).all()
     assert clinic.drop(X["clinic"].index)["stage"].max(axis=1).between(0.34, 0.999).any()
+
+
+def test_single_missing_categories_of_blend():
+    X = cohort()
+    lacking = X["clinic"].index[5:65:4]
+    X["clinic"].loc[lacking, ["stage", "sex"]] = None
+    model = small(Blend).fit(X)
+    assert set(model.hole_weights_) == {"clinic"}
+    p, filled = model.impute_proba(X)["clinic"], model.impute(X)["clinic"]
+    for name in ("stage", "sex"):
+        np.testing.assert_allclose(p[name].sum(axis=1), 1)
+        assert (p[name].idxmax(axis=1) == filled[name]).all()
+        assert (p[name].loc[lacking].max(axis=1) < 1).any()
+    assert set(p["smokes"].loc[lacking].to_numpy().ravel()) == {0.0, 1.0}  # observed there
 
 
 def arrays(n=60):

@@ -10,7 +10,7 @@ import torch
 from blobs import blobs
 from conftest import IMPUTING, METHODS, small
 
-from vedute import DCCA, MVP, LowRankFill, MeanFill, RidgeFill, Views
+from vedute import DCCA, MVP, Blend, LowRankFill, MeanFill, RidgeFill, Views
 from vedute.methods._best_pair import for_views
 
 KEYS = ["sample", "missing", "left_out"]
@@ -36,7 +36,7 @@ def slowly(model, data):
     return found
 
 
-@pytest.mark.parametrize("cls", [MVP, LowRankFill])
+@pytest.mark.parametrize("cls", [MVP, LowRankFill, Blend])
 def test_against_a_slow_loop(cls):
     data = blobs(40)
     model = small(cls, kinds="numbers").fit(data)

@@ -110,10 +110,11 @@ def test_epochs_are_counted_where_they_are_given(terminal):
 
 
 def test_blend_names_the_expert_that_learns(terminal):
-    experts = ("mvp", "lowrank_fill", "mean_fill")
+    experts = ("mvp", "lowrank_fill", "kernel_fill", "mean_fill")
     small(Blend, experts=experts).fit(data())
-    for name in ("MVP", "LowRankFill", "MeanFill"):
+    for name in ("MVP", "LowRankFill", "KernelFill", "MeanFill"):
         assert f"Blend · {name} " in text(terminal)
+    assert re.search(r"Blend · KernelFill ━\S+ regression 5 of 6 · about \d+ s", text(terminal))
     assert staying(terminal)[0] == "Blend · MVP: all 12 steps done"
 
 
@@ -140,6 +141,8 @@ def test_imputing_many_rows_shows_how_far_it_is(terminal, monkeypatch):
     monkeypatch.setattr(base, "MANY", 200)
     model.impute(data())
     assert re.search(r"imputing ━\S+ row 20 of 200 · about", text(terminal))
+    model.explain(data())
+    assert re.search(r"explaining ━\S+ view 2 of 3 · about", text(terminal))
 
 
 def test_what_is_printed_meanwhile_is_kept(terminal, capsys):

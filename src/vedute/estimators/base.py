@@ -6,7 +6,8 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
@@ -42,7 +43,7 @@ Array = NDArray[Any]
 log = logging.getLogger("vedute")
 UNSAVED = ("callbacks",)  # of the settings
 LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
-MANY = 5000  # rows, of which imputing shows how far it is
+MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
@@ -354,6 +355,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             log.setLevel(logging.INFO)
         log.log(logging.INFO if self.verbose else logging.DEBUG, message)
 
+    @contextmanager
+    def _counting(self, name: str, data: Views, total: int, unit: str) -> Iterator[None]:
+        """While inside, it is shown how far this is, where rows are many."""
+        verbose = self.verbose if len(data) >= MANY else False
+        with progress.shown(verbose), progress.task(name, total, unit):
+            yield
+
     def _needs_clusters(self) -> None:
         there = any(k in vars(self) for k in ("centers_", "labels_"))
         clustering.require(self.n_clusters if there else None, type(self).__name__)
@@ -409,10 +417,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         entry, data = self._read(X)
-        with (
-            progress.shown(self.verbose if len(data) >= MANY else False),
-            progress.task("imputing", len(data), "row"),
-        ):
+        with self._counting("imputing", data, len(data), "row"):
             means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
             each = zip(self.views_, means, strict=True)
@@ -451,7 +456,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 "impute gives values"
             )
         index = entry.views.ids if entry.parts is None else entry.parts.rows
-        values = imputer.values(data)[0]
+        with self._counting("imputing", data, len(data), "row"):
+            values = imputer.values(data)[0]
         return categories.probabilities(self.views_, values, entry.views, index)
 
     def explain(self, X: Any) -> pd.DataFrame:
@@ -465,7 +471,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         small.
         """
         data = self._enter(X)
-        return explanation(self._imputer(), data)
+        with self._counting("explaining", data, len(data.x), "view"):
+            return explanation(self._imputer(), data)
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the

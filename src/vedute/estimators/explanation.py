@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.imputation import Imputer
 
@@ -50,6 +51,7 @@ def changes(imputer: Imputer, data: Views) -> Floats:
         for v, view in enumerate(imputer.views):
             rows = mask[:, u] & ~mask[:, v]
             change[rows, v, u] = _apart(view, values[v][0][rows], less[v][rows])
+        progress.advance(1, "view")
     return change
 
 

@@ -324,8 +324,8 @@ class NeuralEstimator(Estimator):
     def _counted(self) -> AbstractContextManager[None]:
         """While inside, progress is shown in the unit of training."""
         if self.epochs is None:
-            return progress.training(self.steps_, "step")
-        return progress.training(self.epochs, "epoch")
+            return progress.counted(self.steps_, "step")
+        return progress.counted(self.epochs, "epoch")
 
     def _end(self, reason: str, again: bool) -> None:
         """Training has ended, and why; again: it was the second, with the hidden views."""

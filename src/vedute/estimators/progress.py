@@ -241,8 +241,9 @@ def advance(amount: float, unit: str = "", left: float | None = None) -> None:
 
 
 @contextmanager
-def training(total: int, unit: str) -> Iterator[None]:
-    """While inside, the innermost task is a training of so many steps or epochs: see `trained`."""
+def counted(total: int, unit: str) -> Iterator[None]:
+    """While inside, the innermost task is counted: steps of a training, see `trained`, or what
+    `advance` says."""
     display = _here.display
     if display is None or not display.tasks:
         yield
