@@ -21,6 +21,7 @@ from vedute.analysis import comparison
 from vedute.benchmark import plan
 from vedute.estimators import base, imputation, progress
 from vedute.estimators.progress import Task, lines
+from vedute.methods import _apart
 from vedute.methods._best_pair import for_views
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
@@ -116,6 +117,12 @@ def test_blend_names_the_expert_that_learns(terminal):
         assert f"Blend · {name} " in text(terminal)
     assert re.search(r"Blend · KernelFill ━\S+ regression 5 of 6 · about \d+ s", text(terminal))
     assert staying(terminal)[0] == "Blend · MVP: all 12 steps done"
+
+
+def test_blend_names_experts_that_learn_elsewhere_while_it_waits(terminal, monkeypatch):
+    monkeypatch.setattr(_apart, "pays", lambda data: True)
+    small(Blend, experts=("mvp", "lowrank_fill", "mean_fill")).fit(data())
+    assert "Blend · LowRankFill, MeanFill " in text(terminal)
 
 
 def test_best_pair_names_its_pair(terminal):

@@ -27,12 +27,12 @@ import torch
 from vedute import methods
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
 from vedute.data.views import Views
-from vedute.estimators import cross_fitting, progress, saving, settings
+from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.imputation import Decode, Imputer
 from vedute.estimators.settings import estimator, setting
-from vedute.methods import _weights
+from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
 from vedute.training.history import Record
 
@@ -144,16 +144,11 @@ class Blend(Estimator):
             self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
         for model in self.experts_.values():
             model.views_ = self.views_
-        again = [m for m in self.experts_.values() if few or m._learns_again(len(data))]
+        again = [k for k, m in self.experts_.items() if few or m._learns_again(len(data))]
         self.learned_again_ = bool(again) and fewer is not data and not self._interrupted
-        for model in again if self.learned_again_ else ():
-            self._teach(model, data, None)
+        if self.learned_again_:
+            self._teach(again, data, None)
         self.history_ = vars(self._first).get("history_", [])
-
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        for model in self.experts_.values():
-            model._check(data)
-            self._teach(model, data, held)
 
     def _used(self, data: Views) -> tuple[str, ...]:
         """Of images the first expert alone: the others see them as tables of pixels."""
@@ -181,11 +176,25 @@ class Blend(Estimator):
                 model.__dict__["start"] = first
         return experts
 
-    def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
-        torch.manual_seed(self.seed_)  # no expert hangs on those before it
-        with progress.task(type(model).__name__):
-            model._learn(data, held)
-        self._interrupted = self._interrupted or model._interrupted
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        for model in self.experts_.values():
+            model._check(data)
+        self._teach([*self.experts_], data, held)
+
+    def _teach(self, names: list[str], data: Views, held: HoldOut | None) -> None:
+        """Of large data, experts that start from no other learn in processes of their own."""
+        models = {k: self.experts_[k] for k in names}
+        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(m)]
+        apart = _apart.Apart([models[k] for k in alone], data, held, self.seed_)
+        for name in [k for k in names if k not in alone]:
+            model = _apart.teach(models[name], data, held, self.seed_)
+            self._interrupted = self._interrupted or model._interrupted
+        self.experts_ |= zip(alone, apart.learned(), strict=True)
+
+    def _may_leave(self, model: Estimator) -> bool:
+        """Callbacks are those of this process."""
+        bound = "start" in vars(model) or vars(model).get("callbacks")
+        return model is not self._first and not bound
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
