@@ -263,6 +263,16 @@ def test_callbacks_hear_every_record_in_order():
     assert {"step", "epoch", "stage", "terms", "hidden_error"} <= set(first[0])
 
 
+def test_callbacks_count_on_where_history_is_that_of_the_second_training_alone():
+    heard = []
+    model = small(MVP, callbacks=[heard.append]).fit(data(60))
+    assert model.learned_again_  # too few views to hide any from the first training
+    steps, kept = [r["step"] for r in heard], [r["step"] for r in model.history_]
+    assert kept[-1] == 12
+    assert steps == sorted(set(steps))
+    assert len(steps) == 2 * len(kept)
+
+
 def test_a_callback_changes_nothing(terminal):
     def spoil(record):
         record["terms"].clear()

@@ -173,7 +173,8 @@ class NeuralEstimator(Estimator):
                 reasons.append,
             )
         self._end(reasons[0], again=bool(before))
-        self.history_ = continued(before, ended(history, reasons[0]))
+        watched_before = before if self.length_ is not None else []  # else nothing to compare with
+        self.history_ = continued(watched_before, ended(history, reasons[0]))
         self.length_ = None if held is None else useful_steps(history)
 
     @torch.no_grad()
