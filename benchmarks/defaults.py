@@ -176,16 +176,22 @@ def table(found: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def _rows(found: Sequence[RunRecord]) -> Iterator[str]:
-    errors, seconds = defaultdict(list), defaultdict(list)
+    errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    seconds = defaultdict(list)
     for r in found:
-        errors[r["variant"], r["set"]].append(r["error"])
+        errors[r["variant"]][r["set"]][r["seed"]] = r["error"]
         seconds[r["variant"]].append(r.get("seconds", np.nan))
-    mean = {pair: float(np.mean(values)) for pair, values in errors.items()}
-    for variant in dict.fromkeys(r["variant"] for r in found):
-        sets = [s for v, s in mean if v == variant and ("base", s) in mean]
-        ratios = [np.log(mean[variant, s] / mean["base", s]) for s in sets] or [np.nan]
-        took = np.mean(seconds[variant])
-        yield f"| {variant} | {len(sets)} | {np.exp(np.mean(ratios)):.4f} | {took:.1f} |"
+    for variant, by_set in errors.items():
+        pairs = ((by_set[s], errors["base"].get(s, {})) for s in by_set)
+        ratios = [_ratio(mine, base) for mine, base in pairs if mine.keys() & base.keys()]
+        mean, took = np.exp(np.mean(np.log(ratios or [np.nan]))), np.mean(seconds[variant])
+        yield f"| {variant} | {len(ratios)} | {mean:.4f} | {took:.1f} |"
+
+
+def _ratio(mine: dict[int, float], base: dict[int, float]) -> float:
+    """Of the mean errors of the draws that both have."""
+    both = mine.keys() & base.keys()
+    return sum(mine[d] for d in both) / sum(base[d] for d in both)
 
 
 def main() -> None:
