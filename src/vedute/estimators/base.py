@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
@@ -122,6 +122,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
     revision: ClassVar[int] = 1  # raised where the same settings give other results than before
+    before: ClassVar[Mapping[str, Any]] = {}  # what settings meant that old records do not name
     _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
 
