@@ -101,6 +101,7 @@ def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
             print(f"vedute: {text}", file=sys.stderr)
             raise typer.Exit(code) from None
         except KeyboardInterrupt:
+            print("vedute: interrupted", file=sys.stderr)
             raise typer.Exit(130) from None
         except stopping.TerminatedError as ended:
             raise typer.Exit(128 + ended.number) from None

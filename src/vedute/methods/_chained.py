@@ -15,6 +15,7 @@ and the same predictions choose the settings of each regression.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -31,10 +32,12 @@ from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
-from vedute.methods._components import ComponentsFill, narrowed, taken, widened, without
+from vedute.methods._components import MOST, ComponentsFill, narrowed, taken, widened, without
 from vedute.methods._softimpute import Table
 
 SAMPLE = 500  # rows that choose the settings of a regression
+MANY = 1024  # components of a view
+ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST
 Regression = dict[str, Any]
 
 
@@ -52,6 +55,12 @@ class ChainedFill(ComponentsFill):
     }
     absent = "predicted from the other views"
     start: ClassVar[Estimator | None] = None  # who fills at first; None: the matrix of low rank
+
+    def _most(self, mask: Array, widths: Sequence[int]) -> int:
+        """Rare words are in the last components: as many as there is room for."""
+        room = ROOM / mask.size
+        fits = (k for k in range(MANY, MOST, -1) if np.minimum(widths, k).sum() <= room)
+        return next(fits, MOST)
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
