@@ -121,8 +121,9 @@ class HoldOut:
 
         value (m, *shape_v), or (*shape_v,) for all rows -> (m,)
         """
-        off = value - self.truth.x[v]
-        off = off.ne(0) if self.truth.x[v].dtype == torch.int64 else off.square()
+        truth = self.truth.x[v]
+        off = value - truth
+        off = off.ne(0) if truth.dtype == torch.int64 else off.square()
         gap = (off * self.weights[v]).flatten(1)
         there = (self.weights[v] > 0).flatten().expand_as(gap)
         holes = self.truth.holes[v]

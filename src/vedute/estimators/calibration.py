@@ -48,12 +48,13 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    truth: Array, decoded: Array, draws: Array, there: Array, mean: Array, std: Array, seen: Array
+    truth: Array, decoded: Array, spread: Array, there: Array, mean: Array, std: Array, seen: Array
 ) -> Evidence:
-    """truth, decoded, there (m, *shape); draws (k, m, *shape); mean, std (*shape,), all scaled."""
+    """truth, decoded, the variance `spread` of its draws, there (m, *shape); mean, std (*shape,);
+    all scaled."""
     unit = np.where(std > 0, std, 1.0)
     there = there & (std > 0)
-    parts = ((truth - mean) / unit, (decoded - mean) / unit, draws.var(0) / unit**2)
+    parts = ((truth - mean) / unit, (decoded - mean) / unit, spread / unit**2)
     away, decoded, uncertain = (np.where(there, part, 0.0) for part in parts)
     return Evidence(away, decoded, uncertain, there, std, seen)
 

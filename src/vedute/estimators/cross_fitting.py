@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from scipy.stats import norm
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
-from vedute.estimators.imputation import DRAWS, Imputer
+from vedute.estimators.imputation import Imputer
 from vedute.metrics.scores import normal_crps
-from vedute.nn import noise
 
 Array = NDArray[Any]
 FOLDS = 5
@@ -50,7 +50,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
         rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
-        fitted = Imputer(imputer.decode, imputer.calibrated(rest, shrink))
+        fitted = replace(imputer, views=imputer.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
@@ -106,16 +106,32 @@ def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
     return float(np.nanmean(each, axis=1).mean()) if each.size else float("nan")
 
 
+@dataclass(frozen=True, eq=False)
+class _Decoded(Imputer):
+    """What is decoded of some rows, which go by their index, and the variance of draws of it: the
+    same to all folds. means, spreads: L arrays (m, *shape_v)."""
+
+    means: Sequence[Array]
+    spreads: Sequence[Array]
+
+    def decoded(self, data: Views, draws: int = 0) -> list[Array]:
+        if draws:  # of an interval, once for each row
+            return super().decoded(data, draws)
+        return [mean[data.index.numpy()][None] for mean in self.means]
+
+    def variances(self, data: Views) -> list[Array]:
+        return [spread[data.index.numpy()] for spread in self.spreads]
+
+
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
-    """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
+    """What is decoded of the rows of `held`, which are now numbered."""
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
-        decoded = {draws: imputer.decoded(held.inputs, draws) for draws in (0, DRAWS)}
+        means = [d[0] for d in imputer.decoded(held.inputs)]
+        spreads = imputer.variances(held.inputs)
 
-    def known(rows: Views, draws: int) -> list[Array]:
-        if noise.is_common():  # of an interval, once for each row
-            return imputer.decode(held.inputs[rows.index.numpy()], draws)
-        return [d[:, rows.index.numpy()] for d in decoded[draws]]
+    def decode(rows: Views, draws: int) -> list[Array]:
+        return imputer.decode(held.inputs[rows.index.numpy()], draws)
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-    return Imputer(known, imputer.views), replace(held, inputs=numbered)
+    return _Decoded(decode, imputer.views, means, spreads), replace(held, inputs=numbered)

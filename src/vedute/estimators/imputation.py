@@ -42,6 +42,14 @@ class Imputer:
             return parts[0]
         return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
 
+    def variances(self, data: Views) -> list[Array]:
+        """Of draws of what the model decodes: L arrays (n, *shape_v)."""
+        parts = []
+        for batch in self._batches(data, DRAWS):
+            rows = np.arange(len(batch))  # copied so, equal draws have no variance of rounding
+            parts.append([draws[:, rows].var(0) for draws in self.decode(batch, DRAWS)])
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """The same, calibrated: shrunk towards the mean."""
         decoded = self.decoded(data, draws)
@@ -113,13 +121,13 @@ class Imputer:
         """The views with shrinkage, spread and noise, measured on views hidden in `held`."""
         width = sum(view.scaler.mean.size for view in self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
-        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
+        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
         n_seen, found, n = held.inputs.mask.sum(1).numpy(), [], len(self.views)
         for v, view in enumerate(self.views):
             if not view.likelihood.text:
                 rows = held.hidden[:, v].numpy()
                 truth, there = held.truth.x[v].numpy(), held.truth.seen(v).numpy()
-                mine = (truth[rows], decoded[v][0][rows], draws[v][:, rows], there[rows])
+                mine = (truth[rows], decoded[v][0][rows], variances[v][rows], there[rows])
                 found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
         rest = iter(calibrate(found, shrink, n))
         each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
