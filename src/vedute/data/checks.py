@@ -184,6 +184,8 @@ def _array(
     """One view as a numeric array (n, *shape), NaN where missing, or kept sparse; and its spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
+        if fitted is not None and len(spec.shape) == 1:
+            return Sparse.missing(n, *spec.shape), spec
         return np.full((n, *spec.shape), np.nan), spec
     if is_frame(view):
         assert ids is not None

@@ -136,9 +136,12 @@ def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
 def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
     """The smallest and largest possible value of a view; numbers of which none is negative stay
     so."""
-    if not x.dtype.is_floating_point or kind.likelihood != "normal" or not bool(seen.any()):
+    if not x.dtype.is_floating_point or kind.likelihood != "normal":
         return -math.inf, math.inf
-    low, high = Observed.of(x, seen).ends
+    found = Observed.of(x, seen)
+    if not found.many:
+        return -math.inf, math.inf
+    low, high = found.ends
     least = low if kind.least is None else kind.least
     if kind.name == "numbers" and low >= 0:
         least = 0.0
@@ -177,9 +180,14 @@ class Observed(NamedTuple):
         return min(least + zero), max(most + zero)
 
     @property
+    def many(self) -> int:
+        """How many there are, zeros included."""
+        return self.zeros + len(self.values)
+
+    @property
     def share(self) -> float:
         """Of zeros."""
-        return self.zeros / (self.zeros + len(self.values))
+        return self.zeros / self.many
 
 
 def recognise(x: Part, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
@@ -188,9 +196,9 @@ def recognise(x: Part, seen: Tensor, spec: ViewSpec | None = None) -> Recognised
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
     if x.dtype == torch.uint8:
         return Recognised(KINDS["images"], "bytes")
-    if not bool(seen.any()):
-        return Recognised(KINDS["numbers"], "nothing is observed")
     found = Observed.of(x, seen)
+    if not found.many:
+        return Recognised(KINDS["numbers"], "nothing is observed")
     if bool((found.values == 1).all()):
         return _flags(x, found)
     if spec is not None and any(levels is not None for levels in spec.levels or ()):
@@ -220,7 +228,7 @@ def _whole(x: Part, found: Observed) -> Recognised | None:
     """Ordinal values, or counts, where all are whole numbers."""
     if not bool((found.values == found.values.round()).all()):
         return None
-    (low, high), many = found.ends, found.zeros + len(found.values)
+    (low, high), many = found.ends, found.many
     near = high - low <= 10 * FEW
     different = len(set(found.values.tolist())) + (found.zeros > 0) if near else many
     if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, found) is None:

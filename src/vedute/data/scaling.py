@@ -190,7 +190,8 @@ def _before(word: str, x: Part, seen: Tensor) -> Scaler:
 
 def _sized(scaler: Scaler, x: Part, seen: Tensor) -> Scaler:
     """With the profile of a row whose size is 1, the average of rows that are not zero."""
-    profile = (_powers(x, seen, scaler.power, 0) / seen.sum(0).clamp(min=1)).numpy()
+    count = torch.tensor(int(x.there.sum())) if isinstance(x, Sparse) else seen.sum(0)
+    profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
@@ -237,7 +238,7 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
 def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
     """The same where entries that are not stored are zero."""
     count, at = max(int(x.there.sum()), 1), x.columns
-    zeros = count - x.sums(0, 0)
+    zeros = torch.from_numpy(x.others())
     mean = x.sums(0) / count
     off = x.valued(x.stored - x.each(mean.numpy()), x.rest)
     std = ((off.sums(0, 2) + zeros * mean.square()) / count).sqrt()

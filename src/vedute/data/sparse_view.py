@@ -57,6 +57,11 @@ class Sparse:
         found = whole.only(~missing)
         return found if found.own.nnz <= STORED * own.shape[0] * own.shape[1] else None
 
+    @classmethod
+    def missing(cls, n: int, width: int) -> Sparse:
+        """A view that nobody has."""
+        return cls(sparse.csr_array((n, width)), np.zeros(width), np.zeros(n, bool))
+
     def __len__(self) -> int:
         return len(self.there)
 
@@ -95,6 +100,11 @@ class Sparse:
         """In how many entries of each row `flags`, one for each that is stored, is True; (n,)."""
         return np.bincount(self.rows[flags], minlength=len(self))
 
+    def others(self) -> NDArray[np.intp]:
+        """How many entries of each column are `rest`, (width,)."""
+        stored = np.bincount(self.columns, minlength=self.shape[1])
+        return np.asarray(self.there.sum() - stored)
+
     def each(self, values: Array) -> Tensor:
         """Values of the columns (width,) -> of what is stored."""
         return torch.from_numpy(values[self.columns])
@@ -123,8 +133,25 @@ class Sparse:
         n, at = self.shape[1 - axis], self.rows if axis else self.columns
         return torch.from_numpy(np.bincount(at, self.stored.double().pow(power), n))
 
-    def deviations(self) -> Any:
-        """(n, width) csr array of what is stored, less `rest`."""
+    def centered(self, at: Array) -> Sparse:
+        """x - at, in rows that are there; at (width,)."""
+        return self.valued(self.stored - self.each(at), self.rest - at)
+
+    def mean(self) -> Array:
+        """Of the columns, over rows that are there, (width,)."""
+        total = self.sums(0).numpy() + self.others() * self.rest
+        return np.asarray(total / self.there.sum(), self.own.dtype)
+
+    def times(self, b: Array) -> Array:
+        """x b, (n, k)"""
+        return np.asarray(self._deviations() @ b + np.outer(self.there, self.rest @ b))
+
+    def across(self, u: Array) -> Array:
+        """x' u, (width, k)"""
+        return np.asarray(self._deviations().T @ u + np.outer(self.rest, u[self.there].sum(0)))
+
+    def _deviations(self) -> Any:
+        """(n, width) csr array of what is stored, less `rest`: x, but for a multiple of 1 rest'."""
         return self.valued(self.own.data - self.rest[self.columns], self.rest).own
 
     def dense(self) -> Tensor:

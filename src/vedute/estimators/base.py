@@ -364,8 +364,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         entry, data = self._read(X)
         means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
-            each = zip(self.views_, means, strict=True)
-            return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
+            return entry.filled(self._chosen(means))
         width = float(norm.ppf(0.5 + interval / 2))
         sizes = [data.size(v) for v in range(len(means))]
         each = zip(self.views_, means, stds, sizes, strict=True)
@@ -492,9 +491,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return self._read(X)[1]
 
     def _chosen(self, values: Sequence[Array]) -> list[Array]:
-        """What is possible; probabilities as a choice, where whole numbers or booleans were
-        fitted."""
-        return [view.chosen(view.possible(a)) for view, a in zip(self.views_, values, strict=True)]
+        """What is possible, in place; probabilities as a choice, where whole numbers or booleans
+        were fitted."""
+        each = zip(self.views_, values, strict=True)
+        return [view.chosen(view.possible(a, out=a)) for view, a in each]
 
 
 def check_not_split(X: Any) -> None:

@@ -54,8 +54,9 @@ def evidence(
     all scaled."""
     unit = np.where(std > 0, std, 1.0)
     there = there & (std > 0)
-    parts = ((truth - mean) / unit, (decoded - mean) / unit, spread / unit**2)
-    away, decoded, uncertain = (np.where(there, part, 0.0) for part in parts)
+    away, decoded, uncertain = (truth - mean) / unit, (decoded - mean) / unit, spread / unit**2
+    for part in (away, decoded, uncertain):
+        part[~there] = 0.0
     return Evidence(away, decoded, uncertain, there, std, seen)
 
 

@@ -130,9 +130,10 @@ class FittedView:
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
         return self.possible(self.in_units(self.likelihood.draw(*parts).numpy(), size))
 
-    def possible(self, values: Array) -> Array:
-        """Values within what the likelihood and the kind allow."""
-        return values.clip(*self.likelihood.bounds).clip(*self.bounds)
+    def possible(self, values: Array, out: Array | None = None) -> Array:
+        """Values within what the likelihood and the kind allow; written into `out`, if given."""
+        (low, high), (least, most) = self.likelihood.bounds, self.bounds
+        return values.clip(max(low, least), min(high, most), out=out)
 
     def chosen(self, values: Array) -> Array:
         """Probabilities as a choice, where whole numbers or booleans were fitted."""

@@ -45,7 +45,8 @@ class Components:
         """At most so many, of x (n, width), whose rows are all there."""
         most, seed = min(most, len(x)), seed % 2**32
         if isinstance(x, Sparse):
-            mean, size, axes = _decomposed(x, most, seed)
+            mean = x.mean()
+            size, axes = _decomposed(x.centered(mean), most, seed)
         else:
             mean = x.mean(0)
             _, size, axes = randomized_svd(x - mean, most, random_state=seed)
@@ -57,8 +58,7 @@ class Components:
     def narrow(self, x: Part) -> Tensor:
         """(n, width) -> (n, k)"""
         if isinstance(x, Sparse):
-            level = (x.rest - self.mean) @ self.basis  # of a row without entries of its own
-            return torch.from_numpy((x.deviations() @ self.basis + level) / self.scale)
+            return torch.from_numpy(x.centered(self.mean).times(self.basis) / self.scale)
         mean, basis = (torch.from_numpy(a).to(x) for a in (self.mean, self.basis))
         return (x - mean) @ basis / self.scale
 
@@ -67,31 +67,20 @@ class Components:
         return np.asarray(self.mean + self.scale * (x @ self.basis.T), np.float32)
 
 
-def _decomposed(x: Sparse, k: int, seed: int) -> tuple[Array, Array, Array]:
-    """Mean, k leading singular values and axes (k, width) of x - mean: what `randomized_svd` gives
-    of it, from the same start in as many iterations, but x stays sparse.
-
-    D holds what entries deviate from `rest` by, d is its mean: x - mean = D - 1 d'.
-    """
-    D, (n, width) = x.deviations(), x.shape
-    d = D.sum(0) / np.float32(n)
-
-    def onto_rows(b: Array) -> Array:
-        return np.asarray(D @ b - d @ b)
-
-    def onto_columns(u: Array) -> Array:
-        return np.asarray(D.T @ u - np.outer(d, u.sum(0)))
-
-    there, back = (onto_columns, onto_rows) if n < width else (onto_rows, onto_columns)
+def _decomposed(x: Sparse, k: int, seed: int) -> tuple[Array, Array]:
+    """k leading singular values and right vectors (k, width): what `randomized_svd` gives, from the
+    same start in as many iterations, where x stays sparse."""
+    n, width = x.shape
+    there, back = (x.across, x.times) if n < width else (x.times, x.across)
     start = np.random.RandomState(seed).normal(size=(min(n, width), k + OVER))
     basis = start.astype(np.float32)
     for _ in range(7 if k < 0.1 * min(n, width) else 4):
         basis = _orthonormal(back(_orthonormal(there(basis))))
     basis = _orthonormal(there(basis))
     short, size, turn = np.linalg.svd(back(basis), full_matrices=False)
-    left, axes = (short, basis @ turn.T) if n < width else (basis @ turn.T, short)
+    left, right = (short, basis @ turn.T) if n < width else (basis @ turn.T, short)
     signs = np.sign(left[np.abs(left).argmax(0), np.arange(len(size))])
-    return x.rest + d, size[:k], (axes * signs).T[:k]
+    return size[:k], (right * signs).T[:k]
 
 
 def _orthonormal(x: Array) -> Array:

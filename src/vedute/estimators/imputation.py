@@ -24,6 +24,26 @@ FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbe
 DRAWS = 16  # of the posterior, for intervals
 
 
+class Gathered:
+    """Arrays (n, *shape_v) of L views, written batch by batch."""
+
+    def __init__(self, n: int, n_views: int) -> None:
+        self.n, self.written = n, [0] * n_views
+        self.views: list[Array | None] = [None] * n_views
+
+    def add(self, v: int, rows: Array) -> None:
+        """The next rows of view v."""
+        whole = self.views[v]
+        if whole is None:
+            whole = self.views[v] = np.empty((self.n, *rows.shape[1:]), rows.dtype)
+        whole[self.written[v] : self.written[v] + len(rows)] = rows
+        self.written[v] += len(rows)
+
+    def arrays(self) -> list[Array]:
+        """Those of which something was written."""
+        return [whole for whole in self.views if whole is not None]
+
+
 @dataclass(frozen=True, eq=False)
 class Imputer:
     """Values of all views of any samples.
@@ -57,20 +77,19 @@ class Imputer:
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
-        means: list[list[Array]] = [[] for _ in data.x]
-        stds: list[list[Array]] = [[] for _ in data.x]
+        means, stds = (Gathered(len(data), len(self.views)) for _ in range(2))
         draw = spread or any(view.scaler.offset is not None for view in self.views)
         for batch in self._batches(data, DRAWS if draw else 0):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if draw else None
             for v, view in enumerate(self.views):
                 if draws is None:
-                    means[v].append(view.in_units(expected[v][0], batch.size(v)))
+                    means.add(v, view.in_units(expected[v][0], batch.size(v)))
                     continue
                 mean, std = view.moments(expected[v][0], draws[v], n_seen, batch.size(v))
-                means[v].append(mean)
-                stds[v].append(std)
-        return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
+                means.add(v, mean)
+                stds.add(v, std)
+        return means.arrays(), stds.arrays()
 
     def _draws(self, batch: Views) -> list[Array]:
         """Draws that only measure a spread."""
@@ -79,28 +98,36 @@ class Imputer:
 
     def draw(self, data: Views) -> list[Array]:
         """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
-        drawn: list[list[Array]] = [[] for _ in data.x]
+        drawn = Gathered(len(data), len(self.views))
         for batch in self._batches(data, 1):
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
                 c = view.calibrated
                 mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
-                drawn[v].append(view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
-        return [np.concatenate(d) for d in drawn]
+                drawn.add(v, view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
+        return drawn.arrays()
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
-        values = self.expected(held.inputs)
+        size = self._rows()
+        starts = range(0, max(len(held.hidden), 1), size)
+        parts = [self._errors(held.part(slice(start, start + size))) for start in starts]
+        errors, bases = (np.concatenate(each) for each in zip(*parts, strict=True))
         rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
-        error, base, r2 = np.zeros(len(rows)), np.zeros(len(rows)), {}
+        error, base, r2 = errors[rows, views].astype(float), bases[rows, views].astype(float), {}
         for v, name in enumerate(held.truth.names):
             at = views == v
-            error[at] = held.errors(torch.from_numpy(values[v][0]), v).numpy()[rows[at]]
-            base[at] = held.errors(held.means[v], v).numpy()[rows[at]]
             r2[name] = float(1 - error[at].sum() / base[at].sum()) if base[at].sum() else np.nan
         where = held.truth.index.numpy()[rows]
         return {"row": where, "view": views, "error": error, "mean_error": base}, r2
+
+    def _errors(self, held: HoldOut) -> tuple[Array, Array]:
+        """Of all views of its rows, and those of mean-fill, both (m, L)."""
+        values = enumerate(self.expected(held.inputs))
+        errors = [held.errors(torch.from_numpy(value[0]), v) for v, value in values]
+        bases = [held.errors(mean, v) for v, mean in enumerate(held.means)]
+        return torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()
 
     def left_out_errors(self, data: Views) -> tuple[float, float]:
         """Every observed view of rows with two or more left out in turn: summed error, and that
@@ -126,16 +153,21 @@ class Imputer:
         for v, view in enumerate(self.views):
             if not view.likelihood.text:
                 rows = held.hidden[:, v].numpy()
-                truth, there = held.truth.x[v].numpy(), held.truth.seen(v).numpy()
-                mine = (truth[rows], decoded[v][0][rows], variances[v][rows], there[rows])
+                truth = held.truth[rows].pick(v)
+                known = truth.x[0].numpy(), truth.seen(0).numpy()
+                mine = known[0], decoded[v][0][rows], variances[v][rows], known[1]
                 found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
         rest = iter(calibrate(found, shrink, n))
         each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
         return [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
+        return data.batches(self._rows(draws))
+
+    def _rows(self, draws: int = 0) -> int:
+        """At a time."""
         width = sum(view.numbers for view in self.views)
-        return data.batches(max(1, min(ROWS, NUMBERS // (width * max(draws, 1)))))
+        return max(1, min(ROWS, NUMBERS // (width * max(draws, 1))))
 
 
 def _as_is(view: FittedView, n_views: int) -> Calibration:

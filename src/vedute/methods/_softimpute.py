@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 
 from vedute.data.holdout import choose
+from vedute.data.sparse_view import Sparse
+from vedute.methods._side_by_side import Products, SideBySide
 from vedute.methods._table import Array, Part
 
 STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
@@ -28,9 +30,12 @@ HIDDEN = 0.1  # share of entries hidden where views cannot be
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,)."""
+    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
 
-    x: Array
+    Of views that are kept sparse, and have no holes, x is known by its products.
+    """
+
+    x: Any  # Array | SideBySide
     mask: Array
     holes: Array | None
     widths: tuple[int, ...]
@@ -44,6 +49,10 @@ class Table:
             return table
         seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
         return replace(table, holes=table.spread(mask) & ~seen)
+
+    @classmethod
+    def sparse(cls, parts: Sequence[Array | Sparse], mask: Array) -> Table:
+        return cls(SideBySide(tuple(parts)), mask, None, tuple(p.shape[1] for p in parts))
 
     def spread(self, flags: Array) -> Array:
         """(n, L) of views -> (n, p) of their features."""
@@ -78,6 +87,19 @@ class Hidden(NamedTuple):
         return float(np.vdot(deviation, deviation))
 
 
+class HiddenViews(NamedTuple):
+    """The same of whole views: rows (m,) of the table, and the table that has nothing else."""
+
+    rows: Array
+    truth: Table
+
+    def error(self, U: Array, V: Array) -> float:
+        """|U V' - X|^2 = sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2"""
+        U, mask = U[self.rows], self.truth.mask
+        fitted = np.einsum("iv,ia,vab,ib->", mask, U, _grams(self.truth, V), U, optimize=True)
+        return float(fitted - 2 * np.vdot(U, self.truth.x @ V) + self.truth.x.power())
+
+
 class Best(NamedTuple):
     """The fit with the least hidden error; threshold relative to the largest singular value."""
 
@@ -87,7 +109,7 @@ class Best(NamedTuple):
     threshold: float
 
 
-def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
+def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
     """Ranks 1, 2, 4, ... until two in a row bring no gain; in each, the threshold goes down.
 
     Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
@@ -106,7 +128,14 @@ def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
     return best
 
 
-def _down(table: Table, hidden: Hidden, start: Best, rank: int, top: float, rng: Generator) -> Best:
+def _down(
+    table: Table,
+    hidden: Hidden | HiddenViews,
+    start: Best,
+    rank: int,
+    top: float,
+    rng: Generator,
+) -> Best:
     """The best at this rank: smaller and smaller thresholds, until the hidden error rises."""
     best = Best(np.inf, start.U, start.V, start.threshold)
     U, V, threshold = start.U, start.V, start.threshold / STEP
@@ -159,12 +188,26 @@ def grow(
     room = rank - V.shape[1]
     if room <= 0:
         return U, V
-    residual = np.where(table.seen(), table.x - U @ V.T, 0.0)
-    left, size, right = leading(residual, room, rng)
+    left, size, right = leading(_residual(table, U, V), room, rng)
     use = size > threshold
     use[0] |= not V.shape[1]  # at least one
     root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
     return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
+
+
+def _residual(table: Table, U: Array, V: Array) -> Any:
+    """X - U V' where X is observed, zero elsewhere, (n, p)."""
+    if not isinstance(table.x, SideBySide):
+        return np.where(table.seen(), table.x - U @ V.T, 0.0)
+    views = [(table.mask[:, [v]], V[at], at) for v, at in table.views()]
+
+    def times(b: Array) -> Array:
+        return np.asarray(table.x @ b - sum(m * (U @ (W.T @ b[at])) for m, W, at in views))
+
+    def across(u: Array) -> Array:
+        return np.asarray(table.x.T @ u - np.vstack([W @ (U.T @ (m * u)) for m, W, _ in views]))
+
+    return Products(table.x.shape, times, across)
 
 
 def largest(table: Table, rng: Generator) -> float:
@@ -172,7 +215,7 @@ def largest(table: Table, rng: Generator) -> float:
     return max(float(leading(table.x, 1, rng)[1][0]), 1e-9)
 
 
-def leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
+def leading(x: Any, k: int, rng: Generator) -> tuple[Array, Array, Array]:
     """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
     k, wide = min(k, *x.shape), min(k + 5, *x.shape)
     basis = rng.standard_normal((x.shape[1], wide))
@@ -187,7 +230,7 @@ def _grams(table: Table, V: Array) -> Array:
     return np.stack([V[at].T @ V[at] for _, at in table.views()])
 
 
-def _rows(table: Table, x: Array, V: Array, threshold: float) -> Array:
+def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:
     """Ridge regression of each row of x on V, pattern by pattern; holes count as observed."""
     grams = _grams(table, V)
     U: Array = (x @ V.astype(x.dtype)).astype(np.float64)
@@ -196,7 +239,7 @@ def _rows(table: Table, x: Array, V: Array, threshold: float) -> Array:
     return U
 
 
-def _columns(table: Table, x: Array, U: Array, threshold: float) -> Array:
+def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
     """Ridge regression of each column of x on U, view by view."""
     V: Array = (x.T @ U.astype(x.dtype)).astype(np.float64)
     for v, at in table.views():
