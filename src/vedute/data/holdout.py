@@ -123,12 +123,13 @@ class HoldOut:
         """
         truth = self.truth.x[v]
         off = value - truth
-        off = off.ne(0) if truth.dtype == torch.int64 else off.square()
+        off = off.ne(0) if truth.dtype == torch.int64 else off.square_()
         gap = (off * self.weights[v]).flatten(1)
+        del off, truth
         there = (self.weights[v] > 0).flatten().expand_as(gap)
         holes = self.truth.holes[v]
         there = there if holes is None else there & ~holes.flatten(1)
-        return gap.masked_fill(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
+        return gap.masked_fill_(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
 
     def mean_error(self, values: Sequence[Tensor]) -> float:
         """Mean over the hidden instances; values: L tensors (m, *shape_v)."""

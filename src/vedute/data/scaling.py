@@ -242,10 +242,10 @@ def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
     mean = x.sums(0) / count
     off = x.valued(x.stored - x.each(mean.numpy()), x.rest)
     std = ((off.sums(0, 2) + zeros * mean.square()) / count).sqrt()
-    low, high = (torch.where(zeros > 0, 0.0, end * torch.inf) for end in (1.0, -1.0))
-    np.minimum.at(low.numpy(), at, x.own.data)
-    np.maximum.at(high.numpy(), at, x.own.data)
-    return _known_constants(low, high, mean, std)
+    low, high = (np.where(zeros > 0, 0.0, end) for end in (np.inf, -np.inf))
+    np.minimum.at(low, at, x.own.data)
+    np.maximum.at(high, at, x.own.data)
+    return _known_constants(torch.from_numpy(low), torch.from_numpy(high), mean, std)
 
 
 def _known_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:

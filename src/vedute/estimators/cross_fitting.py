@@ -34,7 +34,8 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
     """
-    width = sum(view.numbers for view in imputer.views)
+    views = imputer.views
+    width = sum(view.numbers for view in views)
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
     if len(at) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
@@ -44,7 +45,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     fold = folds(which, held.groups)
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
-    shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
+    shapes = [(len(at), *view.scaler.mean.shape) for view in views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
     error = np.zeros(len(at))
     for k in np.unique(fold):
@@ -54,10 +55,11 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
+    del imputer, fitted  # and what they have decoded
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
     found["crps"] = np.full(len(means), np.nan)
-    for v, view in enumerate(imputer.views):
+    for v, view in enumerate(views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
         found |= {f"mean{v}": mean, f"std{v}": std}

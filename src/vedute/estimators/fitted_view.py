@@ -106,8 +106,10 @@ class FittedView:
 
     def shrunk(self, decoded: Array) -> Array:
         """Decoded values (..., *shape), pulled to the mean as far as hidden views advise."""
-        mean = self.scaler.mean
-        return (mean + self.calibrated.shrink * (decoded - mean)).astype(np.float32)
+        off: Array = decoded - self.scaler.mean
+        off *= self.calibrated.shrink  # in place: there may be many
+        off += self.scaler.mean
+        return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
         """Of the user. Shares of categories have none, and no constants among them: a category
