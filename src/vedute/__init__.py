@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vedute import plot as plot
     from vedute.analysis.pooling import pool as pool
     from vedute.data.missing import drop_views as drop_views
     from vedute.data.views import Views as Views
@@ -61,11 +62,13 @@ def _homes() -> dict[str, str]:
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return [*_homes(), "__version__"]
+        return __dir__()
+    if name == "plot":
+        return import_module("vedute.plot")
     if name in _homes():
         return getattr(import_module(_homes()[name]), name)
     raise AttributeError(f"module 'vedute' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*_homes(), "__version__"]
+    return [*_homes(), "plot", "__version__"]

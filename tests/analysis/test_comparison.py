@@ -145,15 +145,17 @@ def test_compare_writes_a_table_and_a_figure(tmp_path):
     pytest.importorskip("matplotlib")
     X, y = three()
     np.savez(tmp_path / "d.npz", **X, y=y)
-    short = [w for k in ("steps=10", "warmup=2", "cooldown=2", "hidden=(8,)") for w in ("--set", k)]
+    few = ("steps=10", "warmup=2", "cooldown=2", "hidden=(8,)")
+    settings = [*(f"mvp__{k}" for k in few), "experts=('mvp', 'mean_fill')"]
+    short = [w for k in settings for w in ("--set", k)]
     out = done("compare", tmp_path / "d.npz", "-o", tmp_path / "out", *short)
     with (tmp_path / "out" / "scores.csv").open() as file:
         rows = {r["method"]: r for r in csv.DictReader(file)}
-    assert set(rows) == {"mvp", "lowrank_fill", "knn_fill", "mean_fill"}
+    assert set(rows) == {"blend", "lowrank_fill", "knn_fill", "mean_fill"}
     assert float(rows["lowrank_fill"]["acc"]) > 0.5
-    assert all(k in out for k in (*rows, "ACC %", "22 views hidden"))
+    assert all(k in out for k in (*rows, "ACC %", "22 views hidden", "who knows this view"))
     assert (tmp_path / "out" / "scores.png").exists()
-    assert f"{float(rows['mvp']['error']):.3f}" in done("compare", tmp_path / "d.npz", *short)
+    assert f"{float(rows['blend']['error']):.3f}" in done("compare", tmp_path / "d.npz", *short)
 
 
 def test_compare_without_labels(tmp_path):

@@ -251,7 +251,7 @@ def test_mistakes(place, words, told):
     (place / "bad.toml").write_text("latent_dim = ")
     (place / "list.toml").write_text("settings = [1]")
     (place / "strange.toml").write_text("depth = 3")
-    (place / "wrong.toml").write_text('latent_dim = "many"')
+    (place / "wrong.toml").write_text('method = "mvp"\nlatent_dim = "many"')
     before = sorted(place.iterdir())
     assert told in refused(*words.split())
     assert sorted(place.iterdir()) == before

@@ -164,7 +164,11 @@ CHANGES = {
 }
 KEYS = {
     "knn_fill": ["views_.0.scaler.scale", "views_.1.calibration.noise"],
-    "mean_fill": ["views_.0.scaler.std", "views_.0.calibration.by_seen"],
+    "mean_fill": [
+        "views_.0.scaler.std",
+        "views_.0.calibration.by_seen",
+        "views_.0.calibration.reach",
+    ],
 }
 
 

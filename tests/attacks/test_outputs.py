@@ -58,7 +58,7 @@ def test_a_fit_is_refused_before_it_touches_the_checkpoint_of_another(place):
     Path(".run.checkpoint/state.safetensors").write_bytes(b"of the fit that runs")
     before = content(".run.checkpoint")
     with atomic_folder("run"):
-        told = refused("fit", "d.npz", "-o", "run", "--force", "--set", "steps=5")
+        told = refused("fit", "d.npz", "-o", "run", "--force", "--set", "mvp__steps=5")
     assert "another process is writing run; wait for it, or choose another name" in told
     assert content(".run.checkpoint") == before
 

@@ -130,7 +130,7 @@ def test_view_names_in_an_npz_write_nothing_outside(name, tmp_path, monkeypatch)
     np.savez(
         "d.npz", a=rng.normal(size=(40, 3)), b=rng.normal(size=(40, 2)), view_names=["a", name]
     )
-    few = ["--set", "steps=2", "--set", "latent_dim=2", "--set", "hidden=(4,)"]
+    few = ["--method", "mvp", "--set", "steps=2", "--set", "latent_dim=2", "--set", "hidden=(4,)"]
     done("fit", "d.npz", "-o", "run", *few)
     before = everything(tmp_path)
     assert "cannot name a file" in refused("generate", "run", "-n", "3", "-o", "out")

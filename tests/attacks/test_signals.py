@@ -15,7 +15,18 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.io.atomic import SCRATCH, atomic_folder
 from vedute.training import stopping
 
-FEW = ["--set", "steps=30", "--set", "latent_dim=2", "--set", "hidden=(4,)", "--set", "warmup=4"]
+FEW = [
+    "--method",
+    "mvp",
+    "--set",
+    "steps=30",
+    "--set",
+    "latent_dim=2",
+    "--set",
+    "hidden=(4,)",
+    "--set",
+    "warmup=4",
+]
 FEW += ["--set", "cooldown=0", "--set", "map_hidden=(4,)", "--set", "device=cpu"]
 FEW += ["--set", "checkpoint_minutes=0", "--clusters", "2"]
 FIT = ["fit", "d.npz", "-o", "run", *FEW]

@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from shell import done, refused, vedute_
 
 import vedute
-from vedute import io
+from vedute import Blend, io, methods
 from vedute.commands import _demo_digits, _demo_images, _settings, available
 from vedute.estimators.base import Estimator
 from vedute.io import toml
@@ -24,7 +26,18 @@ from vedute.methods import presets
 from vedute.methods.mvp import MVP
 
 SRC = Path(__file__).parents[2] / "src"
-SMALL = ["--set", "steps=20", "--set", "warmup=5", "--set", "hidden=(16,)", "--set", "device=cpu"]
+SMALL = [
+    "--method",
+    "mvp",
+    "--set",
+    "steps=20",
+    "--set",
+    "warmup=5",
+    "--set",
+    "hidden=(16,)",
+    "--set",
+    "device=cpu",
+]
 
 
 def make(path, n=60, seed=0):
@@ -170,11 +183,12 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
         ("fit d.npz -o OUT --method mpv", "no method 'mpv'"),
         ("fit d.npz -o OUT --preset moon", "no preset 'moon' for mvp; choose from .*handwritten"),
         ("fit d.npz -o OUT --method mean_fill --preset cub", "the method has none"),
-        ("fit d.npz -o OUT --set latentdim=3", "no setting 'latentdim'; did you mean latent_dim"),
+        ("fit d.npz -o OUT --set latent_dim=3", "'latent_dim'; did you mean mvp__latent_dim"),
+        ("fit d.npz -o OUT --method mvp --set latentdim=3", "did you mean latent_dim"),
         ("fit d.npz -o OUT --set latent_dim", "name=value"),
-        ("fit d.npz -o OUT --set latent_dim=many", "latent_dim must be a whole number, got 'many'"),
-        ("fit d.npz -o OUT --set early_stopping=no", "must be True or False"),
-        ("fit d.npz -o OUT --set prior=flat", "prior must be one of"),
+        ("fit d.npz -o OUT --set mvp__latent_dim=many", "a whole number, got 'many'"),
+        ("fit d.npz -o OUT --method mvp --set early_stopping=no", "must be True or False"),
+        ("fit d.npz -o OUT --method mvp --set prior=flat", "prior must be one of"),
         ("fit d.npz -o OUT --clusters 1000", "n_clusters=1000 does not fit 60 samples"),
         ("fit text.npz -o OUT", "view 'a' holds .*'x'.* in row 0"),
         ("fit uneven.npz -o OUT", "views differ in length"),
@@ -318,7 +332,10 @@ def test_demo(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     digits = _demo_digits.datasets.load("handwritten")
     monkeypatch.setattr(_demo_digits.datasets, "load", lambda name: digits[::10])
-    monkeypatch.setattr(MVP, "__init__", short(MVP.__init__))
+    short = {"mvp__steps": 30, "mvp__warmup": 10}
+    known = {"blend": partial(Blend, expert_settings=short)}
+    find = SimpleNamespace(find=lambda name: known.get(name) or methods.find(name))
+    monkeypatch.setattr(_demo_digits, "methods", find)
     output = done("demo", "-o", tmp_path / "out", "--json", "--seed", "1")
     scores = json.loads(output.splitlines()[-1])
     assert list(scores) == [
@@ -331,13 +348,6 @@ def test_demo(tmp_path, monkeypatch):
     assert {"labels.csv", "embedding.csv", "filled.npz"} < made
     assert {"missing.png", "training.png", "map.png", "pix.png"} < made
     assert "--force" in refused("demo", "-o", tmp_path / "out")
-
-
-def short(init):
-    def begin(self, **settings):
-        init(self, **settings, steps=30, warmup=10)
-
-    return begin
 
 
 def test_picture_demo(tmp_path, monkeypatch):

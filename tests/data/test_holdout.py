@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from vedute.data import scaling
-from vedute.data.holdout import SHARE, HoldOut, choose
+from vedute.data.holdout import SHARE, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.views import Views
 
 
@@ -157,3 +157,48 @@ def test_the_groups_of_hidden_rows_stay_with_them():
     assert held.part([2, 0]).groups.tolist() == [1, 0]
     assert held.first(2).groups.tolist() == [0, 1]
     assert held.part([2]).truth.x[0].item() == 9
+
+
+def holed_views(n=400):
+    rng = np.random.default_rng(0)
+    x = [rng.normal(2.0, 1.0, (n, 6)), rng.normal(2.0, 1.0, (n, 3)), rng.normal(2.0, 1.0, (n, 2))]
+    for v in (0, 2):
+        hole = rng.random(x[v].shape) < 0.2
+        hole[np.arange(n), rng.integers(x[v].shape[1], size=n)] = False
+        x[v][hole] = np.nan
+    x[0][:50] = np.nan
+    views = Views.of(x)
+    return views, [scaling.fit("none", a, views.seen(v)) for v, a in enumerate(views.x)]
+
+
+def test_entries_are_hidden_where_views_have_holes():
+    views, scalers = holed_views()
+    torch.manual_seed(0)
+    fewer = hide_entries(views, scalers)
+    assert fewer.holes[1] is None
+    assert (fewer.mask == views.mask).all()
+    for v in (0, 2):
+        before, after = views.seen(v), fewer.seen(v)
+        assert not (after & ~before).any()
+        assert (after.any(1) == views.mask[:, v]).all()  # none loses its last
+        gone = before & ~after
+        share = gone.sum() / (before & (before.sum(1, keepdim=True) > 1)).sum()
+        assert 0.05 < share < 0.12
+        mean = torch.from_numpy(scalers[v].mean).float().expand_as(gone)
+        assert torch.equal(fewer.x[v][gone], mean[gone])
+        assert torch.equal(fewer.x[v][after], views.x[v][after])
+
+
+def test_hidden_entries_know_their_rows_and_truth():
+    views, scalers = holed_views()
+    fewer = hide_entries(views, scalers)
+    held = HiddenEntries.of(fewer, views, torch.arange(len(views)))
+    assert held.views == [0, 2]
+    for v in held.views:
+        rows, truth, there = held.of_view(v)
+        at = held.groups.numpy()[rows]
+        gone = (views.seen(v) & ~fewer.seen(v)).numpy()
+        np.testing.assert_array_equal(there, gone[at])
+        np.testing.assert_array_equal(truth[there], views.x[v].numpy()[gone])
+        assert there.any(1).all()
+        assert gone.sum() == there.sum()

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import laplace, norm, t
 
-from vedute.estimators.calibration import calibrate, evidence
+import vedute
+from vedute.estimators.calibration import (
+    LEVELS,
+    NORMAL,
+    PSEUDO,
+    Calibration,
+    calibrate,
+    evidence,
+    mostly_one_value,
+    reaches,
+)
 from vedute.methods import find
 from vedute.metrics.scores import coverage
 from vedute.nn.likelihoods import LIKELIHOODS
@@ -142,3 +153,145 @@ def test_intervals_cover_what_they_say(method, level):
     X = [np.where(h[:, None], np.nan, t) for t, h in zip(truth, hidden.T, strict=True)]
     _, lower, upper = find(method)(random_state=0).fit(X).impute(X, interval=level)
     assert coverage(truth, lower, upper, hidden) == pytest.approx(level, abs=0.07)
+
+
+# How far intervals reach.
+
+HEAVY = {"student": t(3, scale=3**-0.5), "laplace": laplace(scale=2**-0.5), "normal": norm}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_reach_is_that_of_the_distribution_of_errors(name):
+    far = np.abs(HEAVY[name].rvs(size=(20000, 5), random_state=0))
+    (reach,) = reaches([far], [False])
+    np.testing.assert_allclose(reach, HEAVY[name].ppf(0.5 + LEVELS / 2), rtol=0.06, atol=0.01)
+    fresh = np.abs(HEAVY[name].rvs(size=(20000, 5), random_state=1))
+    covered = [(fresh <= r).mean() for r in reach]
+    np.testing.assert_allclose(covered, LEVELS, atol=0.01)
+
+
+def test_reach_is_a_weighted_quantile_by_hand():
+    rng = np.random.default_rng(0)
+    views = [np.abs(rng.laplace(size=(m, 3))) for m in (30, 7)]
+    found, own = reaches(views, [False, False]), []
+    for far in views:
+        n = len(far) + PSEUDO
+        own.append(np.quantile(far * np.sqrt((n - 1) / (n - far**2)), LEVELS))
+    common = (30 * own[0] + 7 * own[1] + PSEUDO * NORMAL) / (37 + PSEUDO)
+    for reach, q, m in zip(found, own, (30, 7), strict=True):
+        np.testing.assert_allclose(reach, (m * q + PSEUDO * common) / (m + PSEUDO))
+
+
+def test_an_error_is_measured_by_the_noise_of_the_other_instances():
+    """In units of a variance that it is part of, it looks smaller than it is."""
+    x = normal(30, 1)
+    n = len(x) + PSEUDO
+    variance = ((x**2).sum() + PSEUDO) / n
+    without = ((x**2).sum() - x**2 + PSEUDO) / (n - 1)
+    own = np.quantile(np.abs(x) / np.sqrt(without), LEVELS)
+    (reach,) = reaches([np.abs(x) / np.sqrt(variance)], [False])
+    common = (30 * own + PSEUDO * NORMAL) / n
+    np.testing.assert_allclose(reach, (30 * own + PSEUDO * common) / n)
+
+
+def test_few_instances_leave_the_reach_normal():
+    none, unknown = np.zeros((0, 4)), np.full((5, 4), np.nan)
+    for reach in reaches([none, unknown], [False, True]):
+        np.testing.assert_allclose(reach, NORMAL)
+    two = np.random.default_rng(0).uniform(0, 1, size=(2, 4000))  # however many entries they have
+    (reach,) = reaches([two], [False])
+    np.testing.assert_allclose(reach, NORMAL, rtol=0.12)
+
+
+def test_reach_grows_with_the_level_and_knows_all_levels():
+    far = np.abs(normal(40)) ** 3
+    for reach in reaches([far, far[:3], np.zeros((9, 2))], [False, False, True]):
+        assert (np.diff(reach) > 0).all()
+        c = Calibration(1.0, 1.0, np.ones(2), np.ones(2), reach)
+        np.testing.assert_allclose([c.reach_of(p) for p in LEVELS], reach)
+        fine = [c.reach_of(p) for p in np.linspace(0.001, 0.9999, 300)]
+        assert (np.diff(fine) > 0).all()
+        assert fine[0] > 0
+    plain = Calibration(1.0, 1.0, np.ones(2), np.ones(2))
+    for level in (0.01, 0.5, 0.87, 0.9999):
+        assert plain.reach_of(level) == pytest.approx(norm.ppf(0.5 + level / 2))
+
+
+def test_holes_change_no_reach():
+    far = np.abs(normal())
+    holed = np.insert(far, [0, 9], np.nan, axis=0)
+    np.testing.assert_array_equal(*(reaches([a], [False])[0] for a in (far, holed)))
+
+
+def test_views_that_are_mostly_zero_are_known_and_never_below_the_normal():
+    rare = np.where(normal() > 1, normal(seed=1), 0.0)
+    assert mostly_one_value(rare)
+    assert mostly_one_value(np.where(normal(seed=2) > 1, np.nan, rare))
+    assert not mostly_one_value(normal())
+    assert not mostly_one_value(np.round(normal()))
+    assert not mostly_one_value(np.zeros((0, 3)))
+    thin, dense = np.abs(rare), np.abs(normal())
+    reach, beside = reaches([thin, dense], [True, False])
+    assert (reach >= NORMAL).all()
+    np.testing.assert_array_equal(beside, reaches([dense], [False])[0])  # it tells others nothing
+
+
+def heavy(noise, n=3000):
+    """Five views with noise, each hidden from a tenth of the samples: truth, X, hidden."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 20)) + noise(rng, (n, 20))
+    truth = np.split(10 + 3 * x, 5, axis=1)
+    hidden = np.eye(10, dtype=bool)[rng.integers(10, size=n), :5]
+    X = [np.where(h[:, None], np.nan, a) for a, h in zip(truth, hidden.T, strict=True)]
+    return truth, X, hidden
+
+
+NOISE = {
+    "student": lambda rng, size: rng.standard_t(2.5, size),
+    "laplace": lambda rng, size: rng.laplace(size=size),
+}
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_intervals_cover_at_every_level_where_tails_are_heavy(noise):
+    truth, X, hidden = heavy(NOISE[noise])
+    model = find("lowrank_fill")(random_state=0).fit(X)
+    for level in (0.2, 0.5, 0.8, 0.9, 0.95, 0.99):
+        _, lower, upper = model.impute(X, interval=level)
+        assert coverage(truth, lower, upper, hidden) == pytest.approx(level, abs=0.025)
+
+
+def test_an_interval_of_rare_words_holds_the_zero():
+    rng = np.random.default_rng(0)
+    rate = np.exp(rng.normal(size=(400, 2)) @ rng.normal(size=(2, 80)) - 3)
+    words = np.split(rng.poisson(rate).astype(float), 2, axis=1)
+    hidden = np.zeros((400, 2), bool)
+    hidden[::4, 0] = hidden[1::4, 1] = True
+    X = [np.where(h[:, None], np.nan, w) for w, h in zip(words, hidden.T, strict=True)]
+    model = find("lowrank_fill")(random_state=0, kinds="text").fit(X)
+    for level in (0.5, 0.9):
+        _, lower, upper = model.impute(X, interval=level)
+        assert coverage(words, lower, upper, hidden) >= level
+        zero = np.hstack([(low <= 0)[h] for low, h in zip(lower, hidden.T, strict=True)])
+        assert zero.mean() > 0.8
+
+
+def test_reach_is_kept_with_the_model_and_the_same_every_time(tmp_path):
+    _, X, _ = heavy(NOISE["student"], 200)
+    model, again = (find("lowrank_fill")(random_state=0).fit(X) for _ in range(2))
+    model.save(tmp_path / "model")
+    loaded = vedute.load(tmp_path / "model")
+    for one, other, kept in zip(model.views_, again.views_, loaded.views_, strict=True):
+        np.testing.assert_array_equal(one.calibrated.reach, other.calibrated.reach)
+        np.testing.assert_array_equal(one.calibrated.reach, kept.calibrated.reach)
+        assert (one.calibrated.reach != NORMAL).any()
+    for a, b in zip(model.impute(X, 0.5).upper, loaded.impute(X, 0.5).upper, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_probabilities_have_no_reach_of_their_own():
+    rng = np.random.default_rng(0)
+    X = [(rng.random((90, 4)) < 0.4).astype(float), rng.laplace(size=(90, 3))]
+    flags, numbers = find("lowrank_fill")(random_state=0).fit(X).views_
+    np.testing.assert_array_equal(flags.calibrated.reach, NORMAL)
+    assert (numbers.calibrated.reach != NORMAL).any()

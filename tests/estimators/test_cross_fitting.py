@@ -39,6 +39,7 @@ def test_a_hidden_view_that_is_nonsense_does_not_widen_its_own_interval(model):
     calm, after = (cross_fitting.predictions(model._imputer(), h, True) for h in (held, wild))
     np.testing.assert_array_equal(after["std0"][0], calm["std0"][0])
     np.testing.assert_array_equal(after["mean0"][0], calm["mean0"][0])
+    np.testing.assert_array_equal(after["reach0"][0], calm["reach0"][0])
     assert np.median(after["std0"][1:] / calm["std0"][1:]) > 2
 
 

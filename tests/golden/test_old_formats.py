@@ -25,6 +25,8 @@ def test_a_model_of_the_first_release_says_what_it_said(name):
     assert len(model.predict(X)) == len(model.transform(X))
     filled = model.impute(X, interval=0.9)
     assert len(filled) == 3
+    for view in model.views_:  # it knew of no reach but the normal one
+        assert view.calibrated.reach_of(0.9) == pytest.approx(1.6449, abs=1e-4)
 
 
 def test_a_run_of_the_first_release_gets_its_page_and_is_used_on_data(tmp_path):

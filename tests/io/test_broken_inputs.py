@@ -328,8 +328,8 @@ BROKEN = {
     ),
     "a layer of no size": (
         views(A),
-        ["fit", "d", "-o", "OUT", "--set", "hidden=(-3,)"],
-        r"each of hidden must be at least 1, got \(-3,\)",
+        ["fit", "d", "-o", "OUT", "--set", "mvp__hidden=(-3,)"],
+        r"mvp__hidden: each of hidden must be at least 1, got \(-3,\)",
     ),
     "a seed beyond all bounds": (
         views(A),

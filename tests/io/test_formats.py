@@ -20,7 +20,18 @@ import vedute
 from vedute import io
 from vedute.cli import app
 
-SMALL = ["--set", "steps=20", "--set", "warmup=5", "--set", "hidden=(16,)", "--set", "device=cpu"]
+SMALL = [
+    "--method",
+    "mvp",
+    "--set",
+    "steps=20",
+    "--set",
+    "warmup=5",
+    "--set",
+    "hidden=(16,)",
+    "--set",
+    "device=cpu",
+]
 N = 60
 
 

@@ -1,5 +1,7 @@
 """Blend: weights of experts by hidden views, and what is made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import METHODS, small
@@ -30,7 +32,8 @@ def moments(seed, m=40, experts=3, width=4):
     truth = rng.normal(size=(m, width))
     guess = truth + rng.normal(size=(experts, m, width)) * np.arange(1, experts + 1)[:, None, None]
     there, mean, std = np.ones((m, width), bool), np.zeros(width), np.ones(width)
-    return Moments.of(truth, guess, there, mean, std), truth, guess
+    seen = np.zeros(m, int)
+    return Moments.of(truth, guess, there, mean, std, seen), truth, guess
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,30 +66,51 @@ def test_what_is_missing_or_constant_does_not_count():
     there = np.array([[True, False, True], [True, True, True]])
     poisoned = np.where(there, truth, 1e9)
     std = np.array([1.0, 1.0, 0.0])
-    plain, other = (Moments.of(t, guess, there, np.zeros(3), std) for t in (truth, poisoned))
+    rest = guess, there, np.zeros(3), std, np.ones(2, int)
+    plain, other = (Moments.of(t, *rest) for t in (truth, poisoned))
     assert_allclose(plain.cross, other.cross)
     assert_allclose(plain.gram[:, 0, 0], 1.0)
 
 
 def test_the_better_expert_weighs_more_and_noise_nothing():
     found, truth, _ = moments(1, m=400)
-    w = _weights.weights([found])[0]
+    w = _weights.weights([found]).views[0]
     assert w[0] > w[1] > w[2] >= 0
     noise = np.random.default_rng(2).normal(size=(1, *truth.shape))
-    only = Moments.of(truth, noise, np.ones_like(truth, bool), np.zeros(4), np.ones(4))
-    assert _weights.weights([only])[0, 0] < 0.1
+    there, seen = np.ones_like(truth, bool), np.ones(len(truth), int)
+    only = Moments.of(truth, noise, there, np.zeros(4), np.ones(4), seen)
+    assert _weights.weights([only]).views[0, 0] < 0.1
 
 
 def test_a_view_without_evidence_has_the_weights_of_all():
     found, _, _ = moments(3)
     empty = found.pick(np.zeros(0, int))
     both = _weights.weights([found, empty])
-    assert_allclose(both[0], both[1], rtol=1e-6)
+    assert_allclose(both.views[0], both.views[1], rtol=1e-6)
+    assert_allclose(both.by_seen[1], both.views[[1, 1]])
+
+
+def test_weights_by_the_number_of_observed_views():
+    """One expert is right where one view is observed, the other where two are; where there is no
+    evidence the weights are those of the view."""
+    rng = np.random.default_rng(5)
+    truth, seen = rng.normal(size=(600, 4)), np.repeat([1, 2], 300)
+    wrong = rng.normal(size=(2, 600, 4))
+    right = np.stack([seen == 1, seen == 2])[..., None]
+    guess = np.where(right, truth, wrong)
+    whole = np.ones_like(truth, bool), np.zeros(4), np.ones(4)
+    found = Moments.of(truth, guess, *whole, seen)
+    nothing = found.pick(np.zeros(0, int))
+    w = _weights.weights([found, nothing, nothing])
+    assert_allclose(w.views[0], [0.5, 0.5], atol=0.05)
+    assert w.by_seen[0, 1, 0] > 0.8 > 0.3 > w.by_seen[0, 1, 1]
+    assert w.by_seen[0, 2, 1] > 0.8 > 0.3 > w.by_seen[0, 2, 0]
+    assert_allclose(w.by_seen[0, 0], w.views[0])
 
 
 def test_cross_fitted_weights_do_not_depend_on_their_own_instance():
     found, _, _ = moments(4)
-    other = Moments(found.gram.copy(), found.cross.copy())
+    other = found._replace(cross=found.cross.copy())
     other.cross[0] += 100.0
     fold = np.arange(len(found.gram)) % 5
     assert_allclose(*(_weights.cross_fitted([m], [fold])[0][0] for m in (found, other)))
@@ -100,7 +124,9 @@ def test_values_are_the_weighted_ones_of_the_experts():
     for v, (name, w) in enumerate(model.weights_.items()):
         assert set(w) == set(model.experts_), name
         assert sum(w.values()) <= 1 + 1e-9, name
-        mixed = sum(w[k] * p[v][0] for k, p in parts.items())
+        other = data.mask[:, 1 - v].long().numpy()
+        each = enumerate(parts.values())
+        mixed = sum(model.by_seen_[v, other, k][:, None] * p[v][0] for k, p in each)
         assert_allclose(model._decode(data)[v][0], mixed, atol=1e-5)  # means are zero
 
 
@@ -136,7 +162,7 @@ def test_settings_of_experts_have_names_of_their_own():
         ({"experts": ("mvp", "mvp")}, "each once"),
         ({"expert_settings": {"mvp__depth": 3}}, "no such setting"),
         ({"expert_settings": {"knn_fill__n_neighbors": 3}}, "a setting of no expert"),
-        ({"expert_settings": {"mvp__latent_dim": -1}}, "mvp__latent_dim must be"),
+        ({"expert_settings": {"mvp__latent_dim": -1}}, "mvp__latent_dim: latent_dim must be"),
     ],
 )
 def test_wrong_experts_are_refused(wrong, sentence):
@@ -161,3 +187,62 @@ def test_of_images_the_first_expert_alone_is_asked():
     missing = vedute.drop_views(x, 0.5, 0)
     model = small(Blend, expert_settings={"mvp__steps": 3, "mvp__network": "mlp"}).fit(missing)
     assert list(model.experts_) == ["mvp"]
+
+
+def test_regressions_start_from_what_the_first_expert_infers():
+    x = views()
+    model = small(Blend).fit(x)
+    first, kernel = model.experts_["mvp"], model.experts_["kernel_fill"]
+    assert kernel.start is first
+    data = model._enter(x)
+    small_table = kernel._narrow(kernel._table(data))
+    started, seen = kernel._started(small_table), small_table.seen()
+    assert_allclose(started[seen], small_table.x[seen])
+    parts = []
+    for v, decoded in enumerate(first._decode(data)):  # views are narrow: no components, mean 0
+        scaler = model.views_[v].scaler
+        typical = np.sqrt((scaler.std**2).mean() * scaler.std.size)
+        parts.append((decoded[0] - scaler.mean) / typical)
+    assert_allclose(started[~seen], np.hstack(parts)[~seen], atol=1e-5)
+
+
+def holed(n=200, seed=0):
+    """Two views of four numbers, with a tenth of the entries gone; and complete."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 4))
+    truth = [z @ rng.normal(size=(4, 7)) + 0.2 * rng.normal(size=(n, 7)) for _ in range(2)]
+    return [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in truth], truth
+
+
+def test_holes_have_weights_and_intervals_of_their_own(tmp_path):
+    X, truth = holed()
+    model = Blend(experts=("mean_fill", "gaussian_fill"), random_state=0).fit(X)
+    assert model.hole_weights_.keys() == model.weights_.keys()
+    for row in model.hole_weights_.values():
+        assert row["gaussian_fill"] > 0.8 > 0.2 > row["mean_fill"]
+    mean, low, high = (np.hstack(end) for end in model.impute(X, interval=0.9))
+    hole, whole = np.isnan(np.hstack(X)), np.hstack(truth)
+    assert ((mean - whole)[hole] ** 2).mean() < 0.15 * whole.var()
+    assert 0.84 < ((low <= whole) & (whole <= high))[hole].mean() < 0.96
+    model.save(tmp_path / "model")
+    again = vedute.load(tmp_path / "model")
+    assert again.hole_weights_ == model.hole_weights_
+    for a, b in zip(again.impute(X, interval=0.9), model.impute(X, interval=0.9), strict=True):
+        np.testing.assert_array_equal(np.hstack(a), np.hstack(b))
+
+
+def test_without_holes_there_are_no_weights_for_them():
+    model = Blend(experts=("mean_fill", "lowrank_fill"), random_state=0).fit(views())
+    assert model.hole_weights_ == {}
+    assert all(view.at_holes is None for view in model.views_)
+
+
+def test_what_is_in_holes_changes_nothing():
+    X, _ = holed(80)
+    clean = vedute.Views.of(X)
+    poison = tuple(a.masked_fill(h, 1e4) for a, h in zip(clean.x, clean.holes, strict=True))
+    settings = dict(experts=("lowrank_fill", "kernel_fill"), random_state=0)
+    one, two = (Blend(**settings).fit(d) for d in (clean, replace(clean, x=poison)))
+    assert one.hole_weights_ == two.hole_weights_
+    for a, b in zip(one.impute(X), two.impute(X), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -129,6 +129,13 @@ def mixed(n=40):
     return whole, drop_views(whole, 0.6, seed=0)
 
 
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Of sentences: where their quality is not looked at."""
+    monkeypatch.setattr(sentence_decoding, "CANDIDATES", 2)
+
+
+@pytest.mark.usefixtures("few_candidates")
 @pytest.mark.parametrize("name", ["mvp", "mvtcae", "mmvae"])
 def test_images_captions_and_tables_in_one_model(name, tmp_path):
     whole, views = mixed()
@@ -151,6 +158,7 @@ def test_images_captions_and_tables_in_one_model(name, tmp_path):
     np.testing.assert_array_equal(again.transform(views), model.transform(views))
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_arrays_of_word_numbers_are_tokens_where_one_says_so():
     whole, views = mixed()
     lists = [x.numpy().astype(float) for x in views.x]
@@ -164,6 +172,7 @@ def test_arrays_of_word_numbers_are_tokens_where_one_says_so():
     np.testing.assert_array_equal(told[seen], whole.x[1].numpy()[seen])
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_a_word_nobody_has_seen_is_refused():
     _, views = mixed()
     model = MVP(**SMALL).fit(views)

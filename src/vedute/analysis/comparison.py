@@ -65,13 +65,15 @@ class Trial:
 @dataclass(frozen=True)
 class MethodScores:
     """The scores of a method: error of the hidden views, also by view, NaN if it cannot impute;
-    with labels acc, nmi, ari; failed: the reason why it has none of these."""
+    with labels acc, nmi, ari; weights: by view, how far its experts are trusted, if it has such;
+    failed: the reason why it has none of these."""
 
     method: str
     error: float = np.nan
     by_view: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     failed: str = ""
 
 
@@ -139,7 +141,7 @@ def _measured(
     if y is not None and model.n_clusters is not None:
         known = labels_there(y)
         scores = scoring.clustering_scores(y[known], model.labels_[known])
-    return MethodScores(name, error, by_view, scores, seconds)
+    return MethodScores(name, error, by_view, scores, seconds, vars(model).get("weights_", {}))
 
 
 def _draw_errors(ax: Axes, rows: Sequence[MethodScores]) -> None:

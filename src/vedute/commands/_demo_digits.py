@@ -1,4 +1,4 @@
-"""The demo: MVP and three simple fills on handwritten digits, half of whose rows are incomplete."""
+"""The demo: Blend and three simple fills on handwritten digits, half of whose rows lack views."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from vedute.training import history
 
 Array = NDArray[Any]
 TITLE = "Handwritten digits, six views; half of the rows lack some of them."
-METHODS = ("mvp", "lowrank_fill", "knn_fill", "mean_fill")
+METHODS = ("blend", "lowrank_fill", "knn_fill", "mean_fill")
 RATE, MASK_SEED = 0.5, 42
 INTERVAL, WIDTH = 0.9, 1.645  # a 90 % interval is the mean -+ 1.645 standard deviations
 PIXELS = (16, 15)
 
 
 class Result(NamedTuple):
-    """Rows in the order of METHODS, the coverage of MVP's intervals, and what was written."""
+    """Rows in the order of METHODS, the coverage of Blend's intervals, and what was written."""
 
     rows: list[MethodScores]
     coverage: float
@@ -38,10 +38,10 @@ class Result(NamedTuple):
     def scores(self) -> dict[str, float]:
         """Accuracies in percent, errors as they are."""
         row = {r.method: r for r in self.rows}
-        mvp = row["mvp"]
+        blend = row["blend"]
         return {
-            **{name: round(100 * score, 2) for name, score in mvp.scores.items()},
-            "imputation_error": round(mvp.error, 4),
+            **{name: round(100 * score, 2) for name, score in blend.scores.items()},
+            "imputation_error": round(blend.error, 4),
             "knn_imputation_error": round(row["knn_fill"].error, 4),
             "lowrank_imputation_error": round(row["lowrank_fill"].error, 4),
             "coverage": round(self.coverage, 4),
@@ -57,7 +57,7 @@ class Result(NamedTuple):
         console.print(table)
         console.print(
             "Hidden-view error: mean squared error of the views it never saw, in standard "
-            "deviations; 1 is the mean. MVP's 90 % intervals cover "
+            "deviations; 1 is the mean. Blend's 90 % intervals cover "
             f"{self.coverage:.1%} of the hidden values."
         )
         console.print(f"In {out}:")
@@ -81,14 +81,14 @@ def run(folder: Path, seed: int, following: Following) -> Result:
         scores = scoring.clustering_scores(_digits(truth), model.labels_)
         error = scoring.imputation_error(true, _arrays(filled[name]), hidden)
         rows.append(MethodScores(name, error, scores=scores, seconds=seconds))
-    imputed = models["mvp"].impute(views, interval=INTERVAL)
+    imputed = models["blend"].impute(views, interval=INTERVAL)
     coverage = scoring.coverage(true, _arrays(imputed.lower), _arrays(imputed.upper), hidden)
-    files = _write_tables(folder, truth, models["mvp"], filled["mvp"])
+    files = _write_tables(folder, truth, models["blend"], filled["blend"])
     if find_spec("matplotlib") is None:
         files["(no figures)"] = "they need matplotlib: pip install 'vedute[plots]'"
     else:
         flat = _balanced(filled["mean_fill"])
-        files |= _write_figures(folder, truth, views, models["mvp"], imputed, flat)
+        files |= _write_figures(folder, truth, views, models["blend"], imputed, flat)
     return Result(rows, coverage, files)
 
 

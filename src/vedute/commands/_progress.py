@@ -12,14 +12,13 @@ from rich.table import Column
 
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
-from vedute.methods._best_pair import BestPair
 
 
 @contextmanager
 def following(model: Estimator) -> Iterator[None]:
     """While inside, the training of `model` shows on the terminal, if there is one."""
     console = Console(stderr=True)
-    inside = model.method if isinstance(model, BestPair) else model
+    inside = model._trained()
     if not isinstance(inside, NeuralEstimator) or not console.is_terminal:
         yield
         return

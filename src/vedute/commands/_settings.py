@@ -37,7 +37,8 @@ def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
         if name in inside:
             continue
         if name not in known:
-            close = get_close_matches(name, known, cutoff=0.5)
+            nested = [k for k in method().get_params() if k.partition("__")[2] == name]
+            close = nested or get_close_matches(name, known, cutoff=0.5)
             hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(known)}"
             raise ValueError(f"{method.__name__} has no setting {name!r}; {hint}")
         checked[name] = tuple(value) if isinstance(value, list) else value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from vedute.commands import _data, _options
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from vedute.analysis.comparison import MethodScores
     from vedute.estimators.base import Estimator
 
-EXAMPLE = "vedute compare data/ --methods mvp -o compared"
+EXAMPLE = "vedute compare data/ --methods blend,mvp -o compared"
 
 
 @_data.reads
@@ -24,7 +25,7 @@ def run(
     data: _data.Source,
     methods: Annotated[
         str, typer.Option(metavar="A,B|all", help="Beside the three simple fills.")
-    ] = "mvp",
+    ] = "blend",
     out: Annotated[
         Path | None, _options.out("A folder for scores.csv and scores.png.", show_default=True)
     ] = None,
@@ -68,6 +69,8 @@ def run(
     unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
     console.print(f"{hidden} {unit}", soft_wrap=True)
     for row in rows:
+        if row.weights:
+            console.print(_trust(row))
         if row.failed:
             console.print(f"{row.method} failed: {row.failed}", markup=False, soft_wrap=True)
     if out is not None:
@@ -89,8 +92,6 @@ def _models(
     names: str, common: dict[str, Any], settings: list[str], n_views: int
 ) -> dict[str, Estimator]:
     """An estimator per method, the fills last; a setting is for those that have it."""
-    from dataclasses import fields
-
     from vedute import methods
     from vedute.analysis.comparison import FILLS
     from vedute.commands import _settings
@@ -100,12 +101,35 @@ def _models(
     wanted, models, used = _settings.parse(settings), {}, set()
     for name in dict.fromkeys([*asked, *FILLS]):
         cls = methods.find(name)
-        mine = {k: v for k, v in wanted.items() if k in {f.name for f in fields(cls)}}
+        mine = {k: v for k, v in wanted.items() if _is_of(cls, k)}
         used |= set(mine)
         models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
     _settings.check(methods.find(next(iter(models))), unknown)  # raises, if there is any
     return models
+
+
+def _is_of(cls: type[Estimator], name: str) -> bool:
+    """Whether a method has a setting; mvp__latent_dim is one of methods with experts."""
+    from vedute.estimators import settings
+
+    known = settings.declared(cls)
+    return name in known or ("__" in name and "expert_settings" in known)
+
+
+def _trust(row: MethodScores) -> Table:
+    """How far each view is inferred by whom, in percent."""
+    experts = list(next(iter(row.weights.values())))
+    table = Table(
+        title=f"{row.method}: who knows this view, %", title_justify="left", header_style="bold"
+    )
+    table.add_column("view")
+    for name in (*experts, "mean"):
+        table.add_column(name, justify="right")
+    for view, weights in row.weights.items():
+        shares = [*weights.values(), max(0.0, 1 - sum(weights.values()))]
+        table.add_row(escape(view), *(f"{100 * w:.0f}" for w in shares))
+    return table
 
 
 def _table(rows: list[MethodScores]) -> Table:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
     from vedute.report.run_folder import Keep
 
-KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "blend", "cpspan", "icmvc")  # in their models
-EXAMPLE = "vedute fit data/ -o run --clusters 10 --set latent_dim=32"
+KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "cpspan", "icmvc")  # in their models
+EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
 
 @_data.reads
@@ -26,7 +26,10 @@ def run(
     data: _data.Source,
     out: Annotated[Path, _options.out("The folder to write.", "RUN")],
     method: Annotated[
-        str | None, typer.Option(help="`vedute list methods` shows them.", show_default="mvp")
+        str | None,
+        typer.Option(
+            help="`vedute list methods` shows them.", show_default="blend; of a preset mvp"
+        ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Published settings for this dataset.")
@@ -79,8 +82,8 @@ def run(
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
-    if not values and method in KEEPING_SAMPLES:
-        raise ValueError(f"{method} keeps samples in its model; with --no-values choose another")
+    if not values:
+        _check_forgets(method, model)
     how = reading.checked()
     _data.check_place(out, data)
     with ExitStack() as whole:
@@ -113,9 +116,10 @@ def _estimator(
     from vedute.commands import _settings
     from vedute.methods import presets
 
-    file = {"method": "mvp", "preset": None} | ({} if config is None else _read_config(config))
+    file = {"method": None, "preset": None} | ({} if config is None else _read_config(config))
     named = file.pop("method"), file.pop("preset")
-    method, preset = method or named[0], preset or named[1]
+    preset = preset or named[1]
+    method = method or named[0] or ("blend" if preset is None else "mvp")
     cls = methods.find(method)
     wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
     wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
@@ -130,6 +134,17 @@ def _estimator(
     made = cls(**_settings.check(cls, wanted))
     made._check_settings()
     return made, method, preset
+
+
+def _check_forgets(method: str, model: Estimator) -> None:
+    """Refuse a method whose model is made of samples."""
+    inside = [method, *model.get_params(deep=False).get("experts", ())]
+    keeping = [name for name in inside if name in KEEPING_SAMPLES]
+    if keeping:
+        raise ValueError(
+            f"{keeping[0]} keeps samples in its model; with --no-values choose another method, "
+            "such as --method mvp"
+        )
 
 
 def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:

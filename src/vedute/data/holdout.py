@@ -1,18 +1,25 @@
-"""Observed views hidden for the whole fit: they stop training, measure it and calibrate it."""
+"""Observed views, and single entries, hidden for the whole fit: they stop training, measure it and
+calibrate it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views
 
+Array = NDArray[Any]
 SHARE, FEWEST = 0.1, 20
+ROWS = 2000  # of which single entries are hidden, at most
 NUMBERS = 2**25  # that hidden samples may hold
 
 
@@ -68,6 +75,63 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
             kept.append(i)
             total += size
     return kept
+
+
+def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
+    """The same with about a tenth of the entries of views that have holes hidden, too; never the
+    last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
+    some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
+    some[torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]] = True
+    x, holes = list(data.parts), list(data.holes)
+    for v, old in enumerate(data.holes):
+        if old is not None:
+            a = data.x[v]
+            seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
+            luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
+            last = luck >= luck.flatten(1).amax(1).view(rows)
+            new = old | (seen & (luck < SHARE) & ~last & some.view(rows))
+            x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
+    return replace(data, x=on_demand(x), holes=tuple(holes))
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenEntries:
+    """m rows with single entries hidden: `inputs` without them, `truth` with them. groups (m,)."""
+
+    inputs: Views
+    truth: Views
+    groups: Tensor | None = None
+
+    @classmethod
+    def of(cls, inputs: Views, truth: Views, groups: Tensor | None = None) -> HiddenEntries:
+        """Those rows of two versions of the same samples that differ."""
+        rows = torch.zeros(len(truth), dtype=torch.bool)
+        for v in _holed(inputs):
+            rows |= (truth.seen(v) & ~inputs.seen(v)).flatten(1).any(1)
+        mine = None if groups is None else groups[rows]
+        return cls(inputs[rows].floating(), truth[rows].floating(), mine)
+
+    def of_view(self, v: int) -> tuple[Array, Array, Array]:
+        """The rows (k,) in which entries of view v are hidden, their truth, and which are; both
+        (k, *shape_v)."""
+        gone = self.truth.seen(v) & ~self.inputs.seen(v)
+        rows = gone.flatten(1).any(1)
+        return rows.nonzero()[:, 0].numpy(), self.truth.x[v][rows].numpy(), gone[rows].numpy()
+
+    def known(self, v: int) -> Array:
+        """The truth of view v where it is hidden, else NaN, (m, *shape_v)."""
+        gone = self.truth.seen(v) & ~self.inputs.seen(v)
+        return self.truth.x[v].masked_fill(~gone, np.nan).numpy()
+
+    @property
+    def views(self) -> list[int]:
+        """Those with hidden entries."""
+        return [v for v in _holed(self.inputs) if len(self.of_view(v)[0])]
+
+
+def _holed(data: Views) -> list[int]:
+    """Views with holes; others are sparse, it may be."""
+    return [v for v, holes in enumerate(data.holes) if holes is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, fill
+from vedute.data import checks, fill, html, kinds
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
@@ -20,6 +21,7 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Shapes = Sequence[tuple[int, ...]]  # of one sample of each view
 Names = Sequence[str]  # of all views
+LARGE = 2**25  # entries: of such a view a notebook does not show the kind, which takes a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,24 @@ class Views:
         views = ", ".join(f"{k} {'x'.join(map(str, s))}" for k, s in sizes)
         return f"Views({n} samples, {L} views: {views}; {self.mask.float().mean():.0%} observed)"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the views, how much of each is there, and the most frequent patterns."""
+        heads = ("view", "shape", "samples", "kind", "single values missing")
+        rows = [self._row(v) for v in range(len(self.x))]
+        title = f"{len(self)} samples, {len(self.x)} views"
+        patterns = html.patterns(self.mask.cpu().numpy(), self.names)
+        return html.section(title, html.table(heads, rows), patterns)
+
+    def _row(self, v: int) -> list[str]:
+        """What a notebook shows of view v."""
+        shape = html.shape(self.shapes[v])
+        seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
+        spec = None if self.specs is None else self.specs[v]
+        x = self.parts[v]
+        large = (x.stored if isinstance(x, Sparse) else x).numel() > LARGE
+        kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
+        return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
+
     def __getitem__(self, rows: Any) -> Views:
         """Rows by slice, integers or booleans; also as scikit-learn asks for them, X[rows, ...]."""
         rows = rows[0] if isinstance(rows, tuple) else rows
@@ -126,6 +146,11 @@ class Views:
         row = _like(self.mask[:, v], x).expand(x.shape)
         holes = self.holes[v]
         return row if holes is None else row & ~holes
+
+    def share_of_holes(self, v: int) -> float:
+        """Of the entries of view v in samples that have it, those that are missing."""
+        holes, entries = self.holes[v], int(self.mask[:, v].sum()) * math.prod(self.shapes[v])
+        return 0.0 if holes is None or not entries else float(holes.sum()) / entries
 
     def size(self, v: int) -> Any:
         """(n, 1, ...), what the rows of view v were divided by; 1 where they were not."""

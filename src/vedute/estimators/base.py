@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data import fill, together
 from vedute.data.frames import ViewSpec
 from vedute.data.groups import codes
-from vedute.data.holdout import FEWEST, HoldOut, choose
+from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
@@ -33,6 +32,7 @@ from vedute.estimators import clustering, cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
+from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.nn import likelihoods
 from vedute.training import checkpoints
@@ -126,6 +126,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         results = [k for k in settings.attributes(type(self)) if k in vars(self)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
+    def _repr_html_inner(self) -> str:
+        """For notebooks: scikit-learn's diagram, and below it what was learned."""
+        return f"{super()._repr_html_inner()}{learned_html(self)}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
@@ -164,6 +172,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _parts(self) -> list[Estimator]:
         """The estimators inside this one, the leading one first."""
         return []
+
+    def _trained(self) -> Estimator:
+        """The one whose settings say how long training takes."""
+        return self
 
     # Learning.
 
@@ -258,12 +270,25 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             rows = "rows with two views" if self._groups is None else "small groups with two views"
             self._log(f"too few {rows}: none is hidden to stop training early")
         held = None if hidden is None else self._held_out(data, hidden)
-        self._learn(data if hidden is None else data.hide(hidden), None if few else held)
+        some = data if hidden is None else data.hide(hidden)
+        fewer = self._without_entries(some) if self._hides() else some
+        self._learn(fewer, None if few else held)
         if self.generative:
             self._calibrate(data, held)
-        self.learned_again_ = again and hidden is not None and not self._interrupted
+        if fewer is not some:
+            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
+        self.learned_again_ = again and fewer is not data and not self._interrupted
         if self.learned_again_:
             self._learn(data, None)
+
+    def _without_entries(self, data: Views) -> Views:
+        """The same with single entries hidden where views have holes, to see what is made of
+        these; else `data` itself."""
+        holed = any(h is not None and bool(h.any()) for h in data.holes)
+        return hide_entries(data, self._scalers()) if holed else data
+
+    def _calibrate_holes(self, held: HiddenEntries) -> None:
+        self.views_ = self._imputer().calibrated_at_holes(held, self.shrinks)
 
     def _scalers(self) -> list[Scaler]:
         return [view.scaler for view in self.views_]
@@ -356,8 +381,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def impute(self, X: Any, interval: float | None = None) -> Any:
         """X with missing views and holes filled in, in your units and dtypes.
 
-        With `interval=0.9`: (mean, lower, upper) of such objects. Of three or more categories
-        there is no interval: all three are the choice.
+        With `interval=0.9`: (mean, lower, upper) of such objects, the ends as far apart as hidden
+        views needed to cover nine of ten values. Of three or more categories there is no interval:
+        all three are the choice.
         """
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
@@ -365,18 +391,18 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
             return entry.filled(self._chosen(means))
-        width = float(norm.ppf(0.5 + interval / 2))
-        sizes = [data.size(v) for v in range(len(means))]
-        each = zip(self.views_, means, stds, sizes, strict=True)
-        ends = [self._ends(*of_view, width) for of_view in each]
+        each = zip(self.views_, means, stds, strict=True)
+        level = float(interval)
+        ends = [self._ends(*of_view, data, v, level) for v, of_view in enumerate(each)]
         return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
 
     def _ends(
-        self, view: FittedView, mean: Array, std: Array, size: Array | float, width: float
+        self, view: FittedView, mean: Array, std: Array, data: Views, v: int, level: float
     ) -> Interval:
         """Of one view: mean, lower and upper end (n, *shape), as far as they are possible."""
-        chosen = view.chosen(view.possible(mean))
-        low, high = (view.scaler.quantile(mean, std, z, size) for z in (-width, width))
+        chosen, size = view.chosen(view.possible(mean)), data.size(v)
+        reach = view.by_entry(lambda c: c.reach_of(level), data.holes[v])
+        low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
         lower = np.minimum(view.possible(low), chosen)
         upper = np.maximum(view.possible(high), chosen)
         for block in fill.choices(view.spec):
@@ -385,7 +411,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the
-        same every time, unless `random_state` asks for others."""
+        same every time, unless `random_state` asks for others. Noise is that of the likelihood,
+        normal or Laplace, with the variance of errors at hidden views; its tails are not measured
+        there, as those of intervals are."""
         check_count("m", m)
         entry, data = self._read(X)
         with torch.random.fork_rng():

@@ -1,16 +1,19 @@
-"""How far to trust the decoders, learned on hidden views: shrinkage, spread and noise."""
+"""How far to trust the decoders, learned on hidden views: shrinkage, spread, noise and reach."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 Array = NDArray[Any]
 PSEUDO = 20.0  # hidden instances' worth of belief in the average over views or features
+LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)  # of intervals
+NORMAL = norm.ppf(0.5 + LEVELS / 2)  # how far they reach on each side, where errors are normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,18 +21,27 @@ class Calibration:
     """value = mean + shrink (decoded - mean); draws deviate `spread` times; then noise.
 
     noise (*shape,) is a standard deviation; by_seen (L,) multiplies it for samples of which
-    1, 2, ..., L views are seen: the less is seen, the less is known.
+    1, 2, ..., L views are seen: the less is seen, the less is known. An interval of LEVELS[q]
+    reaches reach[q] standard deviations to each side.
     """
 
     shrink: float
     spread: float
     noise: Array
     by_seen: Array
+    reach: Array = field(default_factory=NORMAL.copy)
 
     def noise_of(self, seen: NDArray[np.int64]) -> Array:
         """The noise of samples with `seen` (n,) observed views, (n, *shape)."""
         factor = self.by_seen[seen - 1].reshape(-1, *[1] * self.noise.ndim)
         return np.asarray(factor * self.noise)
+
+    def reach_of(self, level: float) -> float:
+        """How many standard deviations an interval of any level reaches: a straight line between
+        those known, over the normal distribution's; beyond the last one in proportion."""
+        normal = float(norm.ppf(0.5 + level / 2))
+        known = np.interp(normal, np.append(0.0, NORMAL), np.append(0.0, self.reach))
+        return float(known * max(1.0, normal / NORMAL[-1]))
 
 
 class Evidence(NamedTuple):
@@ -118,3 +130,46 @@ def _one(
     variance = (left + PSEUDO * average) / (e.there.sum(0) + PSEUDO)
     noise = np.sqrt(np.maximum(variance, 0.05 * average)) * e.std
     return Calibration(shrink, spread, noise, by_seen)
+
+
+def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
+    """How far intervals of LEVELS reach in each view, so that they cover that share of the entries.
+
+    views: by how many standard deviations entries of hidden instances are off, (m, features), NaN
+    where unknown. Few instances leave a view with what all views have, and few in all with what a
+    normal distribution has; entries of one instance are alike, so instances count.
+    sparse: views that are mostly one value. An interval has to hold it, so it is never narrower
+    than the normal one.
+    """
+    each = [_quantiles(far) for far in views]
+    common = _shrunk([e for e, thin in zip(each, sparse, strict=True) if not thin], NORMAL)
+    found = [_shrunk([one], common) for one in each]
+    return [np.maximum(r, NORMAL * thin) for r, thin in zip(found, sparse, strict=True)]
+
+
+def _quantiles(far: Array) -> tuple[int, Array]:
+    """The number of instances, and the quantiles of their entries, (q,).
+
+    The variance s^2 of a feature is a mean over n = m + PSEUDO instances, of which an instance that
+    is off by z s is one; without it s^2 is (n - z^2) / (n - 1) times that.
+    """
+    there = ~np.isnan(far)
+    m = int(there.any(1).sum())
+    n, z = m + PSEUDO, far[there]
+    others = np.maximum(n - z**2, 1.0) / (n - 1)
+    return m, np.quantile(z / np.sqrt(others), LEVELS) if m else NORMAL
+
+
+def _shrunk(each: Sequence[tuple[int, Array]], towards: Array) -> Array:
+    """The mean of quantiles, weighted by the numbers of instances they are of."""
+    total = sum(m * q for m, q in each) + PSEUDO * towards
+    return np.asarray(total / (sum(m for m, _ in each) + PSEUDO))
+
+
+def mostly_one_value(truth: Array) -> bool:
+    """Whether most entries equal the median of their feature, as the zeros of rare words do; truth
+    (m, features), NaN where unknown."""
+    known = (~np.isnan(truth)).sum(0)
+    middle = np.maximum(known - 1, 0)[None] // 2  # NaN are sorted last
+    median = np.take_along_axis(np.sort(truth, axis=0), middle, 0) if len(truth) else truth
+    return bool((truth == median).sum() > known.sum() / 2)

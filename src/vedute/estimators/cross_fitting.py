@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
+from vedute.estimators.calibration import LEVELS
 from vedute.estimators.fitted_view import FittedView
-from vedute.estimators.imputation import Imputer
+from vedute.estimators.imputation import DRAWS, Imputer
 from vedute.metrics.scores import normal_crps
+from vedute.nn import noise
 
 Array = NDArray[Any]
 FOLDS = 5
-LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
 MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they are of
 
 
@@ -33,41 +32,42 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
     crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
+    reach<v>         (h_v, q)         of their intervals, in standard deviations
     """
-    views = imputer.views
-    width = sum(view.numbers for view in views)
+    width = sum(view.numbers for view in imputer.views)
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
     if len(at) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
     held = held.part(at)
-    imputer, held = _decoded_once(imputer, held)
+    once, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
     fold = folds(which, held.groups)
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
-    shapes = [(len(at), *view.scaler.mean.shape) for view in views]
+    shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
+    reach = np.zeros((len(shapes), len(at), len(LEVELS)), np.float32)
     error = np.zeros(len(at))
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
         rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
-        fitted = replace(imputer, views=imputer.calibrated(rest, shrink))
+        fitted = Imputer(once.decode, once.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
-    del imputer, fitted  # and what they have decoded
+            reach[v, here] = fitted.views[v].calibrated.reach
+    del once, fitted  # and what they have decoded
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
     found["crps"] = np.full(len(means), np.nan)
-    for v, view in enumerate(views):
+    for v, view in enumerate(imputer.views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
-        found |= {f"mean{v}": mean, f"std{v}": std}
+        found |= {f"mean{v}": mean, f"std{v}": std, f"reach{v}": reach[v, mine]}
         if mine.any() and view.likelihood.scaled:
-            truth = held.truth.x[v].masked_fill(~held.truth.seen(v), np.nan).numpy()
-            there = view.in_units(truth, held.truth.size(v))[mine]
-            found["covered"][v] = _coverage(view, there, mean, std)
-            found["crps"][v] = _crps(view, there, mean, std)
+            truth = imputer.truth(held, v)
+            found["covered"][v] = _coverage(view.far(truth, mean, std), reach[v, mine])
+            found["crps"][v] = _crps(view, truth, mean, std)
     return found
 
 
@@ -86,21 +86,23 @@ def folds(which: Array, groups: torch.Tensor | None) -> NDArray[np.int64]:
     return folds(which[first], None)[group]
 
 
-def _coverage(view: FittedView, truth: Array, mean: Array, std: Array) -> Array:
+def _coverage(far: Array, reach: Array) -> Array:
     """Share of entries inside the interval of each level, averaged over instances, (q,).
 
-    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
+    far (h, features), reach (h, q), in standard deviations; what is not known is NaN.
     """
-    far = view.scaler.distance(truth, mean, std)
-    far = far.reshape(len(far), -1)[:, view.scaler.std.ravel() > 0]
-    far = far[~np.isnan(far).all(1)]
-    reach = norm.ppf(0.5 + LEVELS / 2)
-    inside = [np.nanmean(np.where(np.isnan(far), np.nan, far <= r), axis=1) for r in reach]
+    some = ~np.isnan(far).all(1)
+    far, reach = far[some], reach[some]
+    known = ~np.isnan(far)
+    inside = [(far <= r[:, None]).sum(1) / known.sum(1) for r in reach.T]
     return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
 
 
 def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
-    """Averaged over entries, then over instances; arguments as above."""
+    """Of normal distributions, averaged over entries, then over instances.
+
+    truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
+    """
     unit = view.scaler.moments(view.scaler.mean, view.scaler.std)[1].ravel()
     each = normal_crps(truth, mean, std).reshape(len(truth), -1)
     each = each[:, unit > 0] / unit[unit > 0]
@@ -108,32 +110,20 @@ def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
     return float(np.nanmean(each, axis=1).mean()) if each.size else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class _Decoded(Imputer):
-    """What is decoded of some rows, which go by their index, and the variance of draws of it: the
-    same to all folds. means, spreads: L arrays (m, *shape_v)."""
-
-    means: Sequence[Array]
-    spreads: Sequence[Array]
-
-    def decoded(self, data: Views, draws: int = 0) -> list[Array]:
-        if draws:  # of an interval, once for each row
-            return super().decoded(data, draws)
-        return [mean[data.index.numpy()][None] for mean in self.means]
-
-    def variances(self, data: Views) -> list[Array]:
-        return [spread[data.index.numpy()] for spread in self.spreads]
-
-
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
-    """What is decoded of the rows of `held`, which are now numbered."""
+    """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
-        means = [d[0] for d in imputer.decoded(held.inputs)]
-        spreads = imputer.variances(held.inputs)
+        decoded = {0: imputer.decoded(held.inputs)}
 
-    def decode(rows: Views, draws: int) -> list[Array]:
-        return imputer.decode(held.inputs[rows.index.numpy()], draws)
+    def common(rows: Views, draws: int) -> list[Array]:
+        with noise.common_to_rows():
+            return imputer.decode(rows, draws)
+
+    decoded[DRAWS] = Imputer(common, imputer.views).decoded(held.inputs, DRAWS)
+
+    def known(rows: Views, draws: int) -> list[Array]:
+        return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-    return _Decoded(decode, imputer.views, means, spreads), replace(held, inputs=numbered)
+    return Imputer(known, imputer.views), replace(held, inputs=numbered)

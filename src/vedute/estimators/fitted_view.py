@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ class FittedView:
     calibration  how far to trust its decoder; None before that is known
     kind, why    what it was taken for, and for what reason
     bounds       the smallest and largest possible value, in the user's units
+    at_holes     the calibration of single missing entries; None: that of the view
     """
 
     spec: ViewSpec
@@ -45,6 +46,7 @@ class FittedView:
     kind: str = "numbers"
     why: str = ""
     bounds: tuple[float, float] = FREE
+    at_holes: Calibration | None = None
 
     @classmethod
     def of(
@@ -104,10 +106,21 @@ class FittedView:
             raise ValueError(f"view {self.name!r} has no calibration")
         return self.calibration
 
-    def shrunk(self, decoded: Array) -> Array:
+    def by_entry(self, f: Callable[[Calibration], Any], holes: Tensor | None) -> Any:
+        """What f finds in the calibration; in that of holes where there are some, (n, *shape)."""
+        found = f(self.calibrated)
+        if holes is None or self.at_holes is None:
+            return found
+        return np.where(holes.numpy(), f(self.at_holes), found)
+
+    def noise(self, n_seen: NDArray[np.int64], holes: Tensor | None = None) -> Array:
+        """Of samples with n_seen (n,) observed views, (n, *shape)."""
+        return np.asarray(self.by_entry(lambda c: c.noise_of(n_seen), holes))
+
+    def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
         """Decoded values (..., *shape), pulled to the mean as far as hidden views advise."""
         off: Array = decoded - self.scaler.mean
-        off *= self.calibrated.shrink  # in place: there may be many
+        off *= self.by_entry(lambda c: c.shrink, holes)  # in place: there may be many
         off += self.scaler.mean
         return off.astype(np.float32)
 
@@ -117,15 +130,30 @@ class FittedView:
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
     def moments(
-        self, mean: Array, draws: Array, n_seen: NDArray[np.int64], size: Array | float = 1.0
+        self,
+        mean: Array,
+        draws: Array,
+        n_seen: NDArray[np.int64],
+        size: Array | float = 1.0,
+        holes: Tensor | None = None,
     ) -> tuple[Array, Array]:
         """Means and standard deviations (n, *shape) in the user's units, of values with this mean
         (n, *shape) and these draws of it (k, n, *shape), where n_seen (n,) views are seen."""
-        c = self.calibrated
-        uncertain, noise = c.spread**2 * draws.var(0), c.noise_of(n_seen) ** 2
+        uncertain = self.by_entry(lambda c: c.spread**2, holes) * draws.var(0)
+        noise = self.noise(n_seen, holes) ** 2
         std = np.sqrt(self.likelihood.variance(mean, uncertain, noise))
         value, deviation = self.scaler.moments(mean, std, size)
         return mean if self.likelihood.shares else value, deviation
+
+    def far(self, truth: Array, mean: Array, std: Array) -> Array:
+        """How many standard deviations the truth is from the mean, (n, features that vary); all
+        (n, *shape) in the user's units."""
+        return self.varying(self.scaler.distance(truth, mean, std))
+
+    def varying(self, values: Array) -> Array:
+        """(n, *shape) -> (n, features that are not constant)"""
+        std = self.scaler.std.ravel()
+        return values.reshape(len(values), std.size)[:, std > 0]
 
     def noisy(self, mean: Array, noise: Array, size: Array | float = 1.0) -> Array:
         """A draw given the mean and the noise (n, *shape), in the user's units."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.holdout import HoldOut
+from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
-from vedute.estimators.calibration import Calibration, calibrate, evidence
+from vedute.estimators.calibration import (
+    Calibration,
+    calibrate,
+    evidence,
+    mostly_one_value,
+    reaches,
+)
 from vedute.estimators.fitted_view import FittedView
 from vedute.nn import noise
 
@@ -72,8 +78,8 @@ class Imputer:
 
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """The same, calibrated: shrunk towards the mean."""
-        decoded = self.decoded(data, draws)
-        return [view.shrunk(d) for view, d in zip(self.views, decoded, strict=True)]
+        each = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
+        return [view.shrunk(d, holes) for view, d, holes in each]
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
@@ -86,7 +92,8 @@ class Imputer:
                 if draws is None:
                     means.add(v, view.in_units(expected[v][0], batch.size(v)))
                     continue
-                mean, std = view.moments(expected[v][0], draws[v], n_seen, batch.size(v))
+                about = n_seen, batch.size(v), batch.holes[v]
+                mean, std = view.moments(expected[v][0], draws[v], *about)
                 means.add(v, mean)
                 stds.add(v, std)
         return means.arrays(), stds.arrays()
@@ -103,9 +110,10 @@ class Imputer:
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
-                c = view.calibrated
-                mean = expected[v][0] + c.spread * (draws[v][0] - expected[v][0])
-                drawn.add(v, view.noisy(mean, c.noise_of(n_seen), batch.size(v)))
+                spread = view.by_entry(lambda c: c.spread, batch.holes[v])
+                noise = view.noise(n_seen, batch.holes[v])
+                mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
+                drawn.add(v, view.noisy(mean, noise, batch.size(v)))
         return drawn.arrays()
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
@@ -145,7 +153,7 @@ class Imputer:
         return error, base
 
     def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
-        """The views with shrinkage, spread and noise, measured on views hidden in `held`."""
+        """The views with shrinkage, spread, noise and reach, measured on views hidden in `held`."""
         width = sum(view.scaler.mean.size for view in self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
         decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
@@ -159,7 +167,56 @@ class Imputer:
                 found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
         rest = iter(calibrate(found, shrink, n))
         each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
-        return [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
+        views = [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
+        return Imputer(self.decode, views)._reaching(held)
+
+    def _reaching(self, held: HoldOut) -> list[FittedView]:
+        """The views with the reach of their intervals, as those hidden in `held` advise; those of
+        probabilities and words stay as they are."""
+        hidden = {v: h.numpy() for v, h in enumerate(held.hidden.T)}
+        parts = {v: (rows, held.truth.known(v)) for v, rows in hidden.items()}
+        views = list(self.views)
+        for v, reach in self._reaches(held, parts).items():
+            views[v] = replace(views[v], calibration=replace(views[v].calibrated, reach=reach))
+        return views
+
+    def _reaches(
+        self, held: HoldOut | HiddenEntries, parts: Mapping[int, tuple[Array, Array]]
+    ) -> dict[int, Array]:
+        """By view, how far intervals reach. parts: by view, the rows in which something of it is
+        hidden, and the truth (n, *shape_v), scaled, NaN where it is not known."""
+        means, stds = self.values(held.inputs, spread=True)
+        far, sparse = {}, []
+        for v, (rows, known) in parts.items():
+            view = self.views[v]
+            if view.likelihood.scaled:
+                truth = np.asarray(view.in_units(known, held.truth.size(v)))[rows]
+                far[v] = view.far(truth, means[v][rows], stds[v][rows])
+                sparse.append(mostly_one_value(view.varying(known[rows])))
+        return dict(zip(far, reaches(list(far.values()), sparse), strict=True))
+
+    def truth(self, held: HoldOut, v: int) -> Array:
+        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
+        mine = held.truth[held.hidden[:, v]].pick(v)
+        return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
+
+    def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
+        """The views with the same, measured on single hidden entries, where there are some."""
+        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        some = [v for v in held.views if not self.views[v].likelihood.text]
+        for v in some:
+            (rows, truth, there), scaler = held.of_view(v), self.views[v].scaler
+            mine = (truth, decoded[v][0][rows], variances[v][rows], there)
+            found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
+        views = list(self.views)
+        each = dict(zip(some, calibrate(found, shrink, len(views)), strict=True))
+        for v, c in each.items():
+            views[v] = replace(views[v], at_holes=c)
+        parts = {v: (held.of_view(v)[0], held.known(v)) for v in some}
+        for v, reach in Imputer(self.decode, views)._reaches(held, parts).items():
+            views[v] = replace(views[v], at_holes=replace(each[v], reach=reach))
+        return views
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         return data.batches(self._rows(draws))

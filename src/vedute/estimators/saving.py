@@ -30,7 +30,7 @@ from torch import nn
 from vedute.data.frames import ViewSpec
 from vedute.data.scaling import Scaler
 from vedute.estimators import settings
-from vedute.estimators.calibration import Calibration
+from vedute.estimators.calibration import NORMAL, Calibration
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.front import Components
 from vedute.io import limits
@@ -204,10 +204,13 @@ def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None
 
 def _check_view(view: FittedView, n_views: int) -> None:
     """Refuse a view whose parts have different shapes, or units that are no numbers."""
-    shape, c = tuple(view.shape), view.calibration
+    shape = tuple(view.shape)
     wanted = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
-    most = n_views if c is None else max(n_views, c.by_seen.size)  # of a pair: of all views
-    wanted += [] if c is None else [(c.noise, shape), (c.by_seen, (most,))]
+    for c in (view.calibration, view.at_holes):
+        most = n_views if c is None else max(n_views, c.by_seen.size)  # of a pair: of all views
+        wanted += (
+            [] if c is None else [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL.shape)]
+        )
     for array, expected in wanted:
         if array.shape != expected:
             raise ValueError(f"view {view.name!r} has two shapes")

@@ -240,11 +240,16 @@ def plane(points: Array) -> Array:
     if np.ptp(points, axis=0).max(initial=0.0) <= 1e-9 * np.abs(points).max(initial=0.0):
         return np.zeros((len(points), 2))  # all in one place: t-SNE would divide by their spread
     flat = PCA(min(50, *points.shape), random_state=0).fit_transform(points)
-    if len(flat) > MOST_POINTS or len(flat) < 10 or flat.shape[1] < 2:
+    if not by_tsne(*points.shape):
         return np.pad(flat, ((0, 0), (0, 2)))[:, :2]
     perplexity = min(30.0, (len(flat) - 1) / 3)
     tsne = TSNE(2, init="pca", perplexity=perplexity, max_iter=500, random_state=0)
     return np.asarray(tsne.fit_transform(flat))
+
+
+def by_tsne(n: int, d: int) -> bool:
+    """Whether `plane` uses t-SNE for n points of d numbers, and not the principal axes alone."""
+    return 10 <= n <= MOST_POINTS and d >= 2
 
 
 def _scatter(ax: Axes, points: Array, y: Array) -> None:

@@ -191,6 +191,9 @@ class BestPair(Estimator):
     def _parts(self) -> list[Estimator]:
         return [*([self.best_] if "best_" in vars(self) else []), self.method]
 
+    def _trained(self) -> Estimator:
+        return self.method
+
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 

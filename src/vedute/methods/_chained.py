@@ -1,8 +1,8 @@
-"""Each view regressed on the others, in rounds, from a table completed by low rank.
+"""Each view regressed on the others, in rounds, from a table completed by low rank or by `start`.
 
 The regression of view v learns from the rows that have v, and is used on rows that lack it. In
-both, what else a row lacks is filled without v: by the matrix of low rank at first, by the
-regressions of the round before later on. Rows to learn from then look like those to predict.
+both, what else a row lacks is filled without v: by the start at first, by the regressions of the
+round before later on. Rows to learn from then look like those to predict.
 
 Where row i has v, "without v" includes that its own x_iv was not learned from. Of a linear
 smoother that is exact: with H (n, n) the matrix that maps the values to the fitted ones,
@@ -15,17 +15,22 @@ and the same predictions choose the settings of each regression.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
-from vedute.estimators.base import Array
+from vedute.data.views import Views
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
-from vedute.methods._components import ComponentsFill, without
+from vedute.methods import _table
+from vedute.methods._components import ComponentsFill, narrowed, widened, without
 from vedute.methods._softimpute import Table
 
 SAMPLE = 500  # rows that choose the settings of a regression
@@ -45,6 +50,7 @@ class ChainedFill(ComponentsFill):
         "covariances_": "Per view, (k, k), of what its last regression leaves over.",
     }
     absent = "predicted from the other views"
+    start: ClassVar[Estimator | None] = None  # who fills at first; None: the matrix of low rank
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
@@ -92,6 +98,22 @@ class ChainedFill(ComponentsFill):
             some = np.sort(rng.permutation(len(A))[:SAMPLE])
             known.append(self._settings(A[some], Y[some]))
         return known[v]
+
+    def _started(self, small: Table) -> Array:
+        if self.start is None:
+            return super()._started(small)
+        wide = widened(small, small.x, self.bases_)
+        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
+        x = _table.values(np.split(wide, edges, axis=1), self._scalers())
+        names = tuple(view.name for view in self.views_)
+        mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
+        data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
+        found = Imputer(self.start._decode, self.views_).decoded(data)
+        whole = replace(
+            data, x=tuple(torch.from_numpy(a[0]) for a in found), mask=torch.ones_like(mask)
+        )
+        inferred: Array = narrowed(self._table(whole), self.bases_).x
+        return np.where(small.seen(), small.x, inferred)
 
     def _complete(self, small: Table) -> Array:
         x = self._started(small)

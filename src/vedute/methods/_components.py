@@ -3,9 +3,9 @@
 A view v of the table, x_v (n, p), has an orthonormal basis W_v (p, k); c_v = x_v W_v (n, k). A
 view that is narrow enough is kept as it is, with W_v the identity.
 
-Holes in a view that is observed are filled by the matrix of low rank while learning. To impute
-them, the components c of that view have a mean and a covariance given the other views; given the
-entries that are observed as well, their expectation follows.
+Holes in a view that is observed are filled while learning: by the matrix of low rank at first, then
+as they would be imputed. To impute them, the components c of that view have a mean and a covariance
+given the other views; given the entries that are observed as well, their expectation follows.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from vedute.methods._softimpute import Table
 
 MOST = 256  # components of a view
 RANK = 32  # the largest of the matrix of low rank
+ROUNDS = 3  # of learning, where holes are first filled by low rank, then by what was learned
 LEAST_NOISE = 1e-3  # of an entry, relative to its variance
 
 
@@ -74,8 +75,15 @@ class ComponentsFill(Estimator):
                 self.components_, self.choice_ = best.V, {"threshold": best.threshold}
             start = self.components_, self.choice_["threshold"], rng
             self.components_, self.threshold_ = _softimpute.refit(table, *start)
-        table = without_holes(table, self.components_, self.threshold_)
-        self.bases_ = bases(table, rng, self._most(table.mask, table.widths))
+        whole = without_holes(table, self.components_, self.threshold_)
+        self.bases_ = bases(whole, rng, self._most(table.mask, table.widths))
+        self._learn_whole(whole, rng)
+        for _ in range(0 if table.holes is None else ROUNDS - 1):
+            inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
+            self._learn_whole(replace(whole, x=inferred), rng)
+
+    def _learn_whole(self, table: Table, rng: Generator) -> None:
+        """Learn from a table without holes."""
         small = narrowed(table, self.bases_)
         self.noises_ = noises(table, small)
         self._learn_components(small, rng)
@@ -85,9 +93,13 @@ class ComponentsFill(Estimator):
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
         table = self._table(data)
-        x = widened(self._narrow(table), self._completed(table), self.bases_)
-        x = np.where(table.seen(), table.x, x)
+        x = self._values(table)
         return _table.values([x[:, at] for _, at in table.views()], self._scalers(), draws)
+
+    def _values(self, table: Table) -> Array:
+        """The table (n, p) with what is missing as it was inferred."""
+        x = widened(self._narrow(table), self._completed(table), self.bases_)
+        return np.where(table.seen(), table.x, x)
 
     def _completed(self, table: Table) -> Array:
         """Components (n, k) of every view of every row."""

@@ -7,7 +7,8 @@ in standard deviations, an instance i of the view has
 
 and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
 minimise the sum of these, with the mean of its G_i as PSEUDO more instances that want the weights
-common to all views; w >= 0 and sum w <= 1: what is not trusted goes to the mean.
+common to all views; those for instances with a certain number of observed views, with as many that
+want the weights of the view. w >= 0 and sum w <= 1: what is not trusted goes to the mean.
 """
 
 from __future__ import annotations
@@ -20,19 +21,23 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 Array = NDArray[Any]
-PSEUDO = 50.0  # instances' worth of belief in the weights that are common to all views
+PSEUDO = 50.0  # instances' worth of belief in the weights of the larger whole
 FIRM = 1e4  # how much a sum of one weighs against the errors
 
 
 class Moments(NamedTuple):
-    """Of the m hidden instances of one view: gram (m, E, E), cross (m, E)."""
+    """Of the m hidden instances of one view: gram (m, E, E), cross (m, E), and how many views of
+    their samples are observed, seen (m,)."""
 
     gram: Array
     cross: Array
+    seen: Array
 
     @classmethod
-    def of(cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array) -> Moments:
-        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,)."""
+    def of(
+        cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array, seen: Array
+    ) -> Moments:
+        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,)."""
         use = (there & (std > 0)).reshape(len(there), std.size)
         unit = np.where(std > 0, std, 1.0)
         count = np.maximum(use.sum(1), 1)
@@ -40,17 +45,28 @@ class Moments(NamedTuple):
         e = np.where(use, ((predicted - mean) / unit).reshape(len(predicted), *use.shape), 0.0)
         gram = np.einsum("kmd,lmd->mkl", e, e, optimize=True)
         cross = np.einsum("kmd,md->mk", e, t, optimize=True)
-        return cls(gram / count[:, None, None], cross / count[:, None])
+        return cls(gram / count[:, None, None], cross / count[:, None], seen)
 
     def pick(self, rows: Array) -> Moments:
-        return Moments(self.gram[rows], self.cross[rows])
+        return Moments(*(a[rows] for a in self))
 
 
-def weights(views: Sequence[Moments]) -> Array:
-    """Of every view, (L, E)."""
+class Weights(NamedTuple):
+    """Of each view, (L, E), and where so many others are observed, (L, 0 to L - 1, E)."""
+
+    views: Array
+    by_seen: Array
+
+
+def weights(views: Sequence[Moments]) -> Weights:
     gram = sum(v.gram.sum(0) for v in views)
     common = minimum(np.asarray(gram), np.asarray(sum(v.cross.sum(0) for v in views)))
-    return np.stack([_of_one(v, common) for v in views])
+    each = [_of(v, v, common) for v in views]
+    by_seen = [
+        [_of(v.pick(v.seen == s), v, own) for s in range(len(views))]
+        for v, own in zip(views, each, strict=True)
+    ]
+    return Weights(np.array(each), np.array(by_seen))
 
 
 def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
@@ -59,16 +75,17 @@ def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array
     found = [np.zeros(v.cross.shape) for v in views]
     for k in np.unique(np.concatenate(folds)):
         rest = weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
-        for each, fold, w in zip(found, folds, rest, strict=True):
-            each[fold == k] = w
+        for v, (each, fold) in enumerate(zip(found, folds, strict=True)):
+            each[fold == k] = rest.by_seen[v, views[v].seen[fold == k]]
     return found
 
 
-def _of_one(view: Moments, common: Array) -> Array:
-    if not len(view.gram):
-        return common
+def _of(part: Moments, view: Moments, wanted: Array) -> Array:
+    """Of some instances of a view, pulled to the wanted ones."""
+    if not len(part.gram):
+        return wanted
     prior = PSEUDO * view.gram.mean(0)
-    return minimum(view.gram.sum(0) + prior, view.cross.sum(0) + prior @ common)
+    return minimum(part.gram.sum(0) + prior, part.cross.sum(0) + prior @ wanted)
 
 
 def minimum(gram: Array, cross: Array) -> Array:

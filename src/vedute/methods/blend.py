@@ -4,12 +4,14 @@ With p_e what expert e imputes in a view and m the mean of the view,
 
     value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
 
-The weights of a view minimise the error on a tenth of the observed views, which are hidden from all
-experts (see `_weights`); what is not trusted goes to the mean. Noise and spread are measured there,
-too, with weights that come from the other instances. Then experts that can learn again with
-everything do.
+The weights of a view, for each number of observed views, minimise the error on a tenth of the
+observed views, which are hidden from all experts (see `_weights`); what is not trusted goes to the
+mean. Noise and spread are measured there, too, with weights that come from the other instances.
+Single missing entries of a view that is observed have weights of their own, learned in the same way
+on single entries that are hidden. Then experts that can learn again with everything do.
 
-Representation, clusters, draws and new samples are those of the first expert, MVP.
+Representation, clusters, draws and new samples are those of the first expert, MVP; the regressions
+of kernel fill start from what it infers.
 """
 
 from __future__ import annotations
@@ -23,18 +25,19 @@ import numpy as np
 import torch
 
 from vedute import methods
-from vedute.data.holdout import FEWEST, HoldOut
+from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
-from vedute.estimators.imputation import Imputer
+from vedute.estimators.imputation import Decode, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _weights
-from vedute.methods._weights import Moments
+from vedute.methods._weights import Moments, Weights
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
+DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
 HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -62,6 +65,9 @@ class Blend(Estimator):
 
     attributes: ClassVar = {
         "weights_": "By view, how far each expert is trusted.",
+        "by_seen_": "The same where 0 to L - 1 other views are observed, (L, L, experts) array; "
+        "this is what mixes.",
+        "hole_weights_": "The same of single missing entries, of views that have some.",
         "experts_": "The fitted experts, by name.",
         "history_": "The training of the first expert.",
     }
@@ -89,9 +95,10 @@ class Blend(Estimator):
         return self
 
     def _given(self, name: str) -> dict[str, Any]:
-        """What the user set for an expert."""
+        """What the user set for an expert, or Blend."""
         parts = {k.partition("__"): v for k, v in (self.expert_settings or {}).items()}
-        return {k: v for (expert, _, k), v in parts.items() if expert == name}
+        given = {k: v for (expert, _, k), v in parts.items() if expert == name}
+        return DEFAULTS.get(name, {}) | given
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -114,7 +121,7 @@ class Blend(Estimator):
                 raise ValueError(f"{key!r}: {cls.__name__} inside Blend has no such setting")
             problem = settings.problem_with(cls, setting_name, value)
             if problem:
-                raise ValueError(f"{name}__{problem}")
+                raise ValueError(f"{key}: {problem}")
 
     # Learning.
 
@@ -123,11 +130,17 @@ class Blend(Estimator):
         held = None if hidden is None else self._held_out(data, hidden)
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
-        self.experts_ = {name: self._expert(name) for name in self._used(data)}
-        self._learn(some, None if few else held)
+        fewer = self._without_entries(some)
+        self.experts_ = self._joined({name: self._expert(name) for name in self._used(data)})
+        self.hole_weights_: dict[str, dict[str, float]] = {}
+        self._learn(fewer, None if few else held)
         self._calibrate(data, held)
+        if fewer is not some:
+            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
+        for model in self.experts_.values():
+            model.views_ = self.views_
         again = [m for m in self.experts_.values() if few or m._learns_again(len(data))]
-        self.learned_again_ = bool(again) and held is not None and not self._interrupted
+        self.learned_again_ = bool(again) and fewer is not data and not self._interrupted
         for model in again if self.learned_again_ else ():
             self._teach(model, data, None)
         self.history_ = vars(self._first).get("history_", [])
@@ -154,6 +167,15 @@ class Blend(Estimator):
         model.seed_, model._interrupted = self.seed_, False
         return model
 
+    def _joined(self, experts: dict[str, Estimator]) -> dict[str, Estimator]:
+        """Experts whose regressions start from what the first infers, not from a matrix of low
+        rank; words cannot be regressed on."""
+        first, *others = experts.values()
+        for model in others:
+            if hasattr(model, "start") and not any(v.likelihood.text for v in self.views_):
+                model.__dict__["start"] = first
+        return experts
+
     def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
         torch.manual_seed(self.seed_)  # no expert hangs on those before it
         model.__dict__["on_epoch"] = self.on_epoch
@@ -165,7 +187,8 @@ class Blend(Estimator):
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
         it comes from."""
         if held is None:  # the first alone
-            self._set_weights(np.eye(1, len(self.experts_)).repeat(len(self.views_), 0))
+            first = np.eye(1, len(self.experts_)).repeat(len(self.views_), 0)
+            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super()._calibrate(data, None)
         else:
             predicted = self._predicted(held.inputs)
@@ -175,32 +198,61 @@ class Blend(Estimator):
             mixed = self._cross_fitted(held, predicted, crossed)
             numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
             self._measure(replace(held, inputs=numbered), mixed)
-        for model in self.experts_.values():
-            model.views_ = self.views_
+
+    def _calibrate_holes(self, held: HiddenEntries) -> None:
+        """The same on single hidden entries."""
+        predicted = self._predicted(held.inputs)
+        some = [v for v in held.views if not self.views_[v].likelihood.text]
+        moments = [self._entry_moments(held, v, predicted[v]) for v in some]
+        for v, w in zip(some, _weights.weights(moments).views, strict=True):
+            self.hole_weights_[self.views_[v].name] = self._by_name(w)
+        fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
+        rows = [held.of_view(v)[0] for v in some]
+        crossed = _weights.cross_fitted(moments, [fold[r] for r in rows])
+        mixed = [p[:1] for p in predicted]  # used where entries are hidden
+        for v, r, w in zip(some, rows, crossed, strict=True):
+            mixed[v] = mixed[v].copy()
+            mixed[v][0, r] = self._mixed(v, predicted[v][:, r], w)
+        numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+        imputer = Imputer(self._decoder(mixed), self.views_)
+        self.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), self.shrinks)
+
+    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
+        (rows, truth, there), scaler = held.of_view(v), self.views_[v].scaler
+        alike = np.zeros(len(rows), int)  # few entries: no weights by the number of views
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike)
 
     def _measure(self, held: HoldOut, mixed: list[Array]) -> None:
         """Spread, noise and errors, where hidden views are imputed as `mixed`: L arrays
         (1, m, *shape_v)."""
-
-        def decode(rows: Views, draws: int) -> list[Array]:
-            return self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
-
+        decode = self._decoder(mixed)
         self.views_ = Imputer(decode, self.views_).calibrated(held, self.shrinks)
         imputer = Imputer(decode, self.views_)
         self.hidden_, self.r2_ = imputer.hidden_results(held)
         self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
 
-    def _set_weights(self, weights: Array) -> None:
-        """(L, E)"""
-        self.weights_ = {
-            view.name: {name: float(w) for name, w in zip(self.experts_, row, strict=True)}
-            for view, row in zip(self.views_, weights, strict=True)
-        }
+    def _decoder(self, mixed: list[Array]) -> Decode:
+        """Of rows that are numbered, with known values as their means."""
+
+        def decode(rows: Views, draws: int) -> list[Array]:
+            return self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
+
+        return decode
+
+    def _set_weights(self, weights: Weights) -> None:
+        self.by_seen_ = weights.by_seen
+        each = zip(self.views_, weights.views, strict=True)
+        self.weights_ = {view.name: self._by_name(row) for view, row in each}
+
+    def _by_name(self, weights: Array) -> dict[str, float]:
+        """(E,)"""
+        return {name: float(w) for name, w in zip(self.experts_, weights, strict=True)}
 
     def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
         rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
         truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit)
+        seen = held.inputs.mask.sum(1).numpy()[rows]
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
 
     def _folds(self, held: HoldOut) -> list[Array]:
         """Of the hidden instances of each view, L arrays (m_v,)."""
@@ -213,8 +265,8 @@ class Blend(Estimator):
         """What is imputed in all views, each hidden instance without its own help: L arrays
         (1, m, *shape_v)."""
         mixed = []
-        for v, (p, own) in enumerate(zip(predicted, self._weights(), strict=True)):
-            w = np.tile(own, (len(held.hidden), 1))
+        for v, p in enumerate(predicted):
+            w = self._weights(v, held.inputs)
             w[held.hidden[:, v].numpy()] = crossed[v]
             mixed.append(self._mixed(v, p, w)[None])
         return mixed
@@ -231,14 +283,13 @@ class Blend(Estimator):
         return [np.concatenate(parts) for parts in zip(*each, strict=True)]
 
     def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
-        """predicted (E, n, *shape), weights (E,) or (n, E) -> (n, *shape)."""
+        """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
         view = self.views_[v]
         if view.likelihood.text:  # words have no mean
             return np.asarray(predicted[0])
         mean = view.scaler.mean
-        per = np.broadcast_to(weights, (predicted.shape[1], len(predicted)))
-        shape = (*per.T.shape, *[1] * mean.ndim)
-        return np.asarray(mean + (per.T.reshape(shape) * (predicted - mean)).sum(0))
+        shape = (*weights.T.shape, *[1] * mean.ndim)
+        return np.asarray(mean + (weights.T.reshape(shape) * (predicted - mean)).sum(0))
 
     def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
@@ -257,12 +308,23 @@ class Blend(Estimator):
         return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        parts = enumerate(zip(self._predicted(data), self._weights(), strict=True))
-        return self._around([self._mixed(v, p, w)[None] for v, (p, w) in parts], data, draws)
+        each = enumerate(self._predicted(data))
+        mixed = [self._mixed_by_entry(v, p, data)[None] for v, p in each]
+        return self._around(mixed, data, draws)
 
-    def _weights(self) -> Array:
-        """(L, E)"""
-        return np.array([[*row.values()] for row in self.weights_.values()])
+    def _mixed_by_entry(self, v: int, predicted: Array, data: Views) -> Array:
+        """With weights of their own where there are holes."""
+        mixed, holes = self._mixed(v, predicted, self._weights(v, data)), data.holes[v]
+        own = self.hole_weights_.get(self.views_[v].name)
+        if holes is None or own is None:
+            return mixed
+        same = np.tile([*own.values()], (len(data), 1))
+        return np.where(holes.numpy(), self._mixed(v, predicted, same), mixed)
+
+    def _weights(self, v: int, data: Views) -> Array:
+        """Of view v in each row, (n, E)."""
+        others = data.mask.sum(1) - data.mask[:, v].long()
+        return np.asarray(self.by_seen_[v][others.numpy()])
 
     def _embed(self, data: Views) -> Array:
         return self._first._embed(data)
@@ -276,6 +338,9 @@ class Blend(Estimator):
     def _parts(self) -> list[Estimator]:
         return list(vars(self).get("experts_", {}).values())
 
+    def _trained(self) -> Estimator:
+        return methods.find(self.experts[0])(**self._given(self.experts[0]))
+
     def saved(self) -> saving.Saved:
         """What `save` writes: experts are dicts of what they learned; their views are Blend's."""
         method, params, learned = super().saved()
@@ -287,5 +352,6 @@ class Blend(Estimator):
     def restore(self, learned: dict[str, Any]) -> Self:
         inside: Mapping[str, Any] = learned["experts_"]
         super().restore({k: v for k, v in learned.items() if k != "experts_"})
-        self.experts_ = {name: self._expert(name).restore(inside[name]) for name in inside}
+        experts = {name: self._expert(name).restore(inside[name]) for name in inside}
+        self.experts_ = self._joined(experts)
         return self

@@ -8,20 +8,28 @@ With a the other views of a row, completed and each divided by sqrt(width):
 A, Y are rows that have the view. gamma, as a multiple of 1 / median distance, and ridge are those
 with the least error on rows left out one by one. Beyond some thousands of rows, f is a sum of
 kernels at a random part M of them (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y.
+
+Holes in a view are a smooth function of all other columns, the view's own as well; see `_columns`.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.random import Generator
 from scipy.spatial.distance import pdist, squareform
+from threadpoolctl import threadpool_limits
 
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
 from vedute.estimators.base import Array
 from vedute.estimators.settings import estimator
+from vedute.methods import _columns
 from vedute.methods._chained import ChainedFill, Regression, dual, errors_left_out, primal
+from vedute.methods._columns import GAMMAS, RIDGES
+from vedute.methods._softimpute import Table
 
-GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)  # times 1 / median of the squared distances
-RIDGES = 10.0 ** np.arange(-3.0, 1.1, 0.5)
 EXACT, LANDMARKS = 3000, 1500  # rows
 JITTER = 1e-8
 CELLS = 2**22  # of a kernel at a time
@@ -31,11 +39,28 @@ CELLS = 2**22  # of a kernel at a time
 class KernelFill(ChainedFill):
     """Every view is predicted from the others by kernel ridge regression."""
 
+    attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty: none."}
     paper = "Saunders et al., ICML 1998"
+
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        self.columns_: _columns.Columns = {}
+        super()._learn(data, held)
+        table = self._table(data)
+        if table.holes is not None:
+            rng = np.random.default_rng(self.seed_)
+            with threadpool_limits(1, "blas"):
+                x = self._values(table)
+                self.columns_ = _columns.learn(x, table.seen(), table.holes, rng)
+
+    def _values(self, table: Table) -> Array:
+        x, columns = super()._values(table), vars(self).get("columns_")
+        if not columns or table.holes is None:
+            return x
+        return _columns.filled(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
         far = pdist(A, "sqeuclidean")
-        gammas = np.array(GAMMAS) / ((np.median(far) if far.size else 0.0) or 1.0)
+        gammas = GAMMAS / ((np.median(far) if far.size else 0.0) or 1.0)
         far = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A)))
         errors = [errors_left_out(np.exp(-gamma / 2 * far), Y, RIDGES) for gamma in gammas]
         i, j = np.unravel_index(np.argmin(errors), (len(GAMMAS), len(RIDGES)))

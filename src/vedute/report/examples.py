@@ -14,7 +14,8 @@ from vedute.report.html import figure
 from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
-WIDTH = 1.645  # deviations: 90 % of a normal distribution lie within
+LEVEL = 0.9  # of intervals
+WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 FEW, MOST = 16, 120  # features: up to the one they are drawn apart, beyond the other thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 SIZE = (326, 190)
@@ -131,12 +132,19 @@ def _dots(plot: Plot, p: Profile, few: bool, names: Array | None) -> None:
 def _profile(run: FittedRun, v: int, i: int) -> Profile:
     shift, scale, _ = _unit(run, v)
     truth, mean, std = (run.found[f"{k}{v}"][i].ravel() for k in ("truth", "mean", "std"))
-    truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, WIDTH * std / scale
+    truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, std / scale
+    reach *= _width(run, v, i)
     some = np.arange(0, len(truth), _stride(len(truth)))
     ends = [mean - reach, mean + reach]
     if run.found["kinds"][v] in SHARES:
         ends = [end.clip(0, 1) for end in ends]
     return Profile(some, *(a[some] for a in (truth, mean, *ends)))
+
+
+def _width(run: FittedRun, v: int, i: int) -> float:
+    """How many deviations an interval reaches; older runs have normal ones."""
+    reach = run.found.get(f"reach{v}")
+    return WIDTH if reach is None else float(np.interp(LEVEL, run.found["levels"], reach[i]))
 
 
 def _error(run: FittedRun, v: int, i: int) -> float:

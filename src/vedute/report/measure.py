@@ -13,10 +13,11 @@ picked, error            (h,)          some of its hidden views, and the error a
 <fill>                   (h,)          the error of each simple fill at these
 levels, covered          (q,), (L, q)  nominal and actual coverage of intervals, by view
 truth<v>, mean<v>, std<v>, at<v>       some hidden instances of view v, by error; their rows
+reach<v>                 (h, q)        of their intervals, in standard deviations
 center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
 columns<v>               (width,)      their names, where they have some
 
-Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mean and std.
+Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mean, std and reach.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array)
         return {}
     places = np.linspace(0, len(rows) - 1, min(EXAMPLES, len(rows)))
     shown = error.argsort(kind="stable")[places.round().astype(int)]
-    kept = {k: known[f"{k}{v}"][shown] for k in ("mean", "std")}
+    stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
+    kept = {k: known[f"{k}{v}"][shown] for k in stored}
     kept |= {"truth": views.known(v)[rows[shown]]}
     kept |= dict(zip(("center", "scale"), scaler.moments(scaler.mean, scaler.std), strict=True))
     found = {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}

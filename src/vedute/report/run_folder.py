@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute import __version__
+from vedute.training import history
 
 if TYPE_CHECKING:
     from vedute.data.views import Views
@@ -38,8 +39,8 @@ Array = NDArray[Any]
 Found = TypeVar("Found")
 FILES = ("config.toml", "data.json", "embedding.npz")
 FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
-VALUES = re.compile(r"y|(truth|mean|std)\d+")  # in report.npz: labels and values of samples
-ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std)\d+")  # measured on hidden views
+VALUES = re.compile(r"y|(truth|mean|std|reach)\d+")  # in report.npz: labels and values of samples
+ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
@@ -88,7 +89,7 @@ def write(
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
     facts = describe(views, source) | {"seed": settings["random_state"], "reading": dict(reading)}
-    facts |= {"left_out": keep.left_out()}
+    facts |= {"left_out": keep.left_out(), "weights": learned.get("weights_", {})}
     facts |= {} if keep.ids else _without_names(facts, source)
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
@@ -107,11 +108,12 @@ def _forget(model: Estimator) -> None:
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = vars(model).get("hidden_predictions_", {})
     model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
-    network: Any = vars(model).get("model_")
-    if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
-        rows = network.posteriors.cpu().double().numpy()
-        drawn = clustering.draw_like(rows, len(rows), model.seed_)
-        network.posteriors = network.posteriors.new_tensor(drawn)
+    for part in (model, *model._parts()):
+        network: Any = vars(part).get("model_")
+        if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
+            rows = network.posteriors.cpu().double().numpy()
+            drawn = clustering.draw_like(rows, len(rows), model.seed_)
+            network.posteriors = network.posteriors.new_tensor(drawn)
 
 
 def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -295,15 +297,11 @@ class FittedRun:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
         if not self.config.get("settings", {}).get("warmup"):
             return 0
-        first = min((r["stage"] for r in self.history if r["watched"]), default=1)
-        return max((int(r["step"]) for r in self.history if r["stage"] < first), default=0)
+        return history.warmup_end(self.history)
 
     def second(self) -> int:
         """The step after which everything was learned again; 0 where that was not so."""
-        checked = [i for i, r in enumerate(self.history) if r["hidden_error"] is not None]
-        last = self.history[checked[-1]] if checked else None
-        after = self.history[checked[-1] + 1 :] if checked else []
-        return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
+        return history.second(self.history)
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""

@@ -110,6 +110,24 @@ def error_table(run: FittedRun) -> str:
     return f'<div class="plain">{whole}</div>'
 
 
+def trust_table(run: FittedRun) -> str:
+    """How far each view is inferred by which expert, in percent; empty where there are none."""
+    weights: dict[str, dict[str, float]] = run.facts.get("weights", {})
+    if not weights:
+        return ""
+    experts = list(next(iter(weights.values())))
+    lines = []
+    for name, own in weights.items():
+        shares = [*own.values(), max(0.0, 1 - sum(own.values()))]
+        lines.append([escape(name), *(svg.percent(w) for w in shares)])
+    unit = (
+        "<small>learned on hidden views; what none of them knows goes to the mean of each "
+        "feature</small>"
+    )
+    whole = f"<h3>Who knows this view {unit}</h3>{table(['view', *experts, 'mean'], lines)}"
+    return f'<div class="plain">{whole}</div>'
+
+
 def calibration(run: FittedRun) -> str:
     """The share of hidden values that intervals cover, against their nominal coverage."""
     title, names = "calibration of intervals", ("nominal coverage", "values inside")

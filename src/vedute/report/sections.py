@@ -118,7 +118,9 @@ def training(run: FittedRun) -> str:
     if not run.history:
         return ""
     last = run.history[-1]
-    lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs. "
+    lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs"
+    experts = [k for own in run.facts.get("weights", {}).values() for k in own]
+    lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
     if run.watched():
         lead += (
             "About a tenth of the observed views are hidden from training: how well they are "
@@ -152,7 +154,12 @@ def hidden(run: FittedRun) -> str:
         lead += "The model that was saved then learned again, with them. "
     if "honest" not in run.found and "picked" in run.found:
         lead += OLDER
-    parts = scores.explained(run), scores.error_table(run), scores.distribution(run)
+    parts = (
+        scores.explained(run),
+        scores.error_table(run),
+        scores.trust_table(run),
+        scores.distribution(run),
+    )
     return section("hidden", title, lead, *parts)
 
 

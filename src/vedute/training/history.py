@@ -40,6 +40,21 @@ def useful_steps(history: Sequence[Record]) -> int:
     return max(total, 1)
 
 
+def second(history: Sequence[Record]) -> int:
+    """The step after which everything was learned again; 0 where that was not so."""
+    checked = [i for i, r in enumerate(history) if r["hidden_error"] is not None]
+    last = history[checked[-1]] if checked else None
+    after = history[checked[-1] + 1 :] if checked else []
+    return int(last["step"]) if last and after and after[0]["stage"] > last["stage"] else 0
+
+
+def warmup_end(history: Sequence[Record]) -> int:
+    """The last step before the first stage that hidden views can end; of the first stage where
+    there is no such."""
+    first = min((r["stage"] for r in history if r["watched"]), default=1)
+    return max((int(r["step"]) for r in history if r["stage"] < first), default=0)
+
+
 def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
     """One history of two trainings, if there were two."""
     last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}

@@ -1,0 +1,53 @@
+"""Which view informs which: how well each one is predicted from each other one, and from all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.imputation import Imputer
+
+Floats = NDArray[np.float64]
+ALL = "all others"
+ROWS = 1024  # predicted at a time
+
+
+def informs(model: Estimator, X: Any) -> pd.DataFrame:
+    """How well each view (columns) is predicted from each other one alone, and from all others
+    together (rows, the last one "all others"): 1 - error / error of the mean of each feature.
+
+    1 is perfect, 0 no better than the mean; NaN on the diagonal, and where no sample has both. A
+    pair of views is measured on the samples that have both, at their observed values. What is
+    predicted is hidden from the model, and so are all views but the one that it is predicted
+    from. In `fit` the model may have learned from these very values, unless X is new.
+    """
+    data, imputer = model._enter(X), model._imputer()
+    L = len(data.x)
+    if L < 2:
+        raise ValueError("X has one view; two are needed to predict one from the other")
+    which = torch.arange(L)
+    alone = np.stack([_errors(imputer, data, which != v) for v in range(L)])  # (L, 2, L)
+    together = np.stack([_errors(imputer, data, which == v)[:, v] for v in range(L)], axis=1)
+    error, base = np.concatenate([alone, together[None]]).transpose(1, 0, 2)
+    share = np.divide(error, base, out=np.full_like(base, np.nan), where=base > 0)
+    return pd.DataFrame(1 - share, [*data.names, ALL], list(data.names))
+
+
+def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
+    """Summed over samples, with the views `hidden` (L,): the error of each of these, and that of
+    its mean, (2, L)."""
+    total = np.zeros((2, len(hidden)))
+    rows = (data.mask & hidden).any(1) & (data.mask & ~hidden).any(1)
+    for batch in data[rows].bare().batches(ROWS) if rows.any() else ():
+        held = HoldOut.of(batch, batch.mask & hidden, [view.scaler for view in imputer.views])
+        for v, value in enumerate(imputer.expected(held.inputs)):
+            each = (held.errors(torch.from_numpy(value[0]), v), held.errors(held.means[v], v))
+            total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in each]
+    return total

@@ -1,0 +1,66 @@
+"""What makes a cluster: the features in which it differs from the other samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from vedute.analysis.inspection import features
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+def profiles(model: Estimator, X: Any) -> pd.DataFrame:
+    """The standardised mean difference of each feature (rows: view, feature) in each cluster
+    (columns): mean within the cluster minus mean of the other samples, in standard deviations of
+    the feature over all samples.
+
+    Of observed values only, as the model sees them: of counts and positive numbers the logarithm.
+    NaN where a feature does not vary, or the cluster or the rest was never observed. Views of
+    tokens are left out.
+    """
+    data = model._enter(X)
+    labels = model._labels(data)
+    clusters = np.unique(labels)
+    if len(clusters) < 2:
+        raise ValueError("all samples are in one cluster; two are needed to differ")
+    shown = [v for v, view in enumerate(model.views_) if not view.likelihood.text]
+    found = [_differences(data, v, labels, clusters) for v in shown]
+    names = [(data.names[v], name) for v in shown for name in features(model.specs[v])]
+    index = pd.MultiIndex.from_tuples(names, names=["view", "feature"])
+    return pd.DataFrame(np.concatenate(found, axis=1).T, index, pd.Index(clusters, name="cluster"))
+
+
+def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Of `profiles`, the features that differ most, as many of every cluster as there is room for,
+    those of the first cluster first."""
+    effects = effects[effects.notna().any(axis=1)]
+    rank = effects.abs().rank(ascending=False, method="first").fillna(np.inf).to_numpy()
+    best, cluster = rank.min(1), rank.argmin(1)
+    chosen = np.argsort(best, kind="stable")[:most]
+    return effects.iloc[chosen[np.lexsort((best[chosen], cluster[chosen]))]]
+
+
+def _differences(data: Views, v: int, labels: Labels, clusters: Labels) -> Floats:
+    """Of view v, (clusters, features)."""
+    seen = data.seen(v).flatten(1)
+    x = data.floating().x[v].flatten(1).masked_fill(~seen, 0)
+    rows = [torch.from_numpy(labels == k) for k in clusters]
+    count = torch.stack([seen[at].sum(0) for at in rows]).numpy().astype(np.float64)
+    total, square = (
+        torch.stack([x[at].pow(p).sum(0, dtype=torch.float64) for at in rows]).numpy()
+        for p in (1, 2)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / count
+        rest = (total.sum(0) - total) / (count.sum(0) - count)
+        variance = square.sum(0) / count.sum(0) - (total.sum(0) / count.sum(0)) ** 2
+        varies = variance > 1e-12 * square.sum(0) / count.sum(0)
+        return np.where(varies, (mean - rest) / np.sqrt(variance), np.nan)

@@ -1,0 +1,80 @@
+"""Small HTML for notebooks: no scripts, no classes, in the colors of the notebook.
+
+All text that comes in is escaped here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_PATTERNS = 8
+CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:middle"
+SQUARE = "display:inline-block;width:10px;height:10px;margin-right:3px;border-radius:2px"
+SEEN, LOST = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
+
+
+def section(title: str, *parts: str) -> str:
+    """A title above parts that are HTML."""
+    style = "font-size:13px;line-height:1.5;margin:6px 0"
+    return f'<div style="{style}"><b>{escape(title)}</b>{"".join(parts)}</div>'
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are text."""
+    return _table(heads, ([escape(cell) for cell in row] for row in rows))
+
+
+def lines(sentences: Iterable[str]) -> str:
+    return "".join(f"<div>{escape(sentence)}</div>" for sentence in sentences)
+
+
+def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
+    """The most frequent patterns of observed views, mask (n, L), with bars for their samples."""
+    counts = Counter(map(tuple, mask.tolist())).most_common()
+    most = counts[0][1] if counts else 1
+    rows = [
+        [_squares(pattern, names), f"{_bar(count / most)}{count} ({percent(count / len(mask))})"]
+        for pattern, count in counts[:MOST_PATTERNS]
+    ]
+    rest = [count for _, count in counts[MOST_PATTERNS:]]
+    more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
+    return _table(["observed views", "samples"], rows) + lines(more)
+
+
+def shape(sizes: Sequence[int]) -> str:
+    return " × ".join(str(size) for size in sizes) or "1"
+
+
+def percent(share: float) -> str:
+    """A share that is not 0 is never written so."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are HTML."""
+    head = "".join(f'<th style="{CELL}">{escape(h)}</th>' for h in heads)
+    cells = ("".join(f'<td style="{CELL}">{cell}</td>' for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    style = "border-collapse:collapse;margin:4px 0 8px"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
+    """One per view, filled where it is observed; its name where the pointer is."""
+    each = zip(names, pattern, strict=True)
+    return "".join(
+        f'<span style="{SQUARE};{SEEN if seen else LOST}" '
+        f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
+        for name, seen in each
+    )
+
+
+def _bar(share: float) -> str:
+    style = f"display:inline-block;height:10px;width:{max(round(120 * share), 1)}px"
+    return f'<span style="{style};margin-right:6px;{SEEN}"></span>'

@@ -1,0 +1,326 @@
+"""Figures on one Axes, from arrays and names: what `vedute.plot` draws. Nothing here computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vedute.figures.plots import BLUE, CENTERED, COLORS, GREY, INK, OFFSET, PALE, RED, SMALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Records = Sequence[Mapping[str, Any]]
+EMPTY = "#eceef2"
+RAMP = ("#f4f6f9", "#cfdcec", "#9cb7d8", "#6891c3", "#3c6aa1", "#1b3f6c")  # the report's
+MOST_CELLS = 150  # with a number in each
+MOST_DOTS = 400  # of one view
+MOST_CLASSES = 20
+FLAT = 0.06  # of all samples: patterns with fewer have no room for their number
+MARKERS = "o^"  # the second ten classes have the colors of the first
+
+
+def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float]) -> None:
+    """Samples by pattern, the most frequent first: mask (n, L), True = observed; holes (L,), the
+    share of single values that are missing where the view is there."""
+    n, L = mask.shape
+    counts = sorted(Counter(map(tuple, mask.tolist())).items(), key=lambda c: (-c[1], -sum(c[0])))
+    ends = np.cumsum([0, *(count for _, count in counts)])
+    cells = np.array([pattern for pattern, _ in counts]).T.astype(float)  # (L, patterns)
+    ax.pcolormesh(ends, np.arange(L + 1) - 0.5, cells, cmap=_colors(EMPTY, BLUE), vmin=0, vmax=1)
+    ax.hlines(np.arange(1, L) - 0.5, 0, n, color="white", linewidth=2.5)
+    if len(counts) <= n / 4:
+        ax.vlines(ends[1:-1], -0.5, L - 0.5, color="white", linewidth=0.8)
+    for (_, count), start in zip(counts, ends, strict=False):
+        if count > FLAT * n:
+            ax.text(start + count / 2, -0.56, f"{count}", ha="center", va="bottom", **SMALL)
+    lost = [_missing(part, hole) for part, hole in zip((~mask).mean(0), holes, strict=True)]
+    _rows(ax, names, lost)
+    ax.set(xlim=(0, n), xlabel="samples, the most frequent pattern first")
+    patterns = f"{len(counts)} pattern{'' if len(counts) == 1 else 's'}"
+    titled(ax, f"Observed views: {patterns}, {_percent(mask.all(1).mean())} complete")
+
+
+def _missing(part: float, hole: float) -> str:
+    holes = f", {_percent(hole)} of its values" if hole else ""
+    return f"{_percent(part)} missing{holes}"
+
+
+def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, second: int) -> None:
+    """The error on hidden views over steps; warm, second: where the warm-up ends and the second
+    learning starts, 0 where there is none."""
+    checked = [r for r in history if r["hidden_error"] is not None]
+    last = _stages(ax, history, warm, second)
+    steps, values = ([r[k] for r in checked] for k in ("step", "hidden_error"))
+    ax.plot(steps, values, color=BLUE, linewidth=1.8)
+    step, least = kept["step"], kept["hidden_error"]
+    ax.plot(step, least, "o", color=RED, markersize=7, zorder=3)
+    side, shift = ("right", -4) if step > last / 2 else ("left", 4)
+    text = f"kept: step {step}, error {least:.3f}"
+    back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+    ax.annotate(text, (step, least), (shift, 10), **OFFSET, ha=side, color=RED, bbox=back)
+    usual = [v for v in values if v <= 3 * max(values[-1], 1.0)]  # the first ones may be huge
+    ax.set_ylim(0, 1.12 * max(*usual, 1.0))
+    ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    ax.annotate(
+        "mean of each feature", (last, 1), (-3, -3), **OFFSET, ha="right", va="top", **SMALL
+    )
+    ax.set_ylabel("mean squared error\nin standard deviations")
+
+
+def terms(ax: Axes, history: Records, warm: int, second: int) -> None:
+    """The terms of the loss over steps."""
+    _stages(ax, history, warm, second)
+    names = list(dict.fromkeys(k for r in history for k in r["terms"]))
+    for name, color in zip(names, _cycle(len(names)), strict=True):
+        values = [r["terms"].get(name, np.nan) for r in history]
+        words = name.replace("_", " ")
+        ax.plot([r["step"] for r in history], values, color=color, linewidth=1.6, label=words)
+    log = all(v > 0 for r in history for v in r["terms"].values())
+    ax.set(yscale="log" if log else "linear", ylabel="value, logarithmic" if log else "value")
+    _legend(ax)
+
+
+def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
+    """Shade the parts of a training that hidden views did not end; its last step."""
+    last = int(max(r["step"] for r in history))
+    for start, end, words in ((0, warm, "warm-up"), (second, last, "again, with all views")):
+        if end > start and (words == "warm-up" or second):
+            ax.axvspan(start, end, color="#f1f2f5", zorder=0, linewidth=0)
+            at = ((start + end) / 2, 1)
+            how = {"xycoords": ax.get_xaxis_transform(), "ha": "center", "va": "top", **SMALL}
+            if end - start > 0.12 * last:
+                ax.annotate(words, at, (0, -4), **OFFSET, **how)
+    ax.set(xlim=(0, max(last, 1)), xlabel="step")
+    ax.spines[["top", "right"]].set_visible(False)
+    return last
+
+
+def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
+    """Samples (n, 2) in the plane, colored by label (n,), or all alike."""
+    size = float(np.clip(5000 / max(len(places), 1), 6, 36))
+    style: dict[str, Any] = {"s": size, "alpha": 0.8, "linewidths": 0}
+    if labels is None:
+        _scatter(ax, places, color=BLUE, **style)
+    elif ordered(labels):
+        there = np.isfinite(labels)
+        _scatter(ax, places[~there], color=PALE, **style)
+        scale = {"c": labels[there], "cmap": _colors(*RAMP[1:])}
+        drawn = _scatter(ax, places[there], **scale, **style)
+        _bar(ax, drawn, name)
+    else:
+        _classes(ax, places, labels, name, style)
+    ax.set(xticks=[], yticks=[])
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.spines[:].set_visible(False)
+
+
+def ordered(labels: Array) -> bool:
+    """Whether labels are measurements: numbers of too many values to be classes."""
+    return labels.dtype.kind in "iuf" and len(np.unique(labels)) > MOST_CLASSES
+
+
+def _classes(ax: Axes, places: Array, labels: Array, name: str, style: dict[str, Any]) -> None:
+    """One color each, the second ten another marker; rare ones of many are grey together."""
+    known = ~pd.isna(labels)
+    values, counts = np.unique(labels[known], return_counts=True)
+    few = len(values) <= MOST_CLASSES
+    shown = values if few else np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]])
+    rest = ~np.isin(labels, shown)
+    for i, value in enumerate(shown):
+        look = {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i // len(COLORS) % 2]}
+        _scatter(ax, places[labels == value], label=short(str(value), 24), **look, **style)
+    if rest.any():
+        grey = {"label": "unknown" if few else "others", "color": PALE, "zorder": 0}
+        _scatter(ax, places[rest], **grey, **style)
+    _legend(ax, title=name, markerscale=float(np.sqrt(36 / style["s"])))
+
+
+def _scatter(ax: Axes, places: Array, **look: Any) -> Any:
+    return ax.scatter(places[:, 0], places[:, 1], **look)
+
+
+def hidden(ax: Axes, error: Array, base: Array, view: Array, names: Sequence[str]) -> None:
+    """The error of every hidden instance (h,), and that of mean-fill, by view (h,)."""
+    top = float(error.max()) or 1.0
+    low = max(float(error[error > 0].min(initial=top)), 1e-4 * top)
+    notes, shown = [], [v for v in range(len(names)) if (view == v).any()]
+    for r, v in enumerate(shown):
+        mine, usual = np.sort(error[view == v]), base[view == v]
+        some = mine[np.linspace(0, len(mine) - 1, min(len(mine), MOST_DOTS)).round().astype(int)]
+        off = 0.5 * (0.618 * np.arange(len(some)) % 1 - 0.5)  # apart, so that all are seen
+        ax.scatter(some.clip(low), r + off, s=11, color=BLUE, alpha=0.45, linewidths=0)
+        marks = {"median": np.median(mine), "mean": mine.mean(), "mean-fill (mean)": usual.mean()}
+        for (word, at), color in zip(marks.items(), (INK, RED, GREY), strict=True):
+            label = "" if r else word  # one entry of the legend for all rows
+            ax.vlines(max(at, low), r - 0.36, r + 0.36, color=color, linewidth=2.2, label=label)
+        share = 1 - mine.sum() / usual.sum() if usual.sum() else np.nan
+        notes.append(f"R² {share:.2f}, {len(mine)} hidden")
+    ax.set(xscale="log", xlabel="mean squared error in standard deviations, logarithmic")
+    _rows(ax, [names[v] for v in shown], notes)
+    _legend_above(ax)
+
+
+def matrix(ax: Axes, table: pd.DataFrame) -> None:
+    """Shares, at most 1: one row per view that informs, and a last one apart from the others."""
+    values, L = table.to_numpy(), table.shape[1]
+    gap = 0.25  # before the last row
+    rows = np.r_[np.arange(L + 1) - 0.5, L - 0.5 + gap, L + 0.5 + gap]
+    cells = np.insert(values, L, np.nan, axis=0)
+    mesh = _mesh(ax, rows, cells, _colors(*RAMP), (0.0, 1.0))
+    for r, v in np.argwhere(np.isnan(values)):
+        if r != v:
+            ax.text(v, r + gap * (r == L), "–", **CENTERED, color=GREY)
+    if values.size <= MOST_CELLS:
+        for (r, v), x in _finite(values):
+            color = RED if round(100 * x) < 0 else "white" if x > 0.55 else INK
+            _number(ax, v, r + gap * (r == L), f"{round(100 * x)}", color)
+    _bar(ax, mesh, "variance explained", percent=True)
+    _columns(ax, [short(str(k), 18) for k in table.columns])
+    at = [*range(L), L + gap]
+    ax.set_yticks(at, [short(str(k), 18) for k in table.index])
+    ax.set(ylim=(L + 0.5 + gap, -0.5), xlabel="predicted view", ylabel="from")
+
+
+def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
+    """Effects (features, clusters); sizes: of the clusters."""
+    values = table.to_numpy()
+    reach = float(np.clip(np.nanmax(np.abs(values)), 0.5, 3.0))
+    colors = _colors(RED, "#f6f4f3", BLUE)
+    mesh = _mesh(ax, np.arange(len(values) + 1) - 0.5, values, colors, (-reach, reach))
+    if values.size <= MOST_CELLS:
+        for (r, k), x in _finite(values):
+            color = "white" if abs(x) > 0.65 * reach else INK
+            _number(ax, k, r, f"{x:+.1f}" if abs(x) >= 0.05 else "0.0", color)
+    _bar(ax, mesh, "difference from the others\nin standard deviations")
+    ax.set_xticks(range(values.shape[1]), [f"{k}\nn={sizes[k]}" for k in table.columns])
+    if values.shape[1] > 12:
+        ax.tick_params(axis="x", labelsize=7)
+    names = [f"{short(view, 14)} · {short(feature, 26)}" for view, feature in table.index]
+    ax.set_yticks(range(len(values)), names)
+    ax.set(ylim=(len(values) - 0.5, -0.5), xlabel="cluster")
+
+
+def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
+    """Features of one sample, value, lower, upper (in standard deviations) and the same as text."""
+    at, seen = np.arange(len(table)), table["observed"].to_numpy(bool)
+    ax.axvline(0, color=PALE, linewidth=1, zorder=0)
+    if (~seen).any():
+        mine, y = table[~seen], at[~seen]
+        ax.hlines(y, mine["lower"], mine["upper"], color="#8fa9cf", linewidth=3.5)
+        words = f"imputed, {100 * coverage:g} % interval"
+        ax.plot(mine["value"], y, "o", color=BLUE, markersize=5.5, label=words)
+    if seen.any():
+        ax.plot(table["value"][seen], at[seen], "D", color=INK, markersize=4.5, label="observed")
+    _rows(ax, [short(str(k), 30) for k in table.index], list(table["text"]))
+    low, high = table["lower"].min(), table["upper"].max()
+    room = 0.04 * (max(high, 1.0) - min(low, -1.0))
+    ax.set(xlim=(min(low, -1.0) - room, max(high, 1.0) + room))
+    ax.set_xlabel("standard deviations from the mean of the data")
+    _legend_above(ax)
+
+
+def image(ax: Axes, pixels: Array) -> None:
+    """(h, w), (1 or 3, h, w) or (h, w, 1 or 3)"""
+    if pixels.ndim == 3 and pixels.shape[0] in (1, 3):
+        pixels = np.moveaxis(pixels, 0, -1)
+    low, high = float(pixels.min()), float(pixels.max())
+    level = (pixels - low) / ((high - low) or 1.0)
+    ax.imshow(level if level.shape[2:] == (3,) else level.reshape(level.shape[:2]), cmap="gray")
+    ax.set(xticks=[], yticks=[])
+
+
+def short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _mesh(ax: Axes, rows: Array, cells: Array, colors: Colormap, ends: tuple[float, float]) -> Any:
+    """Cells between white lines; rows: the edges."""
+    columns = np.arange(cells.shape[1] + 1) - 0.5
+    style: dict[str, Any] = {"edgecolors": "white", "linewidth": 1.2 if cells.size < 900 else 0.3}
+    mesh = ax.pcolormesh(
+        columns, rows, np.ma.masked_invalid(cells), cmap=colors, vmin=ends[0], vmax=ends[1], **style
+    )
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return mesh
+
+
+def _number(ax: Axes, x: float, y: float, text: str, color: str) -> None:
+    """In the middle of a cell."""
+    ax.text(x, y, text.replace("-", "−"), **CENTERED, fontsize=8.5, color=color)
+
+
+def _finite(values: Array) -> list[tuple[tuple[int, int], float]]:
+    """Where a table has numbers, and which."""
+    return [((int(r), int(c)), float(values[r, c])) for r, c in np.argwhere(np.isfinite(values))]
+
+
+def _rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
+    """One row per name, from above; notes: what stands at its right end."""
+    n = len(names)
+    size = 9.5 if n <= 12 else 7.5
+    ax.set(ylim=(n - 0.5, -0.5))
+    ax.set_yticks(range(n), [short(str(name), 30) for name in names], fontsize=size)
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(range(n), list(notes), fontsize=min(size, 8), color=GREY)
+    for side in (ax, right):
+        side.tick_params(axis="y", length=0)
+    right.spines[:].set_visible(False)
+    ax.spines[["left", "top", "right"]].set_visible(False)
+
+
+def _columns(ax: Axes, names: Sequence[str]) -> None:
+    """Names below columns, turned where they have no room."""
+    long = max(map(len, names)) * len(names) > 50
+    turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), list(names), **(turned if long else {}))
+
+
+def _legend(ax: Axes, **look: Any) -> None:
+    """Beside the Axes, where nothing is drawn."""
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **look)
+
+
+def _legend_above(ax: Axes) -> None:
+    """In one line between the Axes and its title, which `titled` sets."""
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3}
+    space: dict[str, Any] = {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.4}
+    ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **space)
+
+
+def titled(ax: Axes, title: str) -> None:
+    """A title above what else stands above the Axes."""
+    ax.set_title(title, pad=24)
+
+
+def _bar(ax: Axes, drawn: Any, label: str, percent: bool = False) -> None:
+    bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=18, pad=0.02, label=label)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8)
+    if percent:
+        bar.ax.yaxis.set_major_formatter(lambda x, _: _percent(x))
+
+
+def _colors(*colors: str) -> Colormap:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("vedute", colors)
+
+
+def _cycle(n: int) -> list[str]:
+    return [COLORS[i % len(COLORS)] for i in range(n)]
+
+
+def _percent(share: float) -> str:
+    """A share that is not 0 is never written so."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

@@ -1,0 +1,215 @@
+"""Plots of data and of fitted models, with matplotlib: each function returns the Axes it drew on.
+
+X is anything that `fit` takes. Without `ax` a new figure is made with pyplot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from vedute.analysis.inferred import inferred, place
+from vedute.analysis.informs import informs
+from vedute.analysis.profiles import profiles, strongest
+from vedute.data.views import Views
+from vedute.estimators import cross_fitting
+from vedute.estimators.base import Estimator
+from vedute.figures import axes, plots
+from vedute.training import history
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+P = ParamSpec("P")
+Array = NDArray[Any]
+MOST_MAPPED = 3000  # samples
+MOST_PROFILES, MOST_FEATURES = 24, 30
+
+__all__ = ["missing", "training", "map", "hidden_errors", "views", "clusters", "sample"]
+
+
+def drawn(draw: Callable[P, Axes]) -> Callable[P, Axes]:
+    """In the style of this package, which ends with the plot; refused without matplotlib."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **options: P.kwargs) -> Axes:
+        if find_spec("matplotlib") is None:
+            raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
+        from matplotlib import rc_context
+
+        with rc_context(plots.STYLE):
+            return draw(*args, **options)
+
+    return styled
+
+
+@drawn
+def missing(X: Any, ax: Axes | None = None) -> Axes:
+    """Which views are observed together: a column of its own width for every pattern."""
+    views = Views.of(X)
+    mask = views.mask.cpu().numpy()
+    holes = [views.share_of_holes(v) for v in range(len(views.x))]
+    ax = _axes(ax, 7.0, 1.5 + 0.3 * len(holes))
+    axes.missing(ax, mask, views.names, holes)
+    return ax
+
+
+@drawn
+def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -> Axes:
+    """The error on hidden views while the model was trained, and which weights were kept.
+
+    terms: the terms of the loss instead; always where no view was hidden.
+    """
+    check_is_fitted(model, "views_")
+    records, name = vars(model).get("history_", []), type(model).__name__
+    if not records:
+        raise ValueError(f"{name} is not trained in steps: there is no training to show")
+    warm = history.warmup_end(records) if model.get_params().get("warmup") else 0
+    stages = warm, history.second(records)
+    ax = _axes(ax, 6.6, 3.4)
+    if terms or all(r["hidden_error"] is None for r in records):
+        axes.terms(ax, records, *stages)
+        ax.set_title(f"Training of {name}: terms of the loss")
+    else:
+        axes.errors(ax, records, history.kept(records), *stages)
+        ax.set_title(f"Training of {name}: error on hidden views")
+    return ax
+
+
+@drawn
+def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
+    """The representation of the samples of `fit` in the plane.
+
+    labels: one per sample, to color by: classes, or numbers on a scale; the clusters of the model,
+    if it has some, by default. At most 3000 samples are shown. t-SNE keeps what is close together;
+    distances between groups mean little. Few samples are shown along their principal axes.
+    """
+    check_is_fitted(model, "embedding_")
+    z, own = model.embedding_, vars(model).get("labels_")
+    colors = own if labels is None else _labels(labels, len(z))
+    name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")
+    rows = cross_fitting.some(len(z), MOST_MAPPED)
+    flat = plots.plane(z[rows].astype(np.float64))
+    ax = _axes(ax, 6.4, 4.8)
+    axes.points(ax, flat, None if colors is None else colors[rows], name)
+    kind = "t-SNE" if plots.by_tsne(len(rows), z.shape[1]) else "principal axes"
+    some = "" if len(rows) == len(z) else f", {len(rows)} of {len(z)} samples"
+    ax.set_title(f"Representation by {type(model).__name__}")
+    ax.set_xlabel(f"{kind}{some}" if np.ptp(flat) > 0 else "all samples are in one place")
+    return ax
+
+
+@drawn
+def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
+    """The error of every view that was hidden in `fit`, with mean and median by view, beside the
+    error of the mean of each feature (mean-fill)."""
+    check_is_fitted(model, "views_")
+    model._imputer()  # refuses a method that does not impute
+    hidden, known = model.hidden_, model.hidden_predictions_
+    if not len(hidden["row"]):
+        raise ValueError("no view was hidden in fit, which takes samples with two views")
+    error, names = hidden["error"].copy(), [view.name for view in model.views_]
+    if "at" in known:  # as predicted before they were learned from
+        error[known["at"]] = known["error"]
+    ax = _axes(ax, 7.0, 1.7 + 0.42 * len(np.unique(hidden["view"])))
+    axes.hidden(ax, error, hidden["mean_error"], hidden["view"], names)
+    what = "hidden views" if "at" in known else "views left out of training samples"
+    axes.titled(ax, f"Errors of {type(model).__name__} on {what}")
+    return ax
+
+
+@drawn
+def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
+    """How well each view is predicted from each other one alone, and from all others, in percent
+    of its variance: see `vedute.analysis.informs.informs`. For a fair answer X is new."""
+    table = informs(model, X)
+    side = float(np.clip(0.62 * table.shape[1], 2.2, 7.5))
+    ax = _axes(ax, side + 2.6, 0.75 * side + 1.9)
+    axes.matrix(ax, table)
+    ax.set_title("Which view informs which")
+    return ax
+
+
+@drawn
+def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
+    """The features in which clusters differ most from the other samples, in standard deviations:
+    see `vedute.analysis.profiles.profiles`."""
+    table = profiles(model, X)
+    shown = strongest(table, max(MOST_PROFILES, len(table.columns)))
+    sizes = dict(zip(*np.unique(model.predict(X), return_counts=True), strict=True))
+    ax = _axes(ax, 4.6 + 0.5 * min(len(sizes), 15), 1.6 + 0.26 * len(shown))
+    axes.profiles(ax, shown, sizes)
+    ax.set_title("What makes a cluster")
+    return ax
+
+
+@drawn
+def sample(
+    model: Estimator,
+    X: Any,
+    i: Any,
+    view: str | int,
+    ax: Axes | None = None,
+    coverage: float = 0.9,
+) -> Axes:
+    """One view of sample i, feature by feature: what was observed, what is imputed, and the
+    intervals of that; values in your units at the right. Images are shown as such.
+
+    i: the position of the sample, or its id where that is not a whole number. Of more than 30
+    features those farthest from their mean are shown.
+    """
+    table = inferred(model, X, i, view, coverage)
+    v = place(model, view)
+    spec, whole = model.specs[v], "observed" if table["observed"].all() else "imputed"
+    if len(spec.shape) > 1:
+        ax = _axes(ax, 3.4, 3.6)
+        axes.image(ax, table["value"].to_numpy().reshape(spec.shape))
+        ax.set_title(f"{axes.short(spec.name, 18)} of sample {i}: {whole}")
+        return ax
+    unit = np.where(table["std"] > 0, table["std"], 1.0)
+    scaled = table[["value", "lower", "upper"]].sub(table["mean"], axis=0).div(unit, axis=0)
+    scaled = scaled.assign(observed=table["observed"], text=_texts(table))
+    far = scaled["value"].abs().to_numpy().argsort(kind="stable")[::-1][:MOST_FEATURES]
+    ax = _axes(ax, 7.0, 1.5 + 0.24 * len(far))
+    axes.intervals(ax, scaled.iloc[np.sort(far)], coverage)
+    of = f", {len(far)} of {len(table)} features" if len(far) < len(table) else ""
+    axes.titled(ax, f"{axes.short(spec.name, 24)} of sample {i}{of}")
+    return ax
+
+
+def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The Axes to draw on; of a new figure of this size in inches where there is none."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _labels(labels: Any, n: int) -> Array:
+    found = np.asarray(labels)
+    if found.shape != (n,):
+        raise ValueError(f"labels have shape {found.shape}; pass one per sample of fit, ({n},)")
+    words = [None if pd.isna(label) else str(label) for label in found]
+    return np.array(words, dtype=object) if found.dtype.kind == "O" else found
+
+
+def _texts(table: pd.DataFrame) -> list[str]:
+    """Values in the user's units, with their intervals where there are some."""
+    return [_text(*row) for row in table[["value", "lower", "upper"]].to_numpy()]
+
+
+def _text(value: float, lower: float, upper: float) -> str:
+    """With two digits of the width of the interval."""
+    if not upper > lower:
+        return f"{value:.4g}"
+    digits = int(np.clip(1 - np.floor(np.log10(upper - lower)), 0, 12))
+    value, lower, upper = (round(x, digits) + 0.0 for x in (value, lower, upper))  # no -0
+    return f"{value:.{digits}f}  ({lower:.{digits}f} to {upper:.{digits}f})"
