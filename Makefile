@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics lint bench rivals soak tables docs clean
+.PHONY: demo test test-all test-oldest golden omics lint bench rivals soak tables docs smoke image clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -98,6 +98,19 @@ docs: .venv/.done
 	@$(BIN)/python -c 'import material, mkdocstrings_handlers.python' 2>/dev/null || \
 	    $(PIP) install -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What must work wherever vedute was installed: `make smoke VEDUTE=vedute` after `pipx install`.
+VEDUTE ?= $(BIN)/vedute
+smoke:
+	$(VEDUTE) --version
+	$(VEDUTE) list
+	$(VEDUTE) inspect handwritten
+	$(VEDUTE) fit handwritten --method mean_fill -o build/smoke --force
+
+# A Docker image for the CPU.
+image:
+	docker build -t vedute .
+	$(MAKE) smoke VEDUTE="docker run --rm vedute"
 
 clean:
 	rm -rf demo-out dist build .mypy_cache .pytest_cache .ruff_cache

@@ -44,7 +44,7 @@ PARTS = {  # what a case is, and how many at least
     "files": ("damaged files of every format that is read", 100),
 }
 LONGEST = 1500.0  # seconds of a batch
-QUICK = 100.0  # seconds in all, for --quick
+QUICK = 75.0  # seconds in all, for --quick
 
 
 def main() -> None:

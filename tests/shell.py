@@ -5,6 +5,12 @@ from typer.testing import CliRunner
 from vedute.cli import app
 
 
+def short_mvp(steps, warmup):
+    """Words for `fit`: a small MVP whose training takes a second."""
+    settings = (f"steps={steps}", f"warmup={warmup}", "hidden=(16,)", "device=cpu")
+    return ["--method", "mvp", *(word for pair in settings for word in ("--set", pair))]
+
+
 def vedute_(*words):
     return CliRunner().invoke(app, [str(w) for w in words])
 

@@ -54,9 +54,8 @@ def _homes() -> dict[str, str]:
     """Where public names are defined. Classes of methods are found by their files, which are read
     as text: torch takes a second to load, `import vedute` does not."""
     files = sorted((Path(__file__).parent / "methods").glob("[a-z]*.py"))
-    found = {
-        file.stem: re.search(r"^@estimator\nclass (\w+)", file.read_text(), re.M) for file in files
-    }
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
+    found = {k: re.search(r"^@estimator\nclass (\w+)", text, re.M) for k, text in texts.items()}
     return _HOMES | {c[1]: f"vedute.methods.{name}" for name, c in found.items() if c}
 
 

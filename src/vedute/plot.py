@@ -71,7 +71,7 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     records, name = vars(model).get("history_", []), type(model).__name__
     if not records:
         raise ValueError(f"{name} is not trained in steps: there is no training to show")
-    warm = history.warmup_end(records) if model.get_params().get("warmup") else 0
+    warm = history.warmup_end(records) if model._trained().get_params().get("warmup") else 0
     stages = warm, history.second(records)
     ax = _axes(ax, 6.6, 3.4)
     if terms or all(r["hidden_error"] is None for r in records):

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from shell import done, refused, vedute_
+from shell import done, refused, short_mvp, vedute_
 
 import vedute
 from vedute import Blend, io, methods
@@ -26,18 +26,7 @@ from vedute.methods import presets
 from vedute.methods.mvp import MVP
 
 SRC = Path(__file__).parents[2] / "src"
-SMALL = [
-    "--method",
-    "mvp",
-    "--set",
-    "steps=20",
-    "--set",
-    "warmup=5",
-    "--set",
-    "hidden=(16,)",
-    "--set",
-    "device=cpu",
-]
+SMALL = short_mvp(steps=20, warmup=5)
 
 
 def make(path, n=60, seed=0):

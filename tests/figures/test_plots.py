@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from vedute.figures import plots
+from vedute.figures import axes, plots
 
 RNG = np.random.default_rng(0)
 
@@ -37,15 +37,18 @@ def record(step, stage, error, **terms):
 def test_training_curves_mark_the_weights_that_were_kept(tmp_path):
     errors = [0.1, 0.9, 0.5, 0.6, None]  # 0.1 is of a warm-up
     history = [record(10 * i + 10, int(i > 0), e, a=5 - i, b=1.0) for i, e in enumerate(errors)]
-    figure = plots.training_curves(history, kept=history[2])
-    texts = [t.get_text() for t in figure.axes[1].texts]
-    assert texts == ["stopped at step 50\nkept step 30: 0.500"]
+    figure, (ax,) = plots.panels(1, (4, 3))
+    axes.errors(ax, history, history[2], warm=10, second=0)
+    assert "kept: step 30, error 0.500" in [t.get_text() for t in ax.texts]
     assert drawn(figure, tmp_path)
 
 
-def test_training_curves_without_hidden_views_or_with_negative_terms(tmp_path):
+def test_training_curves_with_negative_terms(tmp_path):
     history = [record(1, 0, None, nll=-1.0), record(2, 0, None, nll=-2.0, other=1.0)]
-    assert drawn(plots.training_curves(history, history[-1]), tmp_path)
+    figure, (ax,) = plots.panels(1, (4, 3))
+    axes.terms(ax, history, warm=0, second=0)
+    assert ax.get_yscale() == "linear"
+    assert drawn(figure, tmp_path)
 
 
 @pytest.mark.parametrize(("n", "D"), [(5, 3), (40, 1), (60, 4)])

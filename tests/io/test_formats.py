@@ -14,24 +14,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.io import loadmat, savemat
+from shell import short_mvp
 from typer.testing import CliRunner
 
 import vedute
 from vedute import io
 from vedute.cli import app
 
-SMALL = [
-    "--method",
-    "mvp",
-    "--set",
-    "steps=20",
-    "--set",
-    "warmup=5",
-    "--set",
-    "hidden=(16,)",
-    "--set",
-    "device=cpu",
-]
+SMALL = short_mvp(steps=20, warmup=5)
 N = 60
 
 

@@ -18,13 +18,12 @@ from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.metrics import scores as scoring
-from vedute.training import history
 
 Array = NDArray[Any]
 TITLE = "Handwritten digits, six views; half of the rows lack some of them."
 METHODS = ("blend", "lowrank_fill", "knn_fill", "mean_fill")
 RATE, MASK_SEED = 0.5, 42
-INTERVAL, WIDTH = 0.9, 1.645  # a 90 % interval is the mean -+ 1.645 standard deviations
+INTERVAL = 0.9
 PIXELS = (16, 15)
 
 
@@ -109,6 +108,7 @@ def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -
 def _write_figures(
     folder: Path, truth: Views, views: Views, model: Estimator, imputed: Any, mean_filled: Array
 ) -> dict[str, str]:
+    from vedute import plot
     from vedute.figures import plots
 
     v = truth.names.index("pix")
@@ -118,12 +118,16 @@ def _write_figures(
     shown = [int(lost[digits == digit][0]) for digit in range(10)]  # the first of each
     seen = [np.array(views.names)[views.mask[row].numpy()] for row in shown]
     notes = ["\n".join(["seen:", *names]) for names in seen]
-    std = (upper - lower) / (2 * WIDTH)
+    curves, (terms, error) = plots.panels(2, (8.8, 3.4))
+    plot.training(model, terms, terms=True)
+    plot.training(model, error)
     figures = {
         "missing.png": plots.missing_pattern(views.mask.numpy(), views.names),
-        "training.png": plots.training_curves(model.history_, history.kept(model.history_)),
+        "training.png": curves,
         "map.png": plots.embedding_map(model.embedding_, mean_filled, _digits(truth)),
-        "pix.png": plots.inferred_images(truth.x[v].numpy(), mean, std, PIXELS, shown, notes),
+        "pix.png": plots.inferred_images(
+            truth.x[v].numpy(), mean, (upper - lower) / 2, PIXELS, shown, notes
+        ),
     }
     for name, figure in figures.items():
         figure.savefig(folder / name, dpi=150)

@@ -185,6 +185,8 @@ class Imputer:
     ) -> dict[int, Array]:
         """By view, how far intervals reach. parts: by view, the rows in which something of it is
         hidden, and the truth (n, *shape_v), scaled, NaN where it is not known."""
+        if not len(held.inputs):
+            return {}
         means, stds = self.values(held.inputs, spread=True)
         far, sparse = {}, []
         for v, (rows, known) in parts.items():

@@ -10,7 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.figures.plots import BLUE, CENTERED, COLORS, GREY, INK, OFFSET, PALE, RED, SMALL
+from vedute.figures.plots import (
+    BLUE,
+    CENTERED,
+    COLORS,
+    GREY,
+    INK,
+    OFFSET,
+    PALE,
+    RED,
+    SMALL,
+    cycle,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +91,7 @@ def terms(ax: Axes, history: Records, warm: int, second: int) -> None:
     """The terms of the loss over steps."""
     _stages(ax, history, warm, second)
     names = list(dict.fromkeys(k for r in history for k in r["terms"]))
-    for name, color in zip(names, _cycle(len(names)), strict=True):
+    for name, color in zip(names, cycle(len(names)), strict=True):
         values = [r["terms"].get(name, np.nan) for r in history]
         words = name.replace("_", " ")
         ax.plot([r["step"] for r in history], values, color=color, linewidth=1.6, label=words)
@@ -183,7 +194,7 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
         for (r, v), x in _finite(values):
             color = RED if round(100 * x) < 0 else "white" if x > 0.55 else INK
             _number(ax, v, r + gap * (r == L), f"{round(100 * x)}", color)
-    _bar(ax, mesh, "variance explained", percent=True)
+    _bar(ax, mesh, "variance explained", shares=True)
     _columns(ax, [short(str(k), 18) for k in table.columns])
     at = [*range(L), L + gap]
     ax.set_yticks(at, [short(str(k), 18) for k in table.index])
@@ -303,11 +314,11 @@ def titled(ax: Axes, title: str) -> None:
     ax.set_title(title, pad=24)
 
 
-def _bar(ax: Axes, drawn: Any, label: str, percent: bool = False) -> None:
+def _bar(ax: Axes, drawn: Any, label: str, shares: bool = False) -> None:
     bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=18, pad=0.02, label=label)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8)
-    if percent:
+    if shares:
         bar.ax.yaxis.set_major_formatter(lambda x, _: _percent(x))
 
 
@@ -315,10 +326,6 @@ def _colors(*colors: str) -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("vedute", colors)
-
-
-def _cycle(n: int) -> list[str]:
-    return [COLORS[i % len(COLORS)] for i in range(n)]
 
 
 def _percent(share: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
@@ -98,41 +97,6 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
 
 
 @styled
-def training_curves(history: Sequence[dict[str, Any]], kept: Mapping[str, Any]) -> Figure:
-    """Loss terms, and the error on hidden views over steps; kept: the record whose weights were."""
-    figure, (terms, error) = panels(2, (8.8, 3.4))
-    terms.set(xlabel="step", title="Loss terms")
-    error.set(xlabel="step", title="Error on views hidden from training")
-    steps = [r["step"] for r in history]
-    names = list(dict.fromkeys(k for r in history for k in r["terms"]))
-    for name, color in zip(names, _cycle(len(names)), strict=True):
-        values = [r["terms"].get(name, np.nan) for r in history]
-        terms.plot(steps, values, color=color, linewidth=1.8)
-        at = (steps[-1], values[-1])
-        terms.annotate(name.replace("_", " "), at, (9, 0), **OFFSET, va="center", color=color)
-    if all(v > 0 for r in history for v in r["terms"].values()):
-        terms.set_yscale("log")
-    turns = [a["step"] for a, b in pairwise(history) if a["stage"] < b["stage"]]
-    for ax in (terms, error):
-        ax.set_xlim(0, 1.02 * max(steps))
-        for turn in turns:  # from one stage of training to the next
-            ax.axvline(turn, color=PALE, linewidth=1, zorder=0)
-    checked = [r for r in history if r["hidden_error"] is not None]
-    if not checked:
-        error.text(0.5, 0.5, "no view was hidden", transform=error.transAxes, ha="center")
-        return figure
-    error.plot([r["step"] for r in checked], [r["hidden_error"] for r in checked], color=BLUE)
-    step, least = kept["step"], kept["hidden_error"]
-    error.axvline(step, color=RED, linewidth=1, linestyle=(0, (4, 3)))
-    error.plot(step, least, "o", color=RED, markersize=6)
-    text = f"stopped at step {steps[-1]}\nkept step {step}: {least:.3f}"
-    side, shift = ("right", -6) if step > max(steps) / 2 else ("left", 6)
-    corner = (step, error.get_ylim()[1])
-    error.annotate(text, corner, (shift, -8), **OFFSET, ha=side, va="top", color=RED)
-    return figure
-
-
-@styled
 def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
     """The representation (n, D) and the mean-filled data (n, d) in the plane, colored by y (n,)."""
     figure, axes = panels(2, (9.4, 4.9))
@@ -147,21 +111,22 @@ def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
 def inferred_images(
     truth: Array,
     mean: Array,
-    std: Array,
+    reach: Array,
     shape: tuple[int, int],
     rows: Sequence[int],
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Images that were hidden, as inferred, with their uncertainty: one column per row of data.
+    """Images that were hidden, as inferred, and how far intervals reach: a column per row of data.
 
-    truth, mean, std (n, height * width); notes: a text below each column.
+    truth, mean, reach (n, height * width); notes: a text below each column.
     """
     some = list(rows)
     white, black = float(truth[some].min()), float(truth[some].max())
+    low, high = float(reach[some].min()), float(reach[some].max())
     kinds = {
         "truth,\nnever shown": (truth, "gray_r", white, black),
         "inferred": (mean, "gray_r", white, black),
-        "uncertainty\n(std)": (std, "viridis", float(std[some].min()), float(std[some].max())),
+        "half of its\n90 % interval": (reach, "viridis", low, high),
     }
     figure = empty((0.86 * len(some) + 1.2, 3.6))
     axes = figure.subplots(3, len(some), squeeze=False)
@@ -254,7 +219,7 @@ def by_tsne(n: int, d: int) -> bool:
 
 def _scatter(ax: Axes, points: Array, y: Array) -> None:
     classes = np.unique(y)
-    for label, color in zip(classes, _cycle(len(classes)), strict=True):
+    for label, color in zip(classes, cycle(len(classes)), strict=True):
         mine = points[y == label]
         ax.scatter(mine[:, 0], mine[:, 1], s=7, color=color, alpha=0.75, linewidths=0)
         if len(classes) <= 20:
@@ -266,5 +231,6 @@ def _scatter(ax: Axes, points: Array, y: Array) -> None:
     ax.spines[:].set_visible(False)
 
 
-def _cycle(n: int) -> list[str]:
+def cycle(n: int) -> list[str]:
+    """n colors."""
     return [COLORS[i % len(COLORS)] for i in range(n)]

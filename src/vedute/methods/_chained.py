@@ -30,7 +30,7 @@ from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
-from vedute.methods._components import ComponentsFill, narrowed, widened, without
+from vedute.methods._components import ComponentsFill, narrowed, taken, widened, without
 from vedute.methods._softimpute import Table
 
 SAMPLE = 500  # rows that choose the settings of a regression
@@ -102,6 +102,15 @@ class ChainedFill(ComponentsFill):
     def _started(self, small: Table) -> Array:
         if self.start is None:
             return super()._started(small)
+        some = np.flatnonzero(small.mask.any(1))  # of the others nothing is known: the mean
+        part = taken(small, some)
+        x: Array = np.zeros_like(small.x)
+        x[some] = np.where(part.seen(), part.x, self._inferred(part))
+        return x
+
+    def _inferred(self, small: Table) -> Array:
+        """Components (n, k) as `start` infers them."""
+        assert self.start is not None
         wide = widened(small, small.x, self.bases_)
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         x = _table.values(np.split(wide, edges, axis=1), self._scalers())
@@ -109,11 +118,10 @@ class ChainedFill(ComponentsFill):
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
         found = Imputer(self.start._decode, self.views_).decoded(data)
-        whole = replace(
-            data, x=tuple(torch.from_numpy(a[0]) for a in found), mask=torch.ones_like(mask)
-        )
+        decoded = tuple(torch.from_numpy(a[0]) for a in found)
+        whole = replace(data, x=decoded, mask=torch.ones_like(mask))
         inferred: Array = narrowed(self._table(whole), self.bases_).x
-        return np.where(small.seen(), small.x, inferred)
+        return inferred
 
     def _complete(self, small: Table) -> Array:
         x = self._started(small)

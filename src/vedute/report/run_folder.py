@@ -295,7 +295,8 @@ class FittedRun:
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
-        if not self.config.get("settings", {}).get("warmup"):
+        settings = self.config.get("settings", {})
+        if not settings.get("warmup") and "experts" not in settings:  # of which MVP may have one
             return 0
         return history.warmup_end(self.history)
 
