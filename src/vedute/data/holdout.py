@@ -111,22 +111,35 @@ class HiddenEntries:
         mine = None if groups is None else groups[rows]
         return cls(inputs[rows].floating(), truth[rows].floating(), mine)
 
+    def part(self, rows: Any) -> HiddenEntries:
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return HiddenEntries(self.inputs[rows], self.truth[rows], groups)
+
+    def _gone(self, v: int) -> Tensor:
+        """(m, *shape_v)"""
+        return self.truth.seen(v) & ~self.inputs.seen(v)
+
+    def rows_of(self, v: int) -> Array:
+        """In which entries of view v are hidden, (m,) bool."""
+        return np.asarray(self._gone(v).flatten(1).any(1).numpy())
+
+    def truth_of(self, v: int) -> Views:
+        """View v in these rows; what is not hidden is a hole."""
+        gone = self._gone(v)
+        rows = gone.flatten(1).any(1)
+        return replace(self.truth[rows].pick(v), holes=(~gone[rows],))
+
     def of_view(self, v: int) -> tuple[Array, Array, Array]:
         """The rows (k,) in which entries of view v are hidden, their truth, and which are; both
         (k, *shape_v)."""
-        gone = self.truth.seen(v) & ~self.inputs.seen(v)
-        rows = gone.flatten(1).any(1)
-        return rows.nonzero()[:, 0].numpy(), self.truth.x[v][rows].numpy(), gone[rows].numpy()
-
-    def known(self, v: int) -> Array:
-        """The truth of view v where it is hidden, else NaN, (m, *shape_v)."""
-        gone = self.truth.seen(v) & ~self.inputs.seen(v)
-        return self.truth.x[v].masked_fill(~gone, np.nan).numpy()
+        truth = self.truth_of(v)
+        return np.flatnonzero(self.rows_of(v)), truth.x[0].numpy(), truth.seen(0).numpy()
 
     @property
     def views(self) -> list[int]:
         """Those with hidden entries."""
-        return [v for v in _holed(self.inputs) if len(self.of_view(v)[0])]
+        return [v for v in _holed(self.inputs) if self.rows_of(v).any()]
 
 
 def _holed(data: Views) -> list[int]:
@@ -178,6 +191,14 @@ class HoldOut:
         groups = None if self.groups is None else self.groups[rows]
         inputs, truth = self.inputs[rows], self.truth[rows]
         return replace(self, inputs=inputs, truth=truth, hidden=self.hidden[rows], groups=groups)
+
+    def rows_of(self, v: int) -> Array:
+        """In which view v is hidden, (m,) bool."""
+        return np.asarray(self.hidden[:, v].numpy())
+
+    def truth_of(self, v: int) -> Views:
+        """View v in these rows."""
+        return self.truth[self.hidden[:, v]].pick(v)
 
     def errors(self, value: Tensor, v: int) -> Tensor:
         """Mean over features of the squared error of view v in units of its scaler; of tokens,

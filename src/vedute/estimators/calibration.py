@@ -157,7 +157,8 @@ def _quantiles(far: Array) -> tuple[int, Array]:
     m = int(there.any(1).sum())
     n, z = m + PSEUDO, far[there]
     others = np.maximum(n - z**2, 1.0) / (n - 1)
-    return m, np.quantile(z / np.sqrt(others), LEVELS) if m else NORMAL
+    z /= np.sqrt(others, out=others)  # in place: there may be many
+    return m, np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL
 
 
 def _shrunk(each: Sequence[tuple[int, Array]], towards: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
 from vedute.estimators.calibration import (
     Calibration,
+    Evidence,
     calibrate,
     evidence,
     mostly_one_value,
@@ -154,71 +155,61 @@ class Imputer:
 
     def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
         """The views with shrinkage, spread, noise and reach, measured on views hidden in `held`."""
-        width = sum(view.scaler.mean.size for view in self.views)
+        width, n = sum(view.scaler.mean.size for view in self.views), len(self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
-        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
-        n_seen, found, n = held.inputs.mask.sum(1).numpy(), [], len(self.views)
-        for v, view in enumerate(self.views):
-            if not view.likelihood.text:
-                rows = held.hidden[:, v].numpy()
-                truth = held.truth[rows].pick(v)
-                known = truth.x[0].numpy(), truth.seen(0).numpy()
-                mine = known[0], decoded[v][0][rows], variances[v][rows], known[1]
-                found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
-        rest = iter(calibrate(found, shrink, n))
-        each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
-        views = [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
-        return Imputer(self.decode, views)._reaching(held)
-
-    def _reaching(self, held: HoldOut) -> list[FittedView]:
-        """The views with the reach of their intervals, as those hidden in `held` advise; those of
-        probabilities and words stay as they are."""
-        hidden = {v: h.numpy() for v, h in enumerate(held.hidden.T)}
-        parts = {v: (rows, held.truth.known(v)) for v, rows in hidden.items()}
-        views = list(self.views)
-        for v, reach in self._reaches(held, parts).items():
-            views[v] = replace(views[v], calibration=replace(views[v].calibrated, reach=reach))
+        some = [v for v, view in enumerate(self.views) if not view.likelihood.text]
+        each = dict(zip(some, calibrate(self._evidence(held, some), shrink, n), strict=True))
+        views = [
+            replace(view, calibration=each[v] if v in each else _as_is(view, n))
+            for v, view in enumerate(self.views)
+        ]
+        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
+            views[v] = replace(views[v], calibration=replace(each[v], reach=reach))
         return views
-
-    def _reaches(
-        self, held: HoldOut | HiddenEntries, parts: Mapping[int, tuple[Array, Array]]
-    ) -> dict[int, Array]:
-        """By view, how far intervals reach. parts: by view, the rows in which something of it is
-        hidden, and the truth (n, *shape_v), scaled, NaN where it is not known."""
-        if not len(held.inputs):
-            return {}
-        means, stds = self.values(held.inputs, spread=True)
-        far, sparse = {}, []
-        for v, (rows, known) in parts.items():
-            view = self.views[v]
-            if view.likelihood.scaled:
-                truth = np.asarray(view.in_units(known, held.truth.size(v)))[rows]
-                far[v] = view.far(truth, means[v][rows], stds[v][rows])
-                sparse.append(mostly_one_value(view.varying(known[rows])))
-        return dict(zip(far, reaches(list(far.values()), sparse), strict=True))
-
-    def truth(self, held: HoldOut, v: int) -> Array:
-        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
-        mine = held.truth[held.hidden[:, v]].pick(v)
-        return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
 
     def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
         """The views with the same, measured on single hidden entries, where there are some."""
-        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
-        n_seen, found = held.inputs.mask.sum(1).numpy(), []
         some = [v for v in held.views if not self.views[v].likelihood.text]
-        for v in some:
-            (rows, truth, there), scaler = held.of_view(v), self.views[v].scaler
-            mine = (truth, decoded[v][0][rows], variances[v][rows], there)
-            found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
-        views = list(self.views)
+        views, found = list(self.views), self._evidence(held, some)
         each = dict(zip(some, calibrate(found, shrink, len(views)), strict=True))
         for v, c in each.items():
             views[v] = replace(views[v], at_holes=c)
-        parts = {v: (held.of_view(v)[0], held.known(v)) for v in some}
-        for v, reach in Imputer(self.decode, views)._reaches(held, parts).items():
+        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
             views[v] = replace(views[v], at_holes=replace(each[v], reach=reach))
         return views
+
+    def _evidence(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> list[Evidence]:
+        """Of some views, where they are hidden."""
+        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        for v in some:
+            rows, truth, scaler = held.rows_of(v), held.truth_of(v), self.views[v].scaler
+            mine = decoded[v][0][rows], variances[v][rows], truth.seen(0).numpy()
+            about = scaler.mean, scaler.std, n_seen[rows]
+            found.append(evidence(truth.x[0].numpy(), *mine, *about))
+        return found
+
+    def _reaches(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> dict[int, Array]:
+        """By view, how far intervals reach, as what is hidden in `held` advises; those of
+        probabilities and words stay as they are."""
+        far: dict[int, list[Array]] = {v: [] for v in some if self.views[v].likelihood.scaled}
+        for start in range(0, len(held.inputs), self._rows(DRAWS)):  # wide samples: one by one
+            part = held.part(slice(start, start + self._rows(DRAWS)))
+            means, stds = self.values(part.inputs, spread=True)
+            for v, found in far.items():
+                rows = part.rows_of(v)
+                truth = self.truth(part, v)
+                found.append(self.views[v].far(truth, means[v][rows], stds[v][rows]))
+        if not len(held.inputs):
+            return {}
+        sparse = [mostly_one_value(self.views[v].varying(held.truth_of(v).known(0))) for v in far]
+        each = reaches([np.concatenate(found) for found in far.values()], sparse)
+        return dict(zip(far, each, strict=True))
+
+    def truth(self, held: HoldOut | HiddenEntries, v: int) -> Array:
+        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
+        mine = held.truth_of(v)
+        return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
         return data.batches(self._rows(draws))
