@@ -51,6 +51,7 @@ from vedute import methods
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import synthetic
+from vedute.estimators.settings import declared
 from vedute.methods import mopoe
 from vedute.nn import gaussian, laplace
 from vedute.training.step import make_optimizer
@@ -133,7 +134,7 @@ def compare(options: Namespace) -> Iterator[Fact]:
                     continue
                 chosen = settings | case.settings
                 loss, gradient = agreement(case, seen, chosen)
-                job = Job.of(seen, options.device, chosen, methods.find(case.ours))
+                job = our_job(case, seen, options.device, chosen)
                 facts = {"views": what, "model": case.name, "rows": rows, "batch": job.batch}
                 facts |= {"loss_difference": loss, "gradient_difference": gradient}
                 yield facts | times(case, job, 0.1 if options.quick else 3.0)
@@ -158,6 +159,13 @@ def data(quick: bool) -> dict[str, tuple[Views, dict[str, Any]]]:
         "tables": (tables, both | {"likelihood": "normal", "scale": 0.7} | small),
         "images": (Views.of(list(noise.numpy())), both | seen | small),
     }
+
+
+def our_job(case: Case, views: Views, device: str, settings: dict[str, Any]) -> Job:
+    """Ours as the papers have it: nothing is dropped."""
+    cls = methods.find(case.ours)
+    plain = {k: 0.0 for k in ("dropout", "view_dropout") if k in declared(cls)}
+    return Job.of(views, device, plain | settings, cls)
 
 
 # The same model in their terms.
@@ -234,7 +242,7 @@ def agreement(case: Case, views: Views, settings: dict[str, Any]) -> tuple[float
     """How far their loss, and its gradient in the networks, are from ours: relative differences,
     in double precision."""
     with doubles():
-        return _agreement(case, Job.of(views, "cpu", settings, methods.find(case.ours)))
+        return _agreement(case, our_job(case, views, "cpu", settings))
 
 
 @contextmanager

@@ -1,10 +1,12 @@
-"""MVP's settings compared by the error of hidden views on the real sets in VEDUTE_DATA.
+"""Settings of a method compared by the error of hidden views on the real sets in VEDUTE_DATA.
 
-    python benchmarks/defaults.py -o records.jsonl [--jobs 2] [--sets cub,msrc_v1] [--variants base]
+    python benchmarks/defaults.py -o records.jsonl [--methods mvae,mvtcae] [--variants base,drop]
+                                  [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
     python benchmarks/defaults.py --table benchmarks/results/defaults/records.jsonl
 
 Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only
-read to record `acc`, which chooses nothing.
+read to record `acc`, which chooses nothing. Runs that have a record are not made again; when the
+time is up, those in progress are given up.
 """
 
 from __future__ import annotations
@@ -13,16 +15,27 @@ import argparse
 import json
 import os
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Timer
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
+import real_sets
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from vedute import drop_views, io, methods
+from vedute.benchmark import records, workers
+from vedute.benchmark.records import RunRecord
+from vedute.metrics import scores
+
+Settings = dict[str, Any]
 LIGHT = {"steps": 700, "cooldown": 250, "lr": 6e-3, "batch_size": 256}
 FIRST = {"steps": 2300, "cooldown": 300, "lr": 2e-3, "batch_size": 128, "patience": 400}
-VARIANTS: dict[str, dict[str, Any]] = {
+SHORT = {"steps": 500, "cooldown": 200}
+OF_MVP: dict[str, Settings] = {
     "base": FIRST | {"weight_decay": 0.0},  # the defaults of the first release
     "now": {},
     "s1200": FIRST | {"steps": 1200, "cooldown": 250},
@@ -36,61 +49,165 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "vd.5": {"view_dropout": 0.5},
     "wide": {"components": None},
     "pca32": {"components": 32},
+    "s500": SHORT,
+    "b128": {"batch_size": 128},
+    "s500b192": SHORT | {"batch_size": 192},
+    "b128lr4": {"batch_size": 128, "lr": 4e-3},
+}
+PLAIN = FIRST | {"weight_decay": 0.0, "cooldown": 0}  # the VAEs of the first release
+PLAIN |= {"dropout": 0.0, "balance": 0.0, "view_dropout": 0.0}
+DROP = PLAIN | {"dropout": None}
+ALL = DROP | {"balance": None, "cooldown": 250, "view_dropout": 0.3}
+OF_VAES: dict[str, Settings] = {
+    "base": PLAIN,
+    "drop": DROP,
+    "bal": DROP | {"balance": None},
+    "cool": DROP | {"cooldown": 250},
+    "vd": DROP | {"view_dropout": 0.3},
+    "all": ALL,
+    "light": ALL | LIGHT | {"weight_decay": 0.1, "patience": 200},
 }
 DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
 
 
-def measure(dataset: str, variant: str, seed: int, mask_seed: int) -> dict[str, Any]:
+class Run(NamedTuple):
+    """One fit; the names are those of a record."""
+
+    method: str
+    set: str
+    variant: str
+    seed: int
+    mask: int
+
+
+# What is to be done.
+
+
+def variants(method: str) -> dict[str, Settings]:
+    """By name, what is set; a variant of a setting that the method has not is left out."""
+    known = {f.name for f in fields(methods.find(method))}
+    found: dict[str, Settings] = {}
+    for name, settings in (OF_MVP if method == "mvp" else OF_VAES).items():
+        mine = {k: v for k, v in settings.items() if k in known}
+        if mine not in found.values():
+            found[name] = mine
+    return found
+
+
+def planned(options: argparse.Namespace) -> list[Run]:
+    """All runs that are asked for and have no record, the longest first."""
+    done = {key(r) for r in read(options.out)} if options.out.exists() else set()
+    runs = [
+        Run(method, name, variant, *draw)
+        for method in options.methods
+        for variant in options.variants or variants(method)
+        for name in options.sets or real_sets.available()
+        for draw in DRAWS
+        if variant in variants(method)
+    ]
+    return sorted((run for run in runs if run not in done), key=work, reverse=True)
+
+
+def read(path: Path) -> list[RunRecord]:
+    """A last line that was cut off does not count."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def key(record: RunRecord) -> Run:
+    """Records of before there were several methods are MVP's."""
+    return Run(**{k: record.get(k, "mvp") for k in Run._fields})
+
+
+def work(run: Run) -> int:
+    """A guess: numbers decoded in all steps."""
+    model = methods.find(run.method)(**variants(run.method)[run.variant])
+    return int(model.steps * model.batch_size * _width(run.set))
+
+
+@cache
+def _width(name: str) -> int:
+    views = real_sets.load(name)
+    return sum(x[0].numel() for x in views.x)
+
+
+# Doing it.
+
+
+def measure(run: Run) -> RunRecord:
     """One fit, and the error of what was hidden."""
-    import real_sets
-
-    from vedute import MVP, drop_views, io
-    from vedute.metrics import scores
-
-    truth = real_sets.load(dataset)
-    views = drop_views(truth, 0.5, mask_seed)
+    truth = real_sets.load(run.set)
+    views = drop_views(truth, 0.5, run.mask)
     hidden = (truth.mask & ~views.mask).numpy()
-    classes = len(np.unique(truth.y))
-    model = MVP(n_clusters=classes, random_state=seed, **VARIANTS[variant]).fit(views)
+    settings = {"n_clusters": len(np.unique(truth.y)), "random_state": run.seed}
+    model = methods.find(run.method)(**settings, **variants(run.method)[run.variant])
+    start = perf_counter()
+    model.fit(views)
+    seconds = perf_counter() - start
     filled = [x.numpy() for x in model.impute(views).x]
     error = scores.imputation_error(list(io.of_views(truth).views.values()), filled, hidden)
     acc = 100 * scores.clustering_scores(truth.y, model.labels_)["acc"]
     found = {"error": round(error, 4), "acc": round(acc, 1), "steps": model.history_[-1]["step"]}
-    return {"set": dataset, "variant": variant, "seed": seed, "mask": mask_seed, **found}
+    return {**run._asdict(), **found, "seconds": round(seconds, 1)}
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Markdown: per variant the geometric mean over sets of its error over that of `base`."""
-    errors = defaultdict(list)
-    for r in records:
-        errors[r["variant"], r["set"]].append(r["error"])
-    mean = {key: float(np.mean(values)) for key, values in errors.items()}
-    rows = ["| variant | sets | error / base |", "|---|--:|--:|"]
-    for variant in dict.fromkeys(r["variant"] for r in records):
-        sets = [s for v, s in mean if v == variant and ("base", s) in mean]
-        ratio = np.exp(np.mean([np.log(mean[variant, s] / mean["base", s]) for s in sets]))
-        rows.append(f"| {variant} | {len(sets)} | {ratio:.4f} |")
-    return "\n".join(rows)
+def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
+    """Each record is written as soon as there is one; processes end with this one."""
+    limit = Timer(60 * minutes, os._exit, (0,))
+    limit.daemon = True
+    limit.start()
+    for run, outcome in workers.outcomes(measure, [workers.Lane(runs, jobs, 1)]):
+        if not isinstance(outcome, BaseException):
+            records.append(out, outcome)
+        print(*run, outcome, flush=True)
+    limit.cancel()
+
+
+# The tables.
+
+
+def table(found: Sequence[RunRecord]) -> Iterator[str]:
+    """Markdown, method by method: per variant the geometric mean over sets of its error over that
+    of `base`, and the mean time of a fit."""
+    for method in dict.fromkeys(key(r).method for r in found):
+        yield from (f"\n{method}\n", "| variant | sets | error / base | seconds |")
+        yield "|---|--:|--:|--:|"
+        yield from _rows([r for r in found if key(r).method == method])
+
+
+def _rows(found: Sequence[RunRecord]) -> Iterator[str]:
+    errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    seconds = defaultdict(list)
+    for r in found:
+        errors[r["variant"]][r["set"]][r["seed"]] = r["error"]
+        seconds[r["variant"]].append(r.get("seconds", np.nan))
+    for variant, by_set in errors.items():
+        pairs = ((by_set[s], errors["base"].get(s, {})) for s in by_set)
+        ratios = [_ratio(mine, base) for mine, base in pairs if mine.keys() & base.keys()]
+        mean, took = np.exp(np.mean(np.log(ratios or [np.nan]))), np.mean(seconds[variant])
+        yield f"| {variant} | {len(ratios)} | {mean:.4f} | {took:.1f} |"
+
+
+def _ratio(mine: dict[int, float], base: dict[int, float]) -> float:
+    """Of the mean errors of the draws that both have."""
+    both = mine.keys() & base.keys()
+    return sum(mine[d] for d in both) / sum(base[d] for d in both)
 
 
 def main() -> None:
+    names = dict(type=lambda text: text.split(","))
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--methods", "--method", default=["mvp"], **names)
+    parser.add_argument("--variants", **names)
+    parser.add_argument("--sets", **names)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--sets", type=lambda text: text.split(","))
-    parser.add_argument("--variants", type=lambda text: text.split(","), default=[*VARIANTS])
+    parser.add_argument("--minutes", type=float, default=1e5)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.table:
-        return print(table([json.loads(line) for line in options.table.open()]))
-    import real_sets
-
-    sets = options.sets or real_sets.available()
-    tasks = [(s, v, *draw) for draw in DRAWS for v in options.variants for s in sets]
-    with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a") as file:
-        for record in pool.map(measure, *zip(*tasks, strict=True)):
-            file.write(json.dumps(record) + "\n")
-            file.flush()
+        return print("\n".join(table(read(options.table))))
+    run_all(planned(options), options.out, options.jobs, options.minutes)
 
 
 if __name__ == "__main__":

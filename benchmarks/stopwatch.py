@@ -27,7 +27,7 @@ from vedute.benchmark import workers  # noqa: E402
 from vedute.data.views import Views  # noqa: E402
 from vedute.estimators.fitted_view import FittedView, scaled  # noqa: E402
 from vedute.estimators.neural import NeuralEstimator  # noqa: E402
-from vedute.methods import mvp  # noqa: E402
+from vedute.methods import _trimmings, mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
 from vedute.nn import gaussian  # noqa: E402
 from vedute.nn.likelihoods import LIKELIHOODS  # noqa: E402
@@ -139,7 +139,7 @@ def _same_chance(
     kinds = [draws.w, draws.z, draws.agreed, draws.told][: 4 if hp.view_dropout > 0 else 2]
     noise = iter([n[a] for a in range(2) for n in kinds])
     cycles = patch.object(mvp, "random_cycles", lambda _mask, _count: draws.cycles)
-    hidden = patch.object(mvp, "_dropout", lambda _mask, _share: draws.hidden)
+    hidden = patch.object(_trimmings, "hidden_views", lambda _mask, _share: draws.hidden)
     sample = patch.object(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
     with cycles, hidden, sample:
         ours = model.loss(batch)

@@ -100,7 +100,8 @@ def fitted(name: str, X: Any, views: int = 3, **settings: Any) -> Any:
     """A small model of a method; one for two views gets those that are best."""
     cls = methods.find(name)
     known = cls().get_params()
-    own = {k: v for k, v in SMALL.items() if k in known}
+    off = {"cooldown"} if known.get("cooldown") == 0 else set()  # what is off stays off
+    own = {k: v for k, v in SMALL.items() if k in known.keys() - off}
     model = cls(**{**own, **COMMON, **settings})
     if cls.two_views and views > 2:
         inside = cls(**own, **settings)

@@ -1,15 +1,18 @@
 """Blend: weights of experts by hidden views, and what is made of them."""
 
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from conftest import METHODS, small
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import vedute
-from vedute.methods import _weights
+from vedute.data.views import Views
+from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments
 
 Blend = METHODS["blend"]
@@ -246,3 +249,47 @@ def test_what_is_in_holes_changes_nothing():
     assert one.hole_weights_ == two.hole_weights_
     for a, b in zip(one.impute(X), two.impute(X), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+# Experts that learn beside this process.
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """As if the data were large and the process had two threads."""
+    monkeypatch.setattr(_apart, "pays", lambda data: True)
+
+
+def test_experts_in_processes_of_their_own_learn_the_same(apart):
+    X = views()
+    beside = small(Blend).fit(X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_apart, "pays", lambda data: False)
+        here = small(Blend).fit(X)
+    for a, b in zip(beside.impute(X), here.impute(X), strict=True):
+        assert_allclose(a, b, atol=1e-6)
+
+
+def test_experts_learn_here_where_their_processes_are_killed(apart, monkeypatch):
+    class Killed:
+        def __iter__(self):
+            raise BrokenProcessPool("killed")
+
+    X = views()
+    parallel = lambda **_: lambda tasks: Killed()  # noqa: E731
+    monkeypatch.setattr(_apart, "Parallel", parallel)
+    model = small(Blend).fit(X)
+    assert not np.isnan(model.impute(X)[0]).any()
+
+
+def test_one_thread_means_one_process():
+    large, tiny = (Views.of([np.zeros((1000, w))] * 2) for w in (500, 5))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert not _apart.pays(large)
+        torch.set_num_threads(2)
+        assert _apart.pays(large)
+        assert not _apart.pays(tiny)
+    finally:
+        torch.set_num_threads(before)

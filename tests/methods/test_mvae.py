@@ -15,7 +15,7 @@ from torch.distributions import Bernoulli, Laplace, MultivariateNormal, Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import mvae
+from vedute.methods import _trimmings, mvae
 from vedute.methods._vae import likelihood_weights, product_with_prior
 from vedute.methods.mvae import MVAE, random_subsets
 from vedute.nn.gaussian import kl, standard_like
@@ -24,14 +24,16 @@ from vedute.nn.losses import view_error
 
 MODES = [dict(subsample="none"), dict(subsample="unimodal")]
 MODES += [dict(subsample="unimodal+k", subsets=k) for k in (0, 1, 3)]
+MODES += [mode | dict(view_dropout=0.5) for mode in MODES]
 PUBLISHED = dict(subsample="unimodal+k")
 
 
-def slow_loss(model, batch, noise, random):
-    """noise (B, S, D) and random subsets (B, k, L) in the order of the bounds."""
+def slow_loss(model, batch, kept, noise, random):
+    """noise (B, S, D) and random subsets (B, k, L) in the order of the bounds; `kept`: the batch
+    without the views that are hidden, but told by the joint."""
     hp, rec, divergence = model.hp, 0.0, 0.0
     for b in range(len(batch)):
-        q = vaes.experts(model, batch, b)
+        q = vaes.experts(model, kept, b)
         bounds = [(0, list(q))]
         if hp.subsample != "none":
             bounds += [(1 + v, [v]) for v in q]
@@ -43,7 +45,8 @@ def slow_loss(model, batch, noise, random):
             prior = [vaes.standard(model)] if several[hp.prior_expert] else []
             joint = vaes.product([*(q[v] for v in views), *prior])
             z = joint.mean + joint.stddev * noise[b, place]
-            rec = rec + vaes.told(model, batch, b, views, z)
+            told = batch.mask[b].nonzero()[:, 0].tolist() if place == 0 else views
+            rec = rec + vaes.told(model, batch, b, told, z)
             divergence = divergence + vaes.kl(joint, vaes.standard(model))
     return {"reconstruction": rec / len(batch), "kl": hp.beta * divergence / len(batch)}
 
@@ -51,12 +54,13 @@ def slow_loss(model, batch, noise, random):
 def compare(monkeypatch, model, batch):
     torch.manual_seed(7)
     k = model.hp.subsets
-    random = random_subsets(batch.mask, k)
+    kept = vaes.fix_hidden(monkeypatch, model, batch)
+    random = random_subsets(kept.mask, k)
     noise = torch.randn(len(batch), 1 + batch.shape[1] + k, model.latent_dim)
     used = {"none": 1, "unimodal": 1 + batch.shape[1]}.get(model.hp.subsample)
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: random)
     vaes.fix_noise(monkeypatch, noise[:, :used])
-    vaes.as_written(model, model.loss(batch), slow_loss(model, batch, noise, random))
+    vaes.as_written(model, model.loss(batch), slow_loss(model, batch, kept, noise, random))
 
 
 @pytest.mark.parametrize("L", [1, 2, 3, 6])
@@ -165,6 +169,7 @@ def linear_data(n, seed, patterns):
 def trained():
     """Networks just rich enough: linear decoders, and experts with a linear mean."""
     exact = dict(latent_dim=1, hidden=(), linear_paths=False, rescale=False, scaling="none")
+    exact |= dict(weight_decay=0.0, **vaes.OFF)
     training = dict(steps=1000, lr=0.02, batch_size=256, early_stopping=False, random_state=0)
     return MVAE(**exact, **training).fit(linear_data(3000, 0, PATTERNS))
 
@@ -198,6 +203,7 @@ def test_beta_grows_over_the_warmup(monkeypatch, warmup, steps, shares):
 
     monkeypatch.setattr(mvae.MVAEModel, "loss", watched)
     size = dict(latent_dim=1, hidden=(), batch_size=8, early_stopping=False, random_state=0)
+    size |= dict(cooldown=0)
     model = MVAE(**size, warmup=warmup, steps=steps).fit(linear_data(40, 0, PATTERNS))
     assert model.history_[-1]["step"] == len(seen) == steps
     assert list(dict.fromkeys(seen)) == pytest.approx(shares)
@@ -251,11 +257,13 @@ def test_random_subsets_are_strict_and_every_size_is_as_likely():
 def test_the_order_of_the_views_does_not_matter(monkeypatch, settings):
     model, batch, order = build(MVAE, 4, **settings), batch_of(4, B=9), [2, 0, 3, 1]
     other, moved = vaes.reordered(model, batch, order)
-    drawn = random_subsets(batch.mask, model.hp.subsets)
+    hidden = batch.mask & ~vaes.fix_hidden(monkeypatch, model, batch).mask
+    drawn = random_subsets(batch.mask & ~hidden, model.hp.subsets)
     vaes.fix_noise(monkeypatch, torch.randn(9, 3))
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn)
     here = model.loss(batch)
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn[..., order])
+    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: hidden[:, order])
     vaes.same(other.loss(moved), here)
 
 
@@ -297,6 +305,8 @@ def test_pictures_beside_a_table(network):
         (dict(scale=0.0), "scale must be above 0, got 0"),
         (dict(rescale=-3.0), "rescale must be above 0, got -3"),
         (dict(beta=-1.0), "beta must be at least 0, got -1"),
+        (dict(view_dropout=1.0), "view_dropout must be at least 0 and below 1, got 1"),
+        (dict(cooldown=-1), "cooldown must be at least 0, got -1"),
         (dict(dropout=1.0), "dropout must be at least 0 and below 1, got 1"),
         (dict(output="relu"), "output must be one of linear, tanh, got 'relu'"),
         (dict(network="big"), "network must be one of .*, got 'big'"),

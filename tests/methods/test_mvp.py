@@ -16,7 +16,7 @@ from torch.distributions import MultivariateNormal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import mvp
+from vedute.methods import _trimmings, mvp
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian
@@ -74,7 +74,7 @@ def play(monkeypatch, model, batch, draws, equation):
 
     monkeypatch.setattr(mvp, "random_cycles", partial(permutations, draws.cycles))
     monkeypatch.setattr(mvp, "random_permutations", partial(permutations, draws.permutations))
-    monkeypatch.setattr(mvp, "_dropout", lambda mask, share: draws.hidden)
+    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: draws.hidden)
     monkeypatch.setattr(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
 
 
@@ -246,7 +246,7 @@ def test_rows_do_not_see_each_other(L):
 def test_dropout_never_takes_the_last_view(share):
     torch.manual_seed(1)
     mask = batch_of(4, B=20_000).mask
-    hidden = mask & mvp._dropout(mask, share)
+    hidden = mask & _trimmings.hidden_views(mask, share)
     assert (mask & ~hidden).any(1).all()
     complete = hidden[mask.all(1)].float().mean()  # all four below the share: one of them stays
     assert complete == pytest.approx(share - share**4 / 4, abs=0.02)

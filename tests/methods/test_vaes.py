@@ -26,6 +26,7 @@ MODES = {
         dict(subsample="unimodal"),
         *(dict(subsample="unimodal+k", subsets=k) for k in (0, 1, 3)),
         dict(subsample="unimodal+k", prior_expert="never"),
+        *(dict(subsample=word, view_dropout=0.4) for word in ("none", "unimodal+k")),
     ],
     "mopoe": [dict(prior_expert=word) for word in ("full_only", "never", "always")],
     "mmjsd": [
@@ -34,7 +35,10 @@ MODES = {
             ("dynamic_prior", "random_expert", "mean_of_means"), (False, True)
         )
     ],
-    "mvtcae": [dict(normaliser=word) for word in ("views", "observed")],
+    "mvtcae": [
+        dict(normaliser=word, view_dropout=share)
+        for word, share in product(("views", "observed"), (0.0, 0.4))
+    ],
     "mmvae": [
         *(dict(objective=word) for word in (*BOUNDS, "moe_elbo")),
         dict(subset_rule="random_expert"),

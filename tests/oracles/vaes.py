@@ -14,11 +14,20 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from vedute.data.views import Views
+from vedute.estimators.settings import declared
+from vedute.methods import _trimmings
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
 SMALL = dict(latent_dim=3, hidden=(5,), beta=1.7, scale=0.6, rescale=True)
+OFF = dict(dropout=0.0, balance=0.0, cooldown=0, view_dropout=0.0)
+
+
+def plain(estimator) -> dict[str, float]:
+    """What is no part of the paper, off."""
+    return {k: v for k, v in OFF.items() if k in declared(estimator)}
+
 
 # The paper written slowly.
 
@@ -47,7 +56,7 @@ def kl(q: Normal, p: Normal) -> Tensor:
 
 
 def error(model, batch: Views, b: int, v: int, z: Tensor) -> Tensor:
-    """-r_v log p(x_v | z), without the constant."""
+    """-r_v log p(x_v | z), without the constant, times the share of v."""
     hp, kind, x = model.hp, model.likelihoods[v].name, batch.x[v][b]
     out = model.decoders[v](z)
     each = {
@@ -58,7 +67,7 @@ def error(model, batch: Views, b: int, v: int, z: Tensor) -> Tensor:
     there = torch.ones_like(each) if batch.holes[v] is None else ~batch.holes[v][b]
     dims = [prod(a.shape[1:]) for a in batch.x]
     counts_as = {True: max(dims), False: dims[v]}.get(hp.rescale, hp.rescale)
-    return (each * there).sum() * counts_as / dims[v]
+    return model.share[v] * (each * there).sum() * counts_as / dims[v]
 
 
 def told(model, batch: Views, b: int, views, z: Tensor) -> Tensor:
@@ -73,12 +82,13 @@ def all_subsets(views) -> list[tuple[int, ...]]:
 
 
 def build(estimator, L: int, kind: str = "normal", **settings):
-    hp = estimator(**(SMALL | settings))
+    hp = estimator(**(plain(estimator) | SMALL | settings))
     torch.manual_seed(L)
     model = model_of(hp, [(w,) for w in WIDTHS[:L]], (kind,) * L)
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0.0, 0.4)
+        model.share.copy_(torch.linspace(1.5, 0.5, L))
     return model
 
 
@@ -114,6 +124,18 @@ def fix_noise(monkeypatch, noise: Tensor) -> None:
         return q.mean + (q.logvar / 2).exp() * eps
 
     monkeypatch.setattr(gaussian, "sample", sample)
+
+
+def fix_hidden(monkeypatch, model, batch: Views) -> Views:
+    """Every step hides the same views, if any; what is left of the batch."""
+    hidden = torch.zeros_like(batch.mask)
+    if model.hp.view_dropout > 0:
+        for b, seen in enumerate(batch.mask):  # all but one or two of those seen
+            some = seen.nonzero()[:, 0]
+            hidden[b, some[torch.randperm(len(some))[1 + b % 2 :]]] = True
+        assert hidden.any() == (batch.shape[1] > 1)
+    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: hidden)
+    return batch.hide(hidden)
 
 
 def gradients(model, terms) -> dict[str, Tensor]:
@@ -201,6 +223,7 @@ def reordered(model, batch: Views, order: Sequence[int]):
     """(f) The same model with its views in another order, and the same samples."""
     kinds = [model.likelihoods[v].name for v in order]
     other = model_of(model.hp, [tuple(batch.x[v].shape[1:]) for v in order], kinds)
+    other.share.copy_(model.share[list(order)])
     for new, old in enumerate(order):
         other.encoders[new].load_state_dict(model.encoders[old].state_dict())
         other.decoders[new].load_state_dict(model.decoders[old].state_dict())
@@ -221,7 +244,9 @@ def linear(estimator, slopes: Sequence[float], **settings):
     """x_v = a_v z + N(0, 1), z ~ N(0, 1); experts N(x_v / a_v, 1 / a_v^2), one latent dimension."""
     exact = dict(latent_dim=1, hidden=(), linear_paths=False, scale=1.0, beta=1.0, rescale=False)
     model = model_of(
-        estimator(**(exact | settings)), [(1,)] * len(slopes), ("normal",) * len(slopes)
+        estimator(**(plain(estimator) | exact | settings)),
+        [(1,)] * len(slopes),
+        ("normal",) * len(slopes),
     )
     with torch.no_grad():
         for a, encoder, decoder in zip(slopes, model.encoders, model.decoders, strict=True):
@@ -252,7 +277,7 @@ BASE = Gaussian(
 
 def with_base_experts(estimator, seen: Sequence[int], **settings):
     """A model that sees the base experts, whatever the data, and a batch with some of them."""
-    settings = dict(latent_dim=1, hidden=(), beta=2.5) | settings
+    settings = plain(estimator) | dict(latent_dim=1, hidden=(), beta=2.5) | settings
     model = model_of(estimator(**settings), [(1,)] * 3, ("normal",) * 3).double()
     model.experts = lambda batch: BASE
     mask = torch.tensor([[v in seen for v in range(3)]])

@@ -39,6 +39,13 @@ def test_every_stage_is_looked_at(monkeypatch):
     assert found == {"warmup_loss", "loss", "cooldown_loss"}
 
 
+@pytest.mark.parametrize("name", ["mvae", "mvtcae"])
+def test_hidden_views_and_the_cool_down_need_no_values(name, monkeypatch):
+    settings = dict(dropout=None, balance=None, cooldown=3, view_dropout=0.4)
+    model = small(METHODS[name], n_clusters=3, **settings)
+    assert losses_captured(model, views(name), monkeypatch) == {"loss", "cooldown_loss"}
+
+
 def by_index(batch):
     return batch.x[0][batch.mask[:, 0]].mean()
 

@@ -39,6 +39,26 @@ def dropout(default: float | None, meaning: str, most: float = 0.5) -> Any:
     return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, most))
 
 
+def layer_dropout(default: float | None) -> Any:
+    return dropout(default, "Of encoders; None: 0.2, below 1000 rows 0.4.")
+
+
+def view_dropout(default: float) -> Any:
+    return dropout(default, "Share of views hidden and predicted.", most=0.6)
+
+
+def balance(default: float | None) -> Any:
+    return setting(
+        default,
+        "A view weighs its effective dimensions to this power; None: 0.2, under 1000 rows 0.5.",
+    )
+
+
+def cooldown(default: int) -> Any:
+    meaning = "Time without dropout at the end, at a tenth of the learning rate."
+    return length(default, meaning)
+
+
 def rec_weight(default: float) -> Any:
     return setting(default, "Weight of the reconstruction.", at_least=0)
 

@@ -7,11 +7,18 @@ features, however many it has. W is the number `rescale`, which keeps the balanc
 divergences the same for narrow and wide data; or max_u dim_u (True), the rule of the literature;
 or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
 the batch.
+
+By default nothing is dropped out (`dropout`), all views weigh the same (`balance`), and the
+learning rate stays what it is (`cooldown`): see `_trimmings`. Only MVAE and MVTCAE have
+`view_dropout`, since their joint posterior has seen every view that is decoded from it. MoPoE,
+mmJSD, mmVAE and MMVAE+ decode all observed views from a subset or a single view in every step, and
+so learn to predict views that a code has not seen anyway.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -20,12 +27,13 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
+from vedute.methods._trimmings import Trimmed, first_dropout
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Kinds, Likelihood
 from vedute.nn.losses import view_errors
-from vedute.training.model import Generative
+from vedute.training.model import Stage
 
 
 @estimator
@@ -39,23 +47,31 @@ class VAEEstimator(NeuralEstimator):
     rescale: bool | float = setting(
         200.0, "Features that a view counts as; True: those of the widest, False: its own.", above=0
     )
-    dropout: float = _settings.dropout(0.0, "Dropout of encoder layers.")
+    dropout: float | None = _settings.layer_dropout(0.0)
+    balance: float | None = _settings.balance(0.0)
+    cooldown: int = _settings.cooldown(0)
     linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
     output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     network: str = _settings.network()
 
 
-class VAE(Generative):
+class VAE(Trimmed):
     """Networks and weighted errors. `encoder_dim`: latent dimensions that an encoder gives, where
     other encoders give the rest; None: all."""
 
+    hp: VAEEstimator
     weights: Tensor
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Kinds, hp: VAEEstimator, encoder_dim: int | None = None
+        self,
+        shapes: Shapes,
+        likelihoods: Kinds,
+        hp: VAEEstimator,
+        length: int,
+        encoder_dim: int | None = None,
     ) -> None:
-        super().__init__()
-        self.hp, self.likelihoods, self.latent_dim = hp, likelihoods, hp.latent_dim
+        super().__init__(hp, len(shapes), length)
+        self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood in zip(shapes, likelihoods, strict=True):
             output = "linear" if likelihood.logits else hp.output
@@ -65,8 +81,11 @@ class VAE(Generative):
         weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
         self.register_buffer("weights", torch.tensor(weights))
 
+    def main_stages(self, length: int) -> Iterator[Stage]:
+        yield self.hp.stage(self.loss, length, watch=True)
+
     def errors(self, batch: Views, z: Tensor) -> Tensor:
-        """-log p(x_v | z_v) up to a constant, zero where the view is missing.
+        """-log p(x_v | z_v) up to a constant, times the share of v, zero where it is missing.
 
         z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
         """
@@ -74,7 +93,7 @@ class VAE(Generative):
         errors = view_errors(
             self.likelihoods, lambda v, rows: self.decoders[v](z[:, rows, v]), batch, False, z
         )
-        return torch.where(batch.mask, self.weights * errors, 0.0)
+        return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
 
     def decode_codes(self, z: Tensor) -> list[Tensor]:
         """Decoder outputs, L tensors (S, B, *shape_v), of z as in `errors`."""
@@ -113,7 +132,8 @@ class GaussianVAE(VAE):
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
     """The encoder of a view, with `width` latent dimensions."""
-    return Encoder(shape, hp.hidden, width, hp.dropout, hp.network, likelihood, bounded=False)
+    dropout = first_dropout(hp.dropout)
+    return Encoder(shape, hp.hidden, width, dropout, hp.network, likelihood, bounded=False)
 
 
 def likelihood_weights(

@@ -32,7 +32,7 @@ from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.imputation import Decode, Imputer
 from vedute.estimators.settings import estimator, setting
-from vedute.methods import _weights
+from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
@@ -139,16 +139,11 @@ class Blend(Estimator):
             self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
         for model in self.experts_.values():
             model.views_ = self.views_
-        again = [m for m in self.experts_.values() if few or m._learns_again(len(data))]
+        again = [k for k, m in self.experts_.items() if few or m._learns_again(len(data))]
         self.learned_again_ = bool(again) and fewer is not data and not self._interrupted
-        for model in again if self.learned_again_ else ():
-            self._teach(model, data, None)
+        if self.learned_again_:
+            self._teach(again, data, None)
         self.history_ = vars(self._first).get("history_", [])
-
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        for model in self.experts_.values():
-            model._check(data)
-            self._teach(model, data, held)
 
     def _used(self, data: Views) -> tuple[str, ...]:
         """Of images the first expert alone: the others see them as tables of pixels."""
@@ -176,10 +171,24 @@ class Blend(Estimator):
                 model.__dict__["start"] = first
         return experts
 
-    def _teach(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
-        torch.manual_seed(self.seed_)  # no expert hangs on those before it
+    def _learn(self, data: Views, held: HoldOut | None) -> None:
+        for model in self.experts_.values():
+            model._check(data)
+        self._teach([*self.experts_], data, held)
+
+    def _teach(self, names: list[str], data: Views, held: HoldOut | None) -> None:
+        """Of large data, experts that start from no other learn in processes of their own."""
+        first, models = self._first, {k: self.experts_[k] for k in names}
+        alone = [k for k, m in models.items() if m is not first and "start" not in vars(m)]
+        alone = alone if _apart.pays(data) else []
+        apart = _apart.Apart([models[k] for k in alone], data, held, self.seed_)
+        for name in [k for k in names if k not in alone]:
+            self._teach_here(models[name], data, held)
+        self.experts_ |= zip(alone, apart.learned(), strict=True)
+
+    def _teach_here(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
         model.__dict__["on_epoch"] = self.on_epoch
-        model._learn(data, held)
+        _apart.teach(model, data, held, self.seed_)
         del model.__dict__["on_epoch"]
         self._interrupted = self._interrupted or model._interrupted
 

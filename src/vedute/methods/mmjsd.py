@@ -43,7 +43,7 @@ class MMJSD(VAEEstimator):
     absent = "left out of mixture and mean"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MMJSDModel:
-        return MMJSDModel(shapes, likelihoods, self)
+        return MMJSDModel(shapes, likelihoods, self, length)
 
 
 class MMJSDModel(GaussianVAE):

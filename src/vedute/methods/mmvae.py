@@ -57,14 +57,14 @@ class MMVAE(VAEEstimator):
         self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> MMVAEModel | SimpleModel:
         model = SimpleModel if self.objective == "moe_elbo" else MMVAEModel
-        return model(shapes, likelihoods, self)
+        return model(shapes, likelihoods, self, length)
 
 
 class MMVAEModel(VAE):
     hp: MMVAE
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE) -> None:
-        super().__init__(shapes, likelihoods, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE, length: int) -> None:
+        super().__init__(shapes, likelihoods, hp, length)
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 
     def experts(self, batch: Views) -> Laplace:

@@ -57,7 +57,7 @@ class MMVAEPlus(VAEEstimator):
     def build(
         self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
     ) -> MMVAEPlusModel:
-        return MMVAEPlusModel(shapes, likelihoods, self)
+        return MMVAEPlusModel(shapes, likelihoods, self, length)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -67,11 +67,11 @@ class MMVAEPlus(VAEEstimator):
 class MMVAEPlusModel(VAE):
     hp: MMVAEPlus
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus, length: int) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0
-        super().__init__(shapes, likelihoods, hp, encoder_dim=shared if apart else None)
+        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if apart else None)
         self.shared = shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None

@@ -44,15 +44,15 @@ class MoPoE(VAEEstimator):
             raise ValueError(
                 f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"
             )
-        return MoPoEModel(shapes, likelihoods, self)
+        return MoPoEModel(shapes, likelihoods, self, length)
 
 
 class MoPoEModel(GaussianVAE):
     hp: MoPoE
     members: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MoPoE) -> None:
-        super().__init__(shapes, likelihoods, hp)
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MoPoE, length: int) -> None:
+        super().__init__(shapes, likelihoods, hp, length)
         self.register_buffer("members", subsets(len(shapes)))
 
     def loss(self, batch: Views) -> Terms:

@@ -15,6 +15,7 @@ then that many views; none where |O| < 3. Inference: q(z | x_O), all views decod
 `warmup`         beta grows from 0 over so much of the training (epochs, or steps), as published: a
                  fifth there. With the full beta from the start, deep networks may collapse: with
                  the prior among the experts, the divergence is zero only if views are ignored
+`view_dropout`   O are the views that are kept in a step; ELBO(O) sums log p over all observed ones
 
 Departs from the released code: subsets are drawn per sample, not per batch; beta grows by steps.
 """
@@ -29,6 +30,8 @@ from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
+from vedute.methods import _settings
+from vedute.methods._trimmings import hide_some
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
@@ -48,6 +51,7 @@ class MVAE(VAEEstimator):
     subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
     prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
     warmup: int = length(0, "Time in which beta grows from 0.")
+    view_dropout: float = _settings.view_dropout(0.0)
 
     paper = "Wu & Goodman, NeurIPS 2018"
     absent = "left out of the product"
@@ -61,13 +65,11 @@ class MVAEModel(GaussianVAE):
     grown: Tensor
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVAE, length: int) -> None:
-        super().__init__(shapes, likelihoods, hp)
-        self.length = length
+        super().__init__(shapes, likelihoods, hp, length)
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
 
-    def stages(self, data: Views) -> Iterator[Stage]:
-        hp = self.hp
-        warm = min(hp.warmup, self.length)
+    def main_stages(self, length: int) -> Iterator[Stage]:
+        hp, warm = self.hp, min(self.hp.warmup, length)
         rungs = min(RAMP, warm)
         edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
         stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
@@ -75,14 +77,17 @@ class MVAEModel(GaussianVAE):
             self.grown.fill_(i / rungs)
             yield stages[b - a]  # the same goes on with its captured step
         self.grown.fill_(1.0)
-        if self.length > warm:
-            yield hp.stage(self.loss, self.length - warm, watch=True)
+        if length > warm:
+            yield hp.stage(self.loss, length - warm, watch=True)
 
     def loss(self, batch: Views) -> Terms:
-        sets, counts = self.subsets(batch.mask)  # (B, S, L), (B, S)
-        q = self.product(self.experts(batch).map(lambda t: t.unsqueeze(1)), sets)
+        kept = hide_some(batch, self.hp.view_dropout)
+        sets, counts = self.subsets(kept.mask)  # (B, S, L), (B, S)
+        q = self.product(self.experts(kept).map(lambda t: t.unsqueeze(1)), sets)
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
-        z, decoded = self._codes(gaussian.sample(q), sets & counts.unsqueeze(-1))
+        told = sets & counts.unsqueeze(-1)
+        told[:, 0] = batch.mask  # hidden ones, too
+        z, decoded = self._codes(gaussian.sample(q), told)
         errors = torch.where(decoded, self.errors(batch, z), 0.0)
         return {
             "reconstruction": errors.sum((0, 2)).mean(),

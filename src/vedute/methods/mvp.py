@@ -25,13 +25,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
+from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._mvp_priors import diagonal, fixed_prior
+from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.correspondences import Correspondences
@@ -39,13 +39,12 @@ from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
-from vedute.training.model import Generative, Stage, Terms
+from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
-DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
 
 
 @estimator
@@ -74,16 +73,13 @@ class MVP(NeuralEstimator):
     rec_weight: float = _settings.rec_weight(100.0)
     kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
     average: bool = setting(True, "Average errors over a view's features; the paper sums: False.")
-    balance: float | None = setting(
-        None,
-        "A view weighs its effective dimensions to this power; None: 0.2, under 1000 rows 0.5.",
-    )
+    balance: float | None = _settings.balance(None)
     output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     linear_paths: bool = setting(True, "Linear shortcuts through decoders and maps.")
-    dropout: float | None = _settings.dropout(None, "Of encoders; None: 0.2, below 1000 rows 0.4.")
-    view_dropout: float = _settings.dropout(0.3, "Share of views hidden and predicted.", most=0.6)
+    dropout: float | None = _settings.layer_dropout(None)
+    view_dropout: float = _settings.view_dropout(0.3)
     warmup: int = length(50, "Time before permuted latents are decoded, too.")
-    cooldown: int = length(250, "Time without dropout at the end, at a tenth of the learning rate.")
+    cooldown: int = _settings.cooldown(250)
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
     prior: str = choice(PRIORS, "What latents are pulled to.")
@@ -107,18 +103,18 @@ class MVP(NeuralEstimator):
         return [tuple(hidden[k]) for k in names]
 
 
-class MVPModel(Generative):
+class MVPModel(Trimmed):
+    hp: MVP
     fusible = ("rows", "_divergences")
     posteriors: Tensor
-    share: Tensor
 
     def __init__(
         self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Names, length: int
     ) -> None:
-        super().__init__()
-        self.hp, self.likelihoods, self.length = hp, likelihoods, length
+        super().__init__(hp, len(shapes), length)
+        self.likelihoods = likelihoods
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
-        self.shared, dropout = k, DROPOUT[False] if hp.dropout is None else hp.dropout
+        self.shared, dropout = k, first_dropout(hp.dropout)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
             output = "linear" if likelihood.logits else hp.output
@@ -127,30 +123,22 @@ class MVPModel(Generative):
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
-        self.register_buffer("share", torch.ones(L), persistent=False)
 
     def stages(self, data: Views) -> Iterator[Stage]:
+        yield from super().stages(data)
+        rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
+        consensus, latents = self.fuse(self.table(data[rows].floating()), data.mask[rows])
+        self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
+
+    def main_stages(self, length: int) -> Iterator[Stage]:
         hp = self.hp
-        cool = min(hp.cooldown, self.length // 4)
-        end = self.length - cool
-        warm, turn = min(hp.warmup, end), min(hp.lr_halving or end, end)
-        few = len(data) < FEW_ROWS
-        rich = effective_dimensions(data) ** (BALANCE[few] if hp.balance is None else hp.balance)
-        self.share.copy_(rich / rich.mean())
-        for module in self.encoders.modules() if hp.dropout is None else ():
-            if isinstance(module, nn.Dropout):
-                module.p = DROPOUT[few]
+        warm, turn = min(hp.warmup, length), min(hp.lr_halving or length, length)
         if warm > 0:
             yield hp.stage(self.warmup_loss, warm)
         if turn > warm:
             yield hp.stage(self.loss, turn - warm, watch=True)
-        if end > max(turn, warm):
-            yield hp.stage(self.loss, end - max(turn, warm), watch=True, lr=hp.lr / 2)
-        if cool > 0:
-            yield hp.stage(self.cooldown_loss, cool, watch=True, lr=hp.lr / 10)
-        rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
-        consensus, latents = self.fuse(self.table(data[rows].floating()), data.mask[rows])
-        self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
+        if length > max(turn, warm):
+            yield hp.stage(self.loss, length - max(turn, warm), watch=True, lr=hp.lr / 2)
 
     # The objective.
 
@@ -170,16 +158,9 @@ class MVPModel(Generative):
     def loss(self, batch: Views) -> Terms:
         return self._terms(batch, warm=False)
 
-    def cooldown_loss(self, batch: Views) -> Terms:
-        """Without dropout: gains precision where dropout cost some; where dropout was needed, early
-        stopping keeps the weights from before."""
-        self.encoders.eval()
-        return self._terms(batch, warm=False)
-
     def _terms(self, batch: Views, warm: bool) -> Terms:
         hp, everything = self.hp, batch
-        if hp.view_dropout > 0:
-            batch = batch.hide(_dropout(batch.mask, hp.view_dropout))
+        batch = hide_some(batch, hp.view_dropout)
         z0 = self.table(batch)
         z1 = _permuted(z0, batch.mask, hp.permutation)
         w0, w1 = self.rows(z0), self.rows(z1)
@@ -275,9 +256,3 @@ def _permuted(z: Gaussian, mask: Tensor, kind: str) -> Gaussian:
         return z
     sigma = draw(mask, mask.shape[1])
     return z.map(lambda t: permute_sources(t, sigma))
-
-
-def _dropout(mask: Tensor, share: float) -> Tensor:
-    """Views to hide in this step, (B, L): each with this probability, never a row's last."""
-    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
-    return (score < share) & (score < score.amax(1, keepdim=True))

@@ -10,6 +10,7 @@ no expert and has a small weight: the posterior of every single view is trained 
 
 `normaliser`   views: V counts all views, a missing one has an infinitely wide likelihood (as the
                authors advise); observed: V counts those of the sample
+`view_dropout` X are the views that are kept in a step; the first sum, and V, are over all observed
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods import _settings
+from vedute.methods._trimmings import hide_some
 from vedute.methods._vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
@@ -32,26 +35,27 @@ class MVTCAE(VAEEstimator):
 
     alpha: float = setting(5 / 6, "Weight of agreement with the product.", at_least=0, at_most=1)
     normaliser: str = choice(("views", "observed"), "What V counts: all views, or those observed.")
+    view_dropout: float = _settings.view_dropout(0.0)
 
     paper = "Hwang et al., NeurIPS 2021"
     absent = "left out of the product"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVTCAEModel:
-        return MVTCAEModel(shapes, likelihoods, self)
+        return MVTCAEModel(shapes, likelihoods, self, length)
 
 
 class MVTCAEModel(GaussianVAE):
     hp: MVTCAE
 
     def loss(self, batch: Views) -> Terms:
-        hp, mask = self.hp, batch.mask
-        q = self.experts(batch)
-        joint = self.posterior(q, mask)
+        hp, kept = self.hp, hide_some(batch, self.hp.view_dropout)
+        q = self.experts(kept)
+        joint = self.posterior(q, kept.mask)
         z = gaussian.sample(joint)
         errors = self.errors(batch, z[None, :, None])[0].sum(1)  # (B,)
         prior = kl(joint, standard_like(joint))
-        views = torch.where(mask, kl(joint.map(lambda t: t.unsqueeze(1)), q), 0.0).sum(1)
-        V = mask.sum(1).to(prior) if hp.normaliser == "observed" else mask.shape[1]
+        views = torch.where(kept.mask, kl(joint.map(lambda t: t.unsqueeze(1)), q), 0.0).sum(1)
+        V = batch.mask.sum(1).to(prior) if hp.normaliser == "observed" else batch.shape[1]
         return {
             "reconstruction": ((V - hp.alpha) / V * errors).mean(),
             "kl_prior": hp.beta * (1 - hp.alpha) * prior.mean(),

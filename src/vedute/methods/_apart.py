@@ -1,0 +1,62 @@
+"""Estimators that learn beside this process, each in one of its own, by joblib."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+
+import torch
+from joblib import Parallel, delayed
+
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+
+LARGE = 5e5  # numbers in the data, below which starting a process takes longer than learning
+
+
+def pays(data: Views) -> bool:
+    """Not where this process has one thread: it is then one of many, or was asked to be modest."""
+    return torch.get_num_threads() > 1 and sum(x.numel() for x in data.x) >= LARGE
+
+
+class Apart:
+    """Estimators that learn from now on; `learned` waits for them."""
+
+    def __init__(
+        self, models: Sequence[Estimator], data: Views, held: HoldOut | None, seed: int
+    ) -> None:
+        self.tasks = [(model, data, held, seed) for model in models]
+        work = Parallel(n_jobs=max(1, len(models)), return_as="generator")
+        self.results = work(delayed(_learned)(*task) for task in self.tasks)
+
+    def learned(self) -> list[Estimator]:
+        """In the order given; in this process where the others were killed."""
+        try:
+            return list(self.results)
+        except BrokenExecutor:
+            return [teach(*task) for task in self.tasks]
+
+
+def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
+    """What it learns hangs on nothing that was learned before it."""
+    torch.manual_seed(seed)
+    model._learn(data, held)
+    return model
+
+
+def _learned(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
+    with _deaf():
+        return teach(model, data, held, seed)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; what it means is decided by the first."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,98 @@
+"""What MVP and the multimodal VAEs have beside their objectives.
+
+dropout        of encoders; by default more of it where samples are few
+balance        the error of view v is multiplied by share_v = rich_v / mean of rich, rich_v its
+               effective dimensions to this power
+cooldown       the last part of the training, at most a quarter of it: without dropout, at a
+               tenth of the learning rate
+view_dropout   views hidden in a step; what they hold is predicted from the others
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.scaling import effective_dimensions
+from vedute.data.views import Views
+from vedute.estimators.neural import FEW_ROWS
+from vedute.training.model import Generative, Stage, Terms
+
+DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
+
+
+class Trimmings(Protocol):
+    """The settings of a `Trimmed` model."""
+
+    dropout: float | None
+    balance: float | None
+    cooldown: int
+    lr: float
+
+    def stage(
+        self, loss: Callable[[Views], Terms], amount: int, watch: bool, lr: float | None
+    ) -> Stage: ...
+
+
+class Trimmed(Generative):
+    """A model whose training ends in a cool-down, and whose views weigh their `share`."""
+
+    hp: Trimmings
+    share: Tensor
+
+    def __init__(self, hp: Trimmings, n_views: int, length: int) -> None:
+        super().__init__()
+        self.hp, self.length = hp, length
+        self.register_buffer("share", torch.ones(n_views), persistent=False)
+
+    @abstractmethod
+    def main_stages(self, length: int) -> Iterator[Stage]:
+        """The training before the cool-down, of this length."""
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp, few = self.hp, len(data) < FEW_ROWS
+        cool = min(hp.cooldown, self.length // 4)
+        self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
+        for module in self._dropouts() if hp.dropout is None else ():
+            module.p = DROPOUT[few]
+        yield from self.main_stages(self.length - cool)
+        if cool > 0:
+            yield hp.stage(self.cooldown_loss, cool, watch=True, lr=hp.lr / 10)
+
+    def cooldown_loss(self, batch: Views) -> Terms:
+        """Without dropout: gains precision where dropout cost some; where dropout was needed, early
+        stopping keeps the weights from before."""
+        for module in self._dropouts():
+            module.eval()
+        return self.loss(batch)
+
+    def _dropouts(self) -> Iterator[nn.Dropout]:
+        return (module for module in self.modules() if isinstance(module, nn.Dropout))
+
+
+def first_dropout(dropout: float | None) -> float:
+    """What encoders are built with, before the number of samples is known."""
+    return DROPOUT[False] if dropout is None else dropout
+
+
+def shares(data: Views, power: float) -> Tensor:
+    """What the error of each view is multiplied by, (L,), 1 on average."""
+    if power == 0:
+        return torch.ones(len(data.x))
+    rich = effective_dimensions(data) ** power
+    return rich / rich.mean()
+
+
+def hide_some(batch: Views, share: float) -> Views:
+    """What is kept of a batch in a step with this `view_dropout`."""
+    return batch.hide(hidden_views(batch.mask, share)) if share > 0 else batch
+
+
+def hidden_views(mask: Tensor, share: float) -> Tensor:
+    """Views to hide in this step, (B, L): each with this probability, never a row's last."""
+    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
+    return (score < share) & (score < score.amax(1, keepdim=True))
