@@ -119,7 +119,7 @@ class Imputer:
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
-        size = self._rows()
+        size = self.rows()
         starts = range(0, max(len(held.hidden), 1), size)
         parts = [self._errors(held.part(slice(start, start + size))) for start in starts]
         errors, bases = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -193,8 +193,8 @@ class Imputer:
         """By view, how far intervals reach, as what is hidden in `held` advises; those of
         probabilities and words stay as they are."""
         far: dict[int, list[Array]] = {v: [] for v in some if self.views[v].likelihood.scaled}
-        for start in range(0, len(held.inputs), self._rows(DRAWS)):  # wide samples: one by one
-            part = held.part(slice(start, start + self._rows(DRAWS)))
+        for start in range(0, len(held.inputs), self.rows(DRAWS)):  # wide samples: one by one
+            part = held.part(slice(start, start + self.rows(DRAWS)))
             means, stds = self.values(part.inputs, spread=True)
             for v, found in far.items():
                 rows = part.rows_of(v)
@@ -212,9 +212,9 @@ class Imputer:
         return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
 
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
-        return data.batches(self._rows(draws))
+        return data.batches(self.rows(draws))
 
-    def _rows(self, draws: int = 0) -> int:
+    def rows(self, draws: int = 0) -> int:
         """At a time."""
         width = sum(view.numbers for view in self.views)
         return max(1, min(ROWS, NUMBERS // (width * max(draws, 1))))

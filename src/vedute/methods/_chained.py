@@ -109,15 +109,20 @@ class ChainedFill(ComponentsFill):
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as `start` infers them."""
+        """Components (n, k) as `start` infers them, some rows at a time: they are wide there."""
         assert self.start is not None
+        size = Imputer(self.start._decode, self.views_).rows()
+        parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
+        return np.vstack([self._inferred_rows(self.start, taken(small, rows)) for rows in parts])
+
+    def _inferred_rows(self, start: Estimator, small: Table) -> Array:
         wide = widened(small, small.x, self.bases_)
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         x = _table.values(np.split(wide, edges, axis=1), self._scalers())
         names = tuple(view.name for view in self.views_)
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        found = Imputer(self.start._decode, self.views_).decoded(data)
+        found = Imputer(start._decode, self.views_).decoded(data)
         decoded = tuple(torch.from_numpy(a[0]) for a in found)
         whole = replace(data, x=decoded, mask=torch.ones_like(mask))
         inferred: Array = narrowed(self._table(whole), self.bases_).x

@@ -60,6 +60,22 @@ class SideBySide:
     def _across(self, u: Array) -> Array:
         return np.vstack([_across(part, u) for part in self.parts])
 
+    def __getitem__(self, rows: Any) -> SideBySide:
+        return SideBySide(tuple(part[rows] for part in self.parts))
+
+    def view(self, v: int) -> SideBySide:
+        """One of them."""
+        return SideBySide(self.parts[v : v + 1])
+
+    def only(self, mask: Array) -> SideBySide:
+        """Zero in rows and views that are False in mask (n, L)."""
+        each = zip(self.parts, mask.T, strict=True)
+        return SideBySide(tuple(_only(part, rows) for part, rows in each))
+
+    def dense(self) -> Array:
+        parts = [p.dense().numpy() if isinstance(p, Sparse) else p for p in self.parts]
+        return np.hstack(parts)
+
     def power(self) -> float:
         """The sum of squares."""
         return sum(_power(part) for part in self.parts)
@@ -77,6 +93,10 @@ def _times(part: Array | Sparse, b: Array) -> Array:
 
 def _across(part: Array | Sparse, u: Array) -> Array:
     return part.across(u) if isinstance(part, Sparse) else part.T @ u
+
+
+def _only(part: Array | Sparse, rows: Array) -> Array | Sparse:
+    return part.only(rows) if isinstance(part, Sparse) else np.where(rows[:, None], part, 0.0)
 
 
 def _power(part: Array | Sparse) -> float:

@@ -14,6 +14,7 @@ The representation, u times the roots of the singular values, has the distances 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,12 +23,12 @@ from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut, choose
-from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
+from vedute.methods._side_by_side import SideBySide
 from vedute.methods._softimpute import Hidden, HiddenViews, Table
 
 RANKS = Choice((4, 8, 16, 32, 64, 128))
@@ -88,12 +89,7 @@ class LowRankFill(Estimator):
             return _softimpute.project(self._table(data), self.components_, self.threshold_)
 
     def _table(self, data: Views) -> Table:
-        if _stays_sparse(data):
-            return Table.sparse(_table.sparse_parts(data, self._scalers()), data.mask.numpy())
-        return self._dense_table(data)
-
-    def _dense_table(self, data: Views) -> Table:
-        return Table.of(_table.parts(data, self._scalers()))
+        return Table.of_views(data, self._scalers())
 
     def _split(
         self, data: Views, held: HoldOut | None, rng: Generator
@@ -102,17 +98,12 @@ class LowRankFill(Estimator):
         if held is None:
             hidden = choose(data.mask, fewest=1, groups=self._groups)
             if hidden is None:
-                return _softimpute.hide_entries(self._dense_table(data), rng)
+                return _softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
-        rows = held.truth.index.numpy()
-        if _stays_sparse(held.truth):
-            return self._table(data), HiddenViews(rows, self._table(held.truth.hide(~held.hidden)))
-        truth = self._table(held.truth)
+        rows, truth = held.truth.index.numpy(), self._table(held.truth)
+        if isinstance(truth.x, SideBySide):
+            mask = held.hidden.numpy()
+            only = replace(truth, x=truth.x.only(mask), mask=truth.mask & mask)
+            return self._table(data), HiddenViews(rows, only)
         where = truth.spread(held.hidden.numpy()) & truth.seen()
         return self._table(data), Hidden(rows, truth.x, where)
-
-
-def _stays_sparse(data: Views) -> bool:
-    """Whether some view is sparse; holes are filled in a table that is not."""
-    sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
-    return sparse and all(holes is None for holes in data.holes)
