@@ -3,7 +3,8 @@
     python benchmarks/sparse_memory.py [--rows 1000] [--width 50000] [--density 0.01] [--dense]
 
 Each method runs in a process of its own, which says how far its resident memory rose above that of
-Python with torch (Linux, ru_maxrss): first by the library itself, then by each verb, data included.
+Python with torch (Linux, ru_maxrss): first by the library itself, with all that a small fit loads,
+then by each verb, data included.
 `impute` fills in the sparse view of half as many samples that all lack it. --dense passes the same
 numbers as an array, for comparison.
 """
@@ -16,7 +17,11 @@ import resource
 from time import perf_counter
 from typing import Any
 
-METHODS = {"MVP": {"steps": 300}, "LowRankFill": {}}
+METHODS = {
+    "MVP": {"steps": 300},
+    "LowRankFill": {},
+    "Blend": {"expert_settings": {"mvp__steps": 300}},
+}
 
 
 def peak() -> float:
@@ -48,6 +53,8 @@ def measure(method: str, settings: dict[str, Any], args: argparse.Namespace) -> 
     import vedute
 
     model = getattr(vedute, method)(random_state=0, **settings)
+    small, numbers = data(60, 300, 0.1)
+    model.fit({"a": small, "b": numbers})
     print(f"{method:12} {'import':10} {peak() - start:7.0f} MiB", flush=True)
     text, numbers = data(args.rows, args.width, args.density)
     X = {"a": text.toarray() if args.dense else text, "b": numbers}

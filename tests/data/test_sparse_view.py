@@ -15,6 +15,8 @@ from vedute import Views
 from vedute.data import kinds, scaling
 from vedute.data.sparse_view import Sparse
 from vedute.estimators.front import Components
+from vedute.methods import _softimpute
+from vedute.methods._side_by_side import SideBySide
 
 NAN = np.nan
 
@@ -157,6 +159,26 @@ def test_components_and_products_are_those_of_the_array(n):
     assert_allclose(scaled.across(u), x.T @ u, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("n", [40, 300])
+def test_leading_axes_are_those_of_the_array(n):
+    x = kept(texts(n)[0]).to(torch.float64).centered(np.full(200, 0.1))
+    own = _softimpute.axes(SideBySide((x,)), 12, np.random.default_rng(0))
+    assert_allclose(own.T @ own, np.eye(12), atol=1e-5)
+    _, size, right = np.linalg.svd(x.dense().numpy(), full_matrices=False)
+    length = np.linalg.norm(x.dense().numpy() @ own, axis=0)
+    assert_allclose(length[:4], size[:4], rtol=1e-3)
+    assert_allclose(np.abs(own.T @ right[:2].T), np.eye(12)[:, :2], atol=2e-2)
+
+
+@pytest.mark.parametrize("method", ["ridge_fill", "kernel_fill", "gaussian_fill"])
+def test_fills_of_components_give_nearly_what_they_give_for_the_array(method):
+    words, numbers = texts(width=400)  # wider than the components that are kept
+    words[:10] = NAN
+    each = [small(METHODS[method]).fit([x, numbers]) for x in (words, sparse.csr_array(words))]
+    dense, thin = (m.impute([words, numbers])[0][:10] for m in each)
+    assert_allclose(thin, dense, atol=0.1 * words[10:].std())
+
+
 @pytest.mark.parametrize("method", ["lowrank_fill", "knn_fill", "mean_fill", "ridge_fill", "mvp"])
 def test_methods_give_what_they_give_for_the_array(method):
     words, numbers = texts()
@@ -205,6 +227,7 @@ def test_fit_and_transform_never_make_the_view_dense(method):
     words = sparse.random_array((n, width), density=0.002, rng=rng, format="csr")
     numbers = rng.normal(size=(n, 3))
     model = small(METHODS[method])
+    model.fit([words[:40, :100], numbers[:40]])  # modules that a fit loads are not counted
     tracemalloc.start()
     model.fit([words, numbers]).transform([words, numbers])
     peak = tracemalloc.get_traced_memory()[1]

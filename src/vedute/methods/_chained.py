@@ -109,9 +109,11 @@ class ChainedFill(ComponentsFill):
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as `start` infers them, some rows at a time: they are wide there."""
+        """Components (n, k) as `start` infers them; beside a sparse view, whose basis is in single
+        precision, some rows at a time: there they are wide."""
         assert self.start is not None
-        size = Imputer(self.start._decode, self.views_).rows()
+        sparse = any(W.dtype == np.float32 for W in self.bases_)
+        size = Imputer(self.start._decode, self.views_).rows() if sparse else max(len(small.x), 1)
         parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
         return np.vstack([self._inferred_rows(self.start, taken(small, rows)) for rows in parts])
 

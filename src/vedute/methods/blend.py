@@ -205,6 +205,7 @@ class Blend(Estimator):
             self._set_weights(_weights.weights(moments))
             crossed = _weights.cross_fitted(moments, self._folds(held))
             mixed = self._cross_fitted(held, predicted, crossed)
+            del predicted  # large
             numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
             self._measure(replace(held, inputs=numbered), mixed)
 
@@ -301,7 +302,13 @@ class Blend(Estimator):
             return np.asarray(predicted[0])
         mean = view.scaler.mean
         each = weights.T.reshape(*weights.T.shape, *[1] * mean.ndim)
-        return np.asarray(mean + sum(w * (p - mean) for w, p in zip(each, predicted, strict=True)))
+        total = np.zeros(predicted.shape[1:])
+        for w, p in zip(each, predicted, strict=True):
+            off = p - mean
+            off *= w  # in place: there may be many
+            total += off
+        total += mean
+        return total
 
     def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
