@@ -37,6 +37,7 @@ FIRST = {"steps": 2300, "cooldown": 300, "lr": 2e-3, "batch_size": 128, "patienc
 SHORT = {"steps": 500, "cooldown": 200}
 OF_MVP: dict[str, Settings] = {
     "base": FIRST | {"weight_decay": 0.0},  # the defaults of the first release
+    "s700": {"steps": 700},  # the defaults of the second
     "now": {},
     "s1200": FIRST | {"steps": 1200, "cooldown": 250},
     "s700lr4": LIGHT | {"lr": 4e-3, "batch_size": 128},
@@ -49,7 +50,6 @@ OF_MVP: dict[str, Settings] = {
     "vd.5": {"view_dropout": 0.5},
     "wide": {"components": None},
     "pca32": {"components": 32},
-    "s500": SHORT,
     "b128": {"batch_size": 128},
     "s500b192": SHORT | {"batch_size": 192},
     "b128lr4": {"batch_size": 128, "lr": 4e-3},
@@ -67,6 +67,18 @@ OF_VAES: dict[str, Settings] = {
     "all": ALL,
     "light": ALL | LIGHT | {"weight_decay": 0.1, "patience": 200},
 }
+TRIMMED = {"steps": 700, "lr": 6e-3, "batch_size": 256, "weight_decay": 0.1, "patience": 200}
+FOUR = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
+OF_BLEND: dict[str, Settings] = {
+    "base": {"experts": FOUR},
+    "mvae": {"experts": (*FOUR, "mvae")},
+    "mvae_light": {
+        "experts": (*FOUR, "mvae"),
+        "expert_settings": {f"mvae__{k}": v for k, v in TRIMMED.items()},
+    },
+    "mopoe": {"experts": (*FOUR, "mopoe")},
+}
+FAMILIES = {"mvp": OF_MVP, "blend": OF_BLEND}
 DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
 
 
@@ -87,7 +99,7 @@ def variants(method: str) -> dict[str, Settings]:
     """By name, what is set; a variant of a setting that the method has not is left out."""
     known = {f.name for f in fields(methods.find(method))}
     found: dict[str, Settings] = {}
-    for name, settings in (OF_MVP if method == "mvp" else OF_VAES).items():
+    for name, settings in FAMILIES.get(method, OF_VAES).items():
         mine = {k: v for k, v in settings.items() if k in known}
         if mine not in found.values():
             found[name] = mine
@@ -122,7 +134,8 @@ def key(record: RunRecord) -> Run:
 def work(run: Run) -> int:
     """A guess: numbers decoded in all steps."""
     model = methods.find(run.method)(**variants(run.method)[run.variant])
-    return int(model.steps * model.batch_size * _width(run.set))
+    steps, rows = (vars(model).get(k, 1) for k in ("steps", "batch_size"))
+    return int(steps * rows * _width(run.set))
 
 
 @cache

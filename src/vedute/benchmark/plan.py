@@ -249,14 +249,19 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(record: Mapping[str, Any]) -> str:
     """What identifies a run. Settings at their defaults are left out, so that records stay valid
-    when a method gets a new setting."""
+    when a method gets a new setting; one that is `before` has the value that changed nothing."""
     parts = ("label", "dataset", "rate", "seed", "mask")
     older = {"task": "clustering", "pair": None, "drawn": False, "revision": 1}
     older["protocol"] = BERNOULLI
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])
-    kept = {k: v for k, v in record["settings"].items() if json.dumps(v) != plain.get(k)}
+    settings = {**_before(record["method"]), **record["settings"]}
+    kept = {k: v for k, v in settings.items() if json.dumps(v) != plain.get(k)}
     return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
+
+
+def _before(method: str) -> Mapping[str, Any]:
+    return methods.find(method).before if method in methods.available() else {}
 
 
 @cache

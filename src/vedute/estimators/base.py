@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
@@ -113,6 +113,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
     revision: ClassVar[int] = 1  # raised where the same settings give other results than before
+    before: ClassVar[Mapping[str, Any]] = {}  # what settings meant that old records do not name
     _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
     on_epoch: ClassVar[Any] = None  # called with each record of the history while training

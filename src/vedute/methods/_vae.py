@@ -8,17 +8,18 @@ divergences the same for narrow and wide data; or max_u dim_u (True), the rule o
 or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
 the batch.
 
-By default nothing is dropped out (`dropout`), all views weigh the same (`balance`), and the
-learning rate stays what it is (`cooldown`): see `_trimmings`. Only MVAE and MVTCAE have
-`view_dropout`, since their joint posterior has seen every view that is decoded from it. MoPoE,
-mmJSD, mmVAE and MMVAE+ decode all observed views from a subset or a single view in every step, and
-so learn to predict views that a code has not seen anyway.
+MVP's trimmings (see `_trimmings`) are on by default where they lower the error of hidden views:
+MVAE, MoPoE, MVTCAE (docs/defaults.md). Only MVAE and MVTCAE have `view_dropout`, since their joint
+posterior has seen every view that is decoded from it. MoPoE, mmJSD, mmVAE and MMVAE+ decode all
+observed views from a subset or a single view in every step, and so learn to predict views that a
+code has not seen anyway.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +54,8 @@ class VAEEstimator(NeuralEstimator):
     linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
     output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     network: str = _settings.network()
+
+    before: ClassVar = {"balance": 0.0, "cooldown": 0, "view_dropout": 0.0}
 
 
 class VAE(Trimmed):

@@ -34,6 +34,9 @@ MOST = 12  # views: 4095 subsets
 class MoPoE(VAEEstimator):
     """Multimodal VAE that trains the product of every subset of the views that are there."""
 
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
     prior_expert: str = choice(PRIORS, "Products with the prior; published: of the complete set.")
 
     paper = "Sutter et al., ICLR 2021"

@@ -47,11 +47,14 @@ RAMP = 20  # values of beta on its way
 class MVAE(VAEEstimator):
     """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
 
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
     subsample: str = choice(SUBSETS, "Which subsets are trained as well; published: `unimodal+k`.")
     subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
     prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
     warmup: int = length(0, "Time in which beta grows from 0.")
-    view_dropout: float = _settings.view_dropout(0.0)
+    view_dropout: float = _settings.view_dropout(0.3)
 
     paper = "Wu & Goodman, NeurIPS 2018"
     absent = "left out of the product"

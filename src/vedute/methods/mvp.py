@@ -56,7 +56,7 @@ class MVP(NeuralEstimator):
     training. The paper's settings are presets.
     """
 
-    steps: int = 700
+    steps: int = 500
     batch_size: int = 256
     lr: float = 6e-3
     weight_decay: float = 0.1

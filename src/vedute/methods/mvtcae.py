@@ -33,9 +33,12 @@ from vedute.training.model import Terms
 class MVTCAE(VAEEstimator):
     """Multimodal VAE whose views are trained to agree with their product."""
 
+    dropout: float | None = None
+    balance: float | None = None
+    cooldown: int = 250
     alpha: float = setting(5 / 6, "Weight of agreement with the product.", at_least=0, at_most=1)
     normaliser: str = choice(("views", "observed"), "What V counts: all views, or those observed.")
-    view_dropout: float = _settings.view_dropout(0.0)
+    view_dropout: float = _settings.view_dropout(0.3)
 
     paper = "Hwang et al., NeurIPS 2021"
     absent = "left out of the product"
