@@ -55,7 +55,7 @@ PAGE = HERE.parent / "docs" / "rivals.md"
 RATES, SEEDS, MASK_SEED, PROTOCOL = (0.5, 0.1, 0.3, 0.7), (0, 1, 2), 42, "bernoulli"
 LEVELS = {"coverage": 0.9, "coverage_50": 0.5}  # of intervals
 FIRST = ("blend", "mvp")  # of all, and at every rate
-LOOSE = ("n_clusters", "random_state", "verbose")  # settings that are not the method's
+LOOSE = ("n_clusters", "random_state", "verbose", "callbacks")  # settings that are not the method's
 PRELOAD = ["vedute.benchmark.run", "sklearn.ensemble", "sklearn.impute", "sklearn.linear_model"]
 WORTH_A_RECORD = 30  # seconds of a run that was stopped
 

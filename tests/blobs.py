@@ -85,7 +85,7 @@ def check_resuming(make, folder, monkeypatch, epoch):
     often = {"checkpoint": str(folder), "checkpoint_minutes": 0}
     data, whole, dying = blobs(60), make(), make(**often)
     whole.fit(data)
-    dying.on_epoch = stop
+    dying.callbacks = [stop]
     with pytest.raises(InterruptedError):
         dying.fit(data)
     again = make(**often).fit(data)

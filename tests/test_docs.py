@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -125,8 +126,59 @@ def write_mudata(whole):
         MuData(mods).write_h5mu("cells.h5mu")
 
 
+@pytest.fixture
+def trackers(monkeypatch):
+    """TensorBoard, MLflow and Weights & Biases as modules that only note what they are given: name
+    of a tracker -> (step, numbers) of each call."""
+    noted = {"tensorboard": [], "mlflow": [], "wandb": []}
+
+    class Open:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    class SummaryWriter(Open):
+        def add_scalar(self, tag, scalar_value, global_step):
+            noted["tensorboard"].append((global_step, {tag: scalar_value}))
+
+    class Run(Open):
+        def log(self, data, step):
+            noted["wandb"].append((step, data))
+
+    def log_metrics(metrics, step):
+        noted["mlflow"].append((step, metrics))
+
+    fakes = {
+        "torch.utils.tensorboard": SimpleNamespace(SummaryWriter=SummaryWriter),
+        "mlflow": SimpleNamespace(
+            start_run=Open, log_params=lambda params: dict(params), log_metrics=log_metrics
+        ),
+        "wandb": SimpleNamespace(init=lambda project, config: Run()),
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setitem(sys.modules, name, fake)
+    return noted
+
+
+@pytest.mark.usefixtures("tiny", "world")
+def test_recipes_track_every_record(trackers):
+    names = {}
+    for block in blocks(DOCS / "callbacks.md"):
+        if block.kind == "python":
+            execute(block.text, DOCS / "callbacks.md", names)
+    wanted = [(r["step"], names["numbers"](r)) for r in names["records"]]
+    assert trackers["mlflow"] == trackers["wandb"] == wanted
+    assert trackers["tensorboard"] == [(n, {k: v}) for n, all in wanted for k, v in all.items()]
+    assert any("hidden_error" in numbers for _, numbers in wanted)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_code_runs(page, world, request):
+def test_code_runs(page, world, trackers, request):
     if page.stem != "missing-rate":  # which has numbers of all digits, and trains nothing
         request.getfixturevalue("tiny")
     names, printed = {}, ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -32,13 +31,12 @@ def views(n=90):
 
 def search(method=MVP, fixed=SHORT, **options):
     trial = Trial.of(views(), 0)
-    return Search(method, dict(fixed), trial, 0, lambda _: nullcontext(), lambda _: None, **options)
+    return Search(method, dict(fixed), trial, 0, lambda _: None, **options)
 
 
 def tune(method, fixed, trials=None, minutes=None):
     told = []
-    following, tell = lambda _: nullcontext(), told.append
-    return tuning.tune(method, views(), fixed, trials, minutes, 0, following, tell), told
+    return tuning.tune(method, views(), fixed, trials, minutes, 0, told.append), told
 
 
 @pytest.fixture

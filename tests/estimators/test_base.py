@@ -112,7 +112,7 @@ def test_an_interruption_ends_all_learning(cls, caplog):
     model = cls(steps=60, random_state=0)
     if cls is CPSPAN:
         model.set_params(n_clusters=3)
-    model.on_epoch = stop
+    model.callbacks = [stop]
     rng = np.random.default_rng(0)
     views = [rng.normal(size=(120, 4)) for _ in range(2)]
     views[0][::7] = NAN

@@ -282,6 +282,13 @@ def test_experts_learn_here_where_their_processes_are_killed(apart, monkeypatch)
     assert not np.isnan(model.impute(X)[0]).any()
 
 
+def test_callbacks_hear_an_expert_that_would_have_learned_elsewhere(apart):
+    heard = []
+    model = small(Blend, experts=("lowrank_fill", "mvp"), callbacks=[heard.append]).fit(views())
+    kept = [r["terms"] for r in model.experts_["mvp"].history_]  # of the second training
+    assert [r["terms"] for r in heard][len(kept) :] == kept
+
+
 def test_one_thread_means_one_process():
     large, tiny = (Views.of([np.zeros((1000, w))] * 2) for w in (500, 5))
     before = torch.get_num_threads()

@@ -209,7 +209,7 @@ def test_a_killed_training_on_images_goes_on_as_if_nothing_had_happened(tmp_path
     whole = MVP(**settings).fit(views)
     settings = settings | {"checkpoint_minutes": 0}
     broken = MVP(**settings, checkpoint=str(tmp_path))
-    broken.on_epoch = _stop_at(6)
+    broken.callbacks = [_stop_at(6)]
     with pytest.raises(_Killed):
         broken.fit(views)
     assert list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ import io as files
 import re
 import shutil
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,36 @@ def test_fills_get_the_same_task_and_the_same_measure(place):
     deviation = (filled.x[0][rows[at]] - views.x[0][rows[at]]).numpy() / (scale.std * scale.scale)
     assert run.found["knn_fill"][at] == pytest.approx((deviation**2).mean(), rel=1e-4)
     assert list(run.errors()) == ["MVP", "low-rank fill", "kNN fill", "mean fill"]
+
+
+def test_fit_says_where_a_simple_fill_is_as_good(place, tmp_path):
+    words = [w if w != "steps=60" else "steps=1" for w in SMALL]  # learns next to nothing
+    said = done("fit", place / "d.npz", "-o", tmp_path / "run", *words)
+    run = FittedRun.of(tmp_path / "run")
+    error = {key: run.found[key].mean() for key in ("error", "lowrank_fill", "knn_fill")}
+    best = min(("lowrank_fill", "knn_fill"), key=error.get)
+    assert error[best] < error["error"]
+    name = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill"}[best]
+    line = rf"{name} is as good on these data and takes [\d.]+ s: --method {best}"
+    assert len(re.findall(rf"^{line}$", said, re.M)) == 1
+    assert re.fullmatch(line, run.advice())
+
+
+def test_advice_only_where_it_is_true(place):
+    run = FittedRun.of(place / "run")
+
+    def advice(low, knn=9.0, own=1.0, seconds=2.4, n=120, **more):
+        found = {"error": [own, own], "lowrank_fill": [low, low], "knn_fill": [knn, knn]}
+        found |= {"seconds_lowrank_fill": seconds, "seconds_knn_fill": 0.01, "fill_rows": n}
+        return replace(run, found={k: np.array(a) for k, a in found.items()}, **more).advice()
+
+    line = "low-rank fill is as good on these data and takes 2 s: --method lowrank_fill"
+    assert advice(1.02) == line
+    assert advice(1.021) is None
+    assert advice(1.01, knn=1.0).startswith("kNN fill is as good on these data and takes 0.1 s")
+    assert "takes 300 s for 50 samples:" in advice(0.5, seconds=300.0, n=50)
+    assert advice(0.5, history=[]) is None  # nothing was trained: it is a simple fill itself
+    assert replace(run, found={}).advice() is None
 
 
 def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_path):

@@ -512,7 +512,7 @@ def dies_in(model, epoch):
         if record["epoch"] == epoch:
             raise Killed
 
-    model.on_epoch = stop
+    model.callbacks = [stop]
     return model
 
 
@@ -538,7 +538,7 @@ def test_an_interrupted_mvp_has_all_its_verbs():
         raise KeyboardInterrupt
 
     model = mvp()
-    model.on_epoch = stop
+    model.callbacks = [stop]
     model.fit(example())
     assert len(model.history_) == 1
     assert len(model.generate(3)) == 3

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from vedute.data import holdout
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
 from vedute.io.data import labels_there
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
-Following = Callable[[Estimator], AbstractContextManager[None]]
 FILLS = ("lowrank_fill", "knn_fill", "mean_fill")  # always there: the floor
 LABELED = ("acc", "nmi", "ari")
 
@@ -77,18 +76,18 @@ class MethodScores:
     failed: str = ""
 
 
-def compare(
-    trial: Trial, models: Mapping[str, Estimator], y: Array | None, following: Following
-) -> Iterator[MethodScores]:
+def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:
     """Fit every model on the same views; a mistake ends one method, not the comparison."""
-    for name, model in models.items():
-        start = perf_counter()
-        try:
-            with following(model):
-                model.fit(trial.views)
-            yield _measured(name, model, trial, y, start)
-        except (ValueError, TypeError, ArithmeticError) as e:
-            yield MethodScores(name, failed=" ".join(str(e).split()))
+    rows = []
+    with progress.shown(), progress.task("comparing", len(models), "method"):
+        for name, model in models.items():
+            start = perf_counter()
+            try:
+                rows.append(_measured(name, model.fit(trial.views), trial, y, start))
+            except (ValueError, TypeError, ArithmeticError) as e:
+                rows.append(MethodScores(name, failed=" ".join(str(e).split())))
+            progress.advance(1, "method")
+    return rows
 
 
 def ranked(rows: Sequence[MethodScores]) -> list[MethodScores]:

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from vedute.analysis.comparison import Following, Trial
+from vedute.analysis.comparison import Trial
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
@@ -67,7 +68,6 @@ class Search:
     fixed: Settings
     trial: Trial
     seed: int
-    following: Following
     on_tried: Callable[[Tried], None]
     deadline: float = float("inf")
     tried: list[Tried] = field(default_factory=list)
@@ -85,6 +85,12 @@ class Search:
 
     def shares(self) -> tuple[float, ...]:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
+
+    def work(self, trials: int) -> float:
+        """Trainings from start to end that so many candidates cost: of each share, the best third
+        of those before."""
+        each = (share * -(-trials // KEEP**i) for i, share in enumerate(self.shares()))
+        return float(sum(each))
 
     def late(self) -> bool:
         return time.monotonic() > self.deadline
@@ -107,9 +113,7 @@ class Search:
             _shorten(model, share)
         model = _best_pair.for_views(model, len(trial.views.x))
         try:
-            with self.following(model):
-                model.fit(trial.views)
-            return trial.error(model)
+            return trial.error(model.fit(trial.views))
         except (ValueError, ArithmeticError):
             if not settings:  # not the candidate's fault
                 raise
@@ -121,6 +125,7 @@ class Search:
             return known[0]
         found = Tried(settings, self.error(settings, share), share)
         self.tried.append(found)
+        progress.advance(share)
         self.on_tried(found)
         return found
 
@@ -137,13 +142,12 @@ def tune(
     trials: int | None,
     minutes: float | None,
     seed: int,
-    following: Following,
     on_tried: Callable[[Tried], None],
 ) -> Tuned:
     """Search for settings: `trials` candidates beside the defaults, as many as time allows."""
     if not method.generative:
         raise TypeError(f"{method.__name__} cannot impute, so hidden views cannot tune it")
-    search = Search(method, fixed, Trial.of(views, seed), seed, following, on_tried)
+    search = Search(method, fixed, Trial.of(views, seed), seed, on_tried)
     if not search.space():
         raise ValueError(f"{method.__name__} has no setting left to tune")
     start = time.monotonic()
@@ -155,7 +159,8 @@ def tune(
         fit = max(1, int(KEEP * (60 * minutes / took - 3)))
         count = fit if count is None else min(count, fit)
     engine = _by_optuna if find_spec("optuna") is not None else _by_halving
-    engine(search, count or TRIALS)
+    with progress.shown(), progress.task("tuning", search.work(count or TRIALS)):
+        engine(search, count or TRIALS)
     longest = max((t.share for t in search.tried[1:]), default=1.0)
     finalists = [t for t in search.tried if t.share == longest]
     best = min([default, *finalists], key=lambda t: t.error)

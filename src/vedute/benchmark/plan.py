@@ -27,6 +27,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
 MOST_JOBS, GPU_JOBS = 8, 2
+SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
 
 
 def plan(
@@ -256,7 +257,8 @@ def _key(record: Mapping[str, Any]) -> str:
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])
     settings = {**_before(record["method"]), **record["settings"]}
-    kept = {k: v for k, v in settings.items() if json.dumps(v) != plain.get(k)}
+    given = {k: v for k, v in settings.items() if k not in SEEN}
+    kept = {k: v for k, v in given.items() if json.dumps(v) != plain.get(k)}
     return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple, TypeVar
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from vedute import datasets, methods
 from vedute.benchmark import plan, records, studies
@@ -18,6 +16,7 @@ from vedute.benchmark.run import Run
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.commands import _settings
+from vedute.estimators import progress
 
 T = TypeVar("T")
 PATIENCE = 2.0  # seconds between two looks at what others do
@@ -131,11 +130,7 @@ def follow(
     """Print one line for each run as they finish, but for those that others do."""
     waiting, done, lost = [list(lane.tasks) for lane in lanes], list(known), list[Run]()
     total, before = sum(map(len, waiting)), len(done)
-    console = Console(stderr=True, highlight=False)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-        task = bar.add_task("", total=total)
+    with progress.shown(), progress.task("bench", total, "run"):
         for number, (run, outcome) in enumerate(outcomes, start=1):
             for tasks in waiting:
                 tasks[:] = [t for t in tasks if t is not run]
@@ -144,12 +139,12 @@ def follow(
             elif outcome is not None:
                 done += records.finished([outcome])
             rest = [lane._replace(tasks=t) for lane, t in zip(lanes, waiting, strict=True)]
-            left = _left(plan.time_left(rest, done))
-            bar.update(task, completed=number, description=left)
+            left = plan.time_left(rest, done)
+            progress.advance(1, "run", left)
             if outcome is not None:
                 line = f"{number}/{total} {run}: {_result(outcome)}"
-                line += "" if number == total else f"; {left}"
-                console.print(line, markup=False, soft_wrap=True)
+                line += "" if number == total else f"; {progress.time_left(left)}"
+                print(line, file=sys.stderr)
     return Tally(len(done) - before, lost)
 
 
@@ -200,10 +195,3 @@ def _result(outcome: RunRecord | BaseException) -> str:
         return f"failed: {outcome['failed']}"
     scores = [f"{SHOWN[k]} {v:.4g}" for k, v in outcome["scores"].items() if k in SHOWN]
     return ", ".join([*scores, f"{outcome['seconds']:.1f} s"])
-
-
-def _left(seconds: float) -> str:
-    if seconds < 90:
-        return f"about {seconds:.0f} s left"
-    minutes = seconds / 60
-    return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"

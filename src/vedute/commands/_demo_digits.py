@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vedute import datasets, io, methods
-from vedute.analysis.comparison import Following, MethodScores
+from vedute.analysis.comparison import MethodScores
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
@@ -64,7 +64,7 @@ class Result(NamedTuple):
             console.print(f"  {name:22} {what}")
 
 
-def run(folder: Path, seed: int, following: Following) -> Result:
+def run(folder: Path, seed: int) -> Result:
     """Fit all methods; write labels, embedding, filled views and figures to `folder`."""
     truth = datasets.load("handwritten")
     views = drop_views(truth, RATE, MASK_SEED)
@@ -73,8 +73,7 @@ def run(folder: Path, seed: int, following: Following) -> Result:
     for name in METHODS:
         start = perf_counter()
         model = methods.find(name)(n_clusters=10, random_state=seed)
-        with following(model):
-            model.fit(views)
+        model.fit(views)
         models[name], filled[name] = model, model.impute(views)
         seconds = perf_counter() - start
         scores = scoring.clustering_scores(_digits(truth), model.labels_)

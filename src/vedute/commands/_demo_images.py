@@ -10,7 +10,6 @@ import numpy as np
 from rich.console import Console
 
 from vedute.analysis import cross_view
-from vedute.analysis.comparison import Following
 from vedute.benchmark import samples
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
@@ -57,13 +56,12 @@ class Result(NamedTuple):
         console.print(f"In {out}: inferred.png ({what})")
 
 
-def run(folder: Path, seed: int, following: Following) -> Result:
+def run(folder: Path, seed: int) -> Result:
     """Fit, evaluate on objects never seen, and write inferred.png to `folder`."""
     train, test = (shapes.load(OBJECTS, split=s, size=SIZE) for s in ("train", "test"))
     start = perf_counter()
     model = MVP(random_state=seed, **SETTINGS)
-    with following(model):
-        model.fit(drop_views(train, RATE, MASK_SEED))
+    model.fit(drop_views(train, RATE, MASK_SEED))
     seconds = perf_counter() - start
     (folder / "inferred.png").write_bytes(png(sheet(model, test)))
     found, mean = (

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-
 from vedute import io
+from vedute.estimators import progress
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -27,7 +26,7 @@ def new(out: Path, force: bool) -> Iterator[Path]:
 def measure(run: Path, source: str) -> None:
     """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
-    with Console(stderr=True).status("measuring what was learned"):
+    with progress.shown(), progress.task("measuring what was learned"):
         failed = _in_a_process(run, source)
     if failed:
         print(f"a page about this run will lack its measurements: {failed}")

@@ -48,7 +48,6 @@ def run(
 
     from vedute import io
     from vedute.analysis import comparison
-    from vedute.commands._progress import following
 
     how = reading.checked()
     if out is not None:
@@ -59,7 +58,7 @@ def run(
         common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
         models = _models(methods, common, settings or [], len(views.names))
         trial = comparison.Trial.of(views, seed)
-        rows = comparison.ranked(list(comparison.compare(trial, models, views.y, following)))
+        rows = comparison.ranked(comparison.compare(trial, models, views.y))
         if folder is not None:
             io.write_csv(folder / "scores.csv", comparison.columns(rows))
             _draw(folder / "scores.png", rows)

@@ -36,13 +36,12 @@ def run(
 
     from vedute import io
     from vedute.commands import _demo_digits, _demo_images
-    from vedute.commands._progress import following
 
     console = Console(highlight=False)
     demo = _demo_images if images else _demo_digits
     with io.atomic_folder(out, force) as folder:
         console.print(demo.TITLE)
-        result = demo.run(folder, seed, following)
+        result = demo.run(folder, seed)
         seconds = result.seconds if images else perf_counter() - start
         scores = json.dumps(result.scores() | {"seconds": round(seconds, 1)})
         (folder / "scores.json").write_text(f"{scores}\n", encoding="utf-8")

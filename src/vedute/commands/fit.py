@@ -100,6 +100,7 @@ def run(
         if page is not None:
             _pages.write(out, page)
     _summarize(model, views)
+    _advise(out)
     print(f"wrote {out}{'' if report is None else f' and {report}'}")
 
 
@@ -179,7 +180,6 @@ def _fit(
     """Fit, and publish the RUN; its data are read first. Also where its checkpoints are, if any:
     nobody else writes RUN or these meanwhile."""
     from vedute import io
-    from vedute.commands._progress import following
     from vedute.estimators import saving
     from vedute.methods._best_pair import for_views
     from vedute.report import run_folder
@@ -192,7 +192,7 @@ def _fit(
         _data.check(views)
         model = for_views(model, len(views.names))
         model.__dict__["keep_checkpoint"] = True  # until the run is published
-        with following(model), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the views form groups")  # said below
             model.fit(views, groups=known)
         _without_checkpoint(model)
@@ -231,6 +231,15 @@ def _summarize(model: Estimator, views: Views) -> None:
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
         shares = [f"{name} {_share(model, v)}" for v, name in enumerate(model.r2_)]
         print(f"hidden views{seen} explained: {', '.join(shares)}")
+
+
+def _advise(run: Path) -> None:
+    """Where a simple fill is as good at the hidden views, say so."""
+    from vedute.report.run_folder import FittedRun
+
+    advice = FittedRun.of(run).advice()
+    if advice is not None:
+        print(advice)
 
 
 def _share(model: Estimator, v: int) -> str:

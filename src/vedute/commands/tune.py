@@ -44,7 +44,6 @@ def run(
     from vedute import io, methods
     from vedute.analysis import tuning
     from vedute.commands import _settings
-    from vedute.commands._progress import following
     from vedute.io import toml
 
     if out.suffix.lower() != ".toml":
@@ -57,7 +56,7 @@ def run(
     with io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
-        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, following, _PrintTrial())
+        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, _PrintTrial())
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")

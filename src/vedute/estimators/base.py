@@ -6,7 +6,8 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
@@ -28,8 +29,9 @@ from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
-from vedute.estimators import clustering, cross_fitting, saving, settings
+from vedute.estimators import categories, clustering, cross_fitting, progress, saving, settings
 from vedute.estimators.abilities import Ability
+from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learned import learned as learned_html
@@ -39,7 +41,9 @@ from vedute.training import checkpoints
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
-LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes")  # may change after fit
+UNSAVED = ("callbacks",)  # of the settings
+LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
+MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
@@ -87,11 +91,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
         None, "Same seed, same result."
     )
-    verbose: bool = setting(False, "Print terms and hidden error while training.")
+    verbose: bool | None = setting(
+        None,
+        "None: a bar in a terminal, a line in a notebook, else nothing. True: loss terms and "
+        "hidden error as lines of the log, printed where no handler is set. False: nothing.",
+    )
 
     verbs: ClassVar[tuple[str, ...]] = (
         *("fit", "transform", "predict", "predict_proba", "fit_predict", "fit_transform"),
-        *("impute", "sample_imputations", "reconstruct", "generate", "score"),
+        *("impute", "impute_proba", "sample_imputations", "explain", "reconstruct", "generate"),
+        "score",
         *("save", "get_feature_names_out", "get_params", "set_params", "set_output"),
     )
     attributes: ClassVar[dict[str, str]] = {  # learned by fit: name -> meaning
@@ -116,7 +125,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     before: ClassVar[Mapping[str, Any]] = {}  # what settings meant that old records do not name
     _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
-    on_epoch: ClassVar[Any] = None  # called with each record of the history while training
 
     generative = Ability(lambda cls: cls._decode is not Estimator._decode)  # can it impute?
     generates = Ability(lambda cls: cls.generate is not Estimator.generate)  # new samples?
@@ -149,6 +157,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     @abstractmethod
     def _embed(self, data: Views) -> Array:
         """The representation, (n, D) float32."""
+
+    def _embed_std(self, data: Views) -> Array:
+        """The standard deviation of its posterior, (n, D), where the method has one."""
+        raise TypeError(
+            f"{type(self).__name__} has no posterior of the representation, and so no standard "
+            "deviation; MVP and the VAEs have one"
+        )
 
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
         """Expected values of all views, L arrays (draws or 1, n, *shape_v)."""
@@ -202,7 +217,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             data = scaled(self.views_, raw)
             self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
             try:
-                self._learn_and_calibrate(data)
+                with progress.shown(self.verbose), progress.task(type(self).__name__):
+                    self._learn_and_calibrate(data)
             finally:
                 del self.__dict__["_groups"]
             self.embedding_ = clustering.finite(self._embed(data))
@@ -340,6 +356,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             log.setLevel(logging.INFO)
         log.log(logging.INFO if self.verbose else logging.DEBUG, message)
 
+    @contextmanager
+    def _counting(self, name: str, data: Views, total: int, unit: str) -> Iterator[None]:
+        """While inside, it is shown how far this is, where rows are many."""
+        verbose = self.verbose if len(data) >= MANY else False
+        with progress.shown(verbose), progress.task(name, total, unit):
+            yield
+
     def _needs_clusters(self) -> None:
         there = any(k in vars(self) for k in ("centers_", "labels_"))
         clustering.require(self.n_clusters if there else None, type(self).__name__)
@@ -349,14 +372,20 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # The verbs.
 
-    def transform(self, X: Any) -> Any:
-        """The representation of each sample, (n, D) float32."""
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """The representation of each sample, (n, D) float32.
+
+        With `return_std=True`: (mean, standard deviation) of its posterior, given the observed
+        views, for methods that have one: MVP, the VAEs, DVIMC, and Blend, whose representation is
+        that of its first expert.
+        """
         data = self._enter(X)
-        z = self._embed(data)
+        found: list[Any] = [self._embed(data), *([self._embed_std(data)] if return_std else [])]
         config = getattr(self, "_sklearn_output_config", {})
         if config.get("transform") == "pandas":
-            return pd.DataFrame(z, index=data.ids, columns=self.get_feature_names_out())
-        return z
+            names = self.get_feature_names_out()
+            found = [pd.DataFrame(a, index=data.ids, columns=names) for a in found]
+        return tuple(found) if return_std else found[0]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, (n,)."""
@@ -389,7 +418,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         entry, data = self._read(X)
-        means, stds = self._imputer().values(data, spread=interval is not None)
+        with self._counting("imputing", data, len(data), "row"):
+            means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
             return entry.filled(self._chosen(means))
         each = zip(self.views_, means, stds, strict=True)
@@ -409,6 +439,40 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         for block in fill.choices(view.spec):
             lower[:, block] = upper[:, block] = chosen[:, block]
         return Interval(chosen, lower, upper)
+
+    def impute_proba(self, X: Any) -> dict[str, pd.DataFrame]:
+        """The probability of each category for each sample, by view; views without categories are
+        left out. What was observed is as given: 1 for its category, 0 for the others.
+
+        A view of three or more categories that came one-hot has its own columns. In other views
+        columns are pairs (column, category), so that `["stage"]` has one column per stage; zeros
+        and ones have the categories 0 and 1. The categories of a column sum to one.
+        """
+        entry, data = self._read(X)
+        imputer = self._imputer()
+        if not any(map(categories.columns, self.views_)):
+            raise ValueError(
+                "no view holds categories, nor zeros and ones, so there are no probabilities; "
+                "impute gives values"
+            )
+        index = entry.views.ids if entry.parts is None else entry.parts.rows
+        with self._counting("imputing", data, len(data), "row"):
+            values = imputer.values(data)[0]
+        return categories.probabilities(self.views_, values, entry.views, index)
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Which observed views decided what is imputed, by leaving out one at a time.
+
+        One row per sample, missing view and observed view. `change`: by how much the imputed values
+        of `missing` change without the view `left_out`, root mean square, in standard deviations of
+        each feature (of text and counts, in that of the view). Without its only view a sample is
+        imputed by the mean. `share`: of the changes of a missing view, which sum to one; NaN where
+        nothing changes. Where two views say the same, either can be left out: both changes are
+        small.
+        """
+        data = self._enter(X)
+        with self._counting("explaining", data, len(data.x), "view"):
+            return explanation(self._imputer(), data)
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the
@@ -469,6 +533,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         params = self.get_params(deep=False)
         fitted = getattr(self, "_fitted_with", {})  # what was set since then is for the next fit
         params |= {k: v for k, v in fitted.items() if k not in LOOSE}
+        params = saveable(params)
         if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = self.seed_  # what a generator gave
         return saving.Saved(method, params, learned)
@@ -524,6 +589,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         were fitted."""
         each = zip(self.views_, values, strict=True)
         return [view.chosen(view.possible(a, out=a)) for view, a in each]
+
+
+def saveable(params: dict[str, Any]) -> dict[str, Any]:
+    """The settings that are written to files."""
+    return {k: v for k, v in params.items() if k not in UNSAVED}
 
 
 def check_not_split(X: Any) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.calibration import (
     Calibration,
     Evidence,
@@ -97,6 +98,7 @@ class Imputer:
                 mean, std = view.moments(expected[v][0], draws[v], *about)
                 means.add(v, mean)
                 stds.add(v, std)
+            progress.advance(len(batch), "row")
         return means.arrays(), stds.arrays()
 
     def _draws(self, batch: Views) -> list[Array]:

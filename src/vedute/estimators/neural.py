@@ -6,8 +6,10 @@ import hashlib
 import json
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import front, saving, sentence_decoding
+from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
-from vedute.estimators.base import LOOSE, Array, Estimator, check_count, seed_of
+from vedute.estimators.base import LOOSE, Array, Estimator, check_count, log, seed_of
 from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
@@ -28,8 +30,8 @@ from vedute.nn import coders
 from vedute.nn.convolutions import check_image
 from vedute.nn.likelihoods import Kinds
 from vedute.training.checkpoints import Checkpoint
-from vedute.training.history import Record, continued, useful_steps
-from vedute.training.loop import Settings, train
+from vedute.training.history import Record, continued, ended, useful_steps
+from vedute.training.loop import INTERRUPTED, Settings, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
@@ -82,9 +84,13 @@ class NeuralEstimator(Estimator):
         None, "A folder to go on from after an interruption; needs `random_state`."
     )
     checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+    callbacks: Sequence[Callable[[Record], object]] | None = setting(
+        None, "Functions that are called with every record of the history; not saved."
+    )
 
     attributes: ClassVar[dict[str, str]] = {
-        "history_": "Per epoch: step, stage, loss terms, error on hidden views.",
+        "history_": "Per epoch: step, stage, loss terms, error on hidden views; in the last also "
+        "why training ended.",
         "model_": "The trained networks, a `torch.nn.Module`.",
         "front_": "Per view, the principal components that they see of it; None: all columns.",
     }
@@ -133,6 +139,7 @@ class NeuralEstimator(Estimator):
         return super()._learns_again(rows) or few
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
+        self._trainings += 1
         device = self._device()
         watched = held is not None or not self.early_stopping or self.epochs is not None
         self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
@@ -153,23 +160,32 @@ class NeuralEstimator(Estimator):
         )
         seen = front.narrow(self.front_, data)
         watched_views = None if held is None else front.narrow_held(self.front_, held)
-        with _speeds(self.model_, seen, self.batch_size):
+        before: list[Record] = vars(self)["history_"] if self._trainings > 1 else []
+        reasons: list[str] = []
+        with _speeds(self.model_, seen, self.batch_size), self._counted():
             history = train(
                 self.model_,
                 seen.to(device),
                 settings,
                 None if watched_views is None else watched_views.to(device),
                 [view.likelihood for view in self.views_],
-                self._report,
-                self._stop,
+                partial(self._report, before),
+                reasons.append,
             )
-        before: list[Record] = [] if self.length_ is None else vars(self)["history_"]
-        self.history_ = continued(before, history)
+        self._end(reasons[0], again=bool(before))
+        watched_before = before if self.length_ is not None else []  # else nothing to compare with
+        self.history_ = continued(watched_before, ended(history, reasons[0]))
         self.length_ = None if held is None else useful_steps(history)
 
     @torch.no_grad()
     def _embed(self, data: Views) -> Array:
         return self._each(data, lambda model, batch: model.embed(batch))
+
+    @torch.no_grad()
+    def _embed_std(self, data: Views) -> Array:
+        if type(self._fitted()).std is Model.std:
+            return super()._embed_std(data)
+        return self._each(data, lambda model, batch: model.std(batch))
 
     @torch.no_grad()
     def _decode(self, data: Views, draws: int = 0) -> list[Array]:
@@ -292,7 +308,6 @@ class NeuralEstimator(Estimator):
         """Of this training: the first, or the second, with all views."""
         if self.checkpoint is None:
             return None
-        self._trainings += 1
         folder = Path(self.checkpoint) / f"training-{self._trainings}"
         return Checkpoint(folder, self._signature(data), self.checkpoint_minutes)
 
@@ -307,12 +322,26 @@ class NeuralEstimator(Estimator):
             digest.update(t.cpu().numpy().tobytes())
         return digest.hexdigest()
 
-    def _stop(self) -> None:
-        self._interrupted = True
+    def _counted(self) -> AbstractContextManager[None]:
+        """While inside, progress is shown in the unit of training."""
+        if self.epochs is None:
+            return progress.counted(self.steps_, "step")
+        return progress.counted(self.epochs, "epoch")
 
-    def _report(self, record: Record) -> None:
-        if self.on_epoch is not None:
-            self.on_epoch(record)
+    def _end(self, reason: str, again: bool) -> None:
+        """Training has ended, and why; again: it was the second, with the hidden views."""
+        which = "second training, with all views: " if again else ""
+        if reason == INTERRUPTED:  # of which there has been a warning
+            self._interrupted = True
+        else:
+            log.info("%s: %s%s", type(self).__name__, which, reason)
+        progress.ended(f"{which}{reason}")
+
+    def _report(self, before: Sequence[Record], record: Record) -> None:
+        """before: the history of the first training, if this is the second."""
+        progress.trained(record)
+        for call in self.callbacks or ():
+            call(deepcopy(continued(before, [record])[-1]))
         if record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, isabstract
@@ -38,7 +38,12 @@ SINGULAR: dict[Any, str] = {
     NoneType: "None",
     ModuleType: "numpy.random",
 }
-PLURAL: dict[Any, str] = {int: "whole numbers", float: "numbers", str: "words"}
+PLURAL: dict[Any, str] = {
+    int: "whole numbers",
+    float: "numbers",
+    str: "words",
+    Callable: "functions",
+}
 EXAMPLE = """
 >>> import numpy as np
 >>> from vedute import {name}
@@ -174,6 +179,8 @@ def fits(value: Any, hint: Any) -> bool:
     if kind is tuple:
         each = isinstance(value, (tuple, list)) and all(fits(part, inner[0]) for part in value)
         return each and (inner[-1] is Ellipsis or len(value) == len(inner))
+    if kind is Sequence:
+        return isinstance(value, Sequence) and all(fits(part, inner[0]) for part in value)
     if kind is dict:
         return isinstance(value, Mapping) and all(fits(part, inner[1]) for part in value.values())
     return kind is Any or isinstance(value, kind)
@@ -188,7 +195,8 @@ def words(hint: Any) -> str:
     if kind is Literal:
         return " or ".join(map(repr, inner))
     if kind in (tuple, Sequence):
-        return f"a {kind.__name__.lower()} of {PLURAL.get(inner[0], 'values')}"
+        many = PLURAL.get(get_origin(inner[0]) or inner[0], "values")
+        return f"a {kind.__name__.lower()} of {many}"
     if kind is dict:
         return "a dict by view"
     name = str(getattr(kind, "__name__", kind))

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.base import Estimator
 
 LARGE = 5e5  # numbers in the data, below which starting a process takes longer than learning
@@ -36,8 +37,12 @@ class Apart:
 
     def learned(self) -> list[Estimator]:
         """In the order given; in this process where the others were killed."""
+        if not self.tasks:
+            return []
+        names = ", ".join(type(model).__name__ for model, *_ in self.tasks)
         try:
-            return list(self.results)
+            with progress.task(names):
+                return list(self.results)
         except BrokenExecutor:
             return [teach(*task) for task in self.tasks]
 
@@ -45,7 +50,8 @@ class Apart:
 def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
     """What it learns hangs on nothing that was learned before it."""
     torch.manual_seed(seed)
-    model._learn(data, held)
+    with progress.task(type(model).__name__):
+        model._learn(data, held)
     return model
 
 

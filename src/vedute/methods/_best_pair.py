@@ -29,9 +29,9 @@ from sklearn.base import clone
 
 from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
-from vedute.estimators import clustering, saving
+from vedute.estimators import clustering, progress, saving
 from vedute.estimators.abilities import Ability
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import UNSAVED, Array, Estimator, saveable
 from vedute.estimators.settings import KEY, Setting, choice, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
@@ -106,7 +106,7 @@ class BestPair(Estimator):
         """What `save` writes: the method inside is a dict."""
         method, params, learned = super().saved()
         inside = self.best_.saved()
-        kept = {"method": inside.method, "params": self.method.get_params(deep=False)}
+        kept = {"method": inside.method, "params": saveable(self.method.get_params(deep=False))}
         return saving.Saved(method, params | {"method": kept}, learned | {"best_": inside.learned})
 
     def restore(self, learned: dict[str, Any]) -> Self:
@@ -218,10 +218,9 @@ class BestPair(Estimator):
         model._check(some)
         watched = None if held is None else hidden_in(held, pair)
         few = watched is None or len(watched.hidden) < FEWEST
-        model.__dict__["on_epoch"] = self.on_epoch
         torch.manual_seed(self.seed_)  # no pair hangs on those before it
-        model._learn(some, None if few else watched)
-        del model.__dict__["on_epoch"]
+        with progress.task("+".join(some.names)):
+            model._learn(some, None if few else watched)
         return model
 
     def _score(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> float:
@@ -300,7 +299,8 @@ def for_views(estimator: Estimator, n_views: int) -> Estimator:
 
 
 def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
-    """An unfitted copy with other settings."""
+    """An unfitted copy with other settings; callbacks are those of the user, no copies."""
     copy: Estimator = clone(estimator)
-    copy.set_params(**settings)
+    kept = {k: v for k, v in estimator.get_params(deep=False).items() if k in UNSAVED}
+    copy.set_params(**kept, **settings)
     return copy

@@ -25,6 +25,7 @@ from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
 from vedute.data.views import Views
+from vedute.estimators import progress
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
@@ -67,7 +68,11 @@ class ChainedFill(ComponentsFill):
         """(n, d) -> (n, k)"""
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
-        """The regressions; x[v] are the rows that have v and another view, filled without v."""
+        with progress.counted(self.n_rounds * len(small.widths), "regression"):
+            self._learn_regressions(small, rng)
+
+    def _learn_regressions(self, small: Table, rng: Generator) -> None:
+        """x[v] are the rows that have v and another view, filled without v."""
         able = small.mask.sum(1) > 1
         rows = [np.flatnonzero(able & has) for has in small.mask.T]
         parts = [without(small, v, own) for v, own in enumerate(rows)]
@@ -80,6 +85,7 @@ class ChainedFill(ComponentsFill):
                 regression, alone = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
                 found.append(regression)
                 left.append(alone)
+                progress.advance(1, "regression")
             if len(self.regressions_) + 1 < self.n_rounds:
                 for v, at in small.views():
                     x[v] = self._next(found, parts[v], x[v], skip=v)

@@ -124,6 +124,9 @@ class GaussianVAE(VAE):
     def embed(self, batch: Views) -> Tensor:
         return self.posterior(self.experts(batch), batch.mask).mean
 
+    def std(self, batch: Views) -> Tensor:
+        return gaussian.std(self.posterior(self.experts(batch), batch.mask))
+
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         q = self.experts(batch)
         z = self.draw(q, batch.mask, draws) if draws else self.posterior(q, batch.mask).mean[None]
@@ -161,6 +164,14 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
     """
     chosen = torch.cat([members, prior.unsqueeze(-1)], dim=-1)
     return product(with_prior(q), -2, chosen.unsqueeze(-1))
+
+
+def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
+    """Of a draw of one of the observed experts, all as likely: their mean variance and the variance
+    of their means. mean, variance (B, L, D), mask (B, L) -> (B, D)."""
+    share = (mask.to(mean) / mask.sum(1, keepdim=True)).unsqueeze(-1)
+    center = (share * mean).sum(1, keepdim=True)
+    return (share * (variance + (mean - center).square())).sum(1).sqrt()
 
 
 def any_of(available: Tensor) -> Tensor:

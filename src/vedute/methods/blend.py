@@ -16,7 +16,7 @@ of kernel fill start from what it infers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -34,11 +34,13 @@ from vedute.estimators.imputation import Decode, Gathered, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
+from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
-OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state")  # Blend's alone
+# Blend's alone:
+OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
 DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
-HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
+HANDED = ("verbose", "device", "checkpoint_minutes", "callbacks")  # to experts that have them
 
 
 @estimator
@@ -62,6 +64,9 @@ class Blend(Estimator):
         None, "A folder to go on from after an interruption; needs `random_state`."
     )
     checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+    callbacks: Sequence[Callable[[Record], object]] | None = setting(
+        None, "Functions that are called with every record of experts that train; not saved."
+    )
 
     attributes: ClassVar = {
         "weights_": "By view, how far each expert is trusted.",
@@ -178,19 +183,18 @@ class Blend(Estimator):
 
     def _teach(self, names: list[str], data: Views, held: HoldOut | None) -> None:
         """Of large data, experts that start from no other learn in processes of their own."""
-        first, models = self._first, {k: self.experts_[k] for k in names}
-        alone = [k for k, m in models.items() if m is not first and "start" not in vars(m)]
-        alone = alone if _apart.pays(data) else []
+        models = {k: self.experts_[k] for k in names}
+        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(m)]
         apart = _apart.Apart([models[k] for k in alone], data, held, self.seed_)
         for name in [k for k in names if k not in alone]:
-            self._teach_here(models[name], data, held)
+            model = _apart.teach(models[name], data, held, self.seed_)
+            self._interrupted = self._interrupted or model._interrupted
         self.experts_ |= zip(alone, apart.learned(), strict=True)
 
-    def _teach_here(self, model: Estimator, data: Views, held: HoldOut | None) -> None:
-        model.__dict__["on_epoch"] = self.on_epoch
-        _apart.teach(model, data, held, self.seed_)
-        del model.__dict__["on_epoch"]
-        self._interrupted = self._interrupted or model._interrupted
+    def _may_leave(self, model: Estimator) -> bool:
+        """Callbacks are those of this process."""
+        bound = "start" in vars(model) or vars(model).get("callbacks")
+        return model is not self._first and not bound
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
@@ -347,6 +351,9 @@ class Blend(Estimator):
 
     def _embed(self, data: Views) -> Array:
         return self._first._embed(data)
+
+    def _embed_std(self, data: Views) -> Array:
+        return self._first._embed_std(data)
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the first expert; see there."""

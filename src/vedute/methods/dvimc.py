@@ -176,6 +176,9 @@ class DVIMCModel(Generative, Clusterer):
     def embed(self, batch: Views) -> Tensor:
         return self.posterior(batch)[0].mean
 
+    def std(self, batch: Views) -> Tensor:
+        return gaussian.std(self.posterior(batch)[0])
+
     def assign(self, batch: Views) -> Tensor:
         return self.log_gamma(self.embed(batch)).exp()
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, with_prior
+from vedute.methods._vae import GaussianVAE, VAEEstimator, any_of, mixture_std, with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Kinds
@@ -67,6 +67,12 @@ class MMJSDModel(GaussianVAE):
         mean = torch.where(mask.unsqueeze(-1), q.mean, 0.0).sum(1) / n
         variance = torch.where(mask.unsqueeze(-1), q.logvar.exp(), 0.0).sum(1) / n**2
         return Gaussian(mean, variance.log())
+
+    def std(self, batch: Views) -> Tensor:
+        if self.hp.subset_rule != "random_expert":
+            return super().std(batch)
+        q = self.experts(batch)
+        return mixture_std(q.mean, q.logvar.exp(), batch.mask)
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
         if self.hp.subset_rule != "random_expert":

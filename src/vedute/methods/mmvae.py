@@ -30,7 +30,7 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _mixture
 from vedute.methods._mixture import OBJECTIVES, many, mean_seen, one_of, source_errors
-from vedute.methods._vae import VAE, GaussianVAE, VAEEstimator
+from vedute.methods._vae import VAE, GaussianVAE, VAEEstimator, mixture_std
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, standard_like
@@ -88,6 +88,10 @@ class MMVAEModel(VAE):
     def embed(self, batch: Views) -> Tensor:
         return mean_seen(self.experts(batch).loc, batch.mask.unsqueeze(-1), -2)
 
+    def std(self, batch: Views) -> Tensor:
+        q = self.experts(batch)
+        return _joint_std(q.loc, laplace.variance(q), batch.mask, self.hp.subset_rule)
+
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         if draws == 0:
             return self.decode_codes(self.embed(batch)[None, :, None])
@@ -119,6 +123,10 @@ class SimpleModel(GaussianVAE):
         variance = mean_seen(q.logvar.exp(), seen, -2) / seen.sum(1)
         return Gaussian(mean_seen(q.mean, seen, -2), variance.log())
 
+    def std(self, batch: Views) -> Tensor:
+        q = self.experts(batch)
+        return _joint_std(q.mean, q.logvar.exp(), batch.mask, self.hp.subset_rule)
+
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
         z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
         return _joint_code(z, mask, self.hp.subset_rule)
@@ -127,3 +135,11 @@ class SimpleModel(GaussianVAE):
 def _joint_code(z: Tensor, mask: Tensor, rule: str) -> Tensor:
     """One code for all views from a draw of each expert: (S, B, L, D) -> (S, B, D)."""
     return one_of(z, mask) if rule == "random_expert" else mean_seen(z, mask.unsqueeze(-1), -2)
+
+
+def _joint_std(mean: Tensor, variance: Tensor, mask: Tensor, rule: str) -> Tensor:
+    """Of that code, from the experts: (B, L, D) each -> (B, D)."""
+    if rule == "random_expert":
+        return mixture_std(mean, variance, mask)
+    seen = mask.unsqueeze(-1)
+    return (mean_seen(variance, seen, -2) / seen.sum(1)).sqrt()

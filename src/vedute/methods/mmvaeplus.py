@@ -31,7 +31,7 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _mixture, _settings
 from vedute.methods._mixture import OBJECTIVES, many, mean_seen, one_of
-from vedute.methods._vae import VAE, VAEEstimator, trunk
+from vedute.methods._vae import VAE, VAEEstimator, mixture_std, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
@@ -125,6 +125,10 @@ class MMVAEPlusModel(VAE):
 
     def embed(self, batch: Views) -> Tensor:
         return mean_seen(self.experts(batch)[0].loc, batch.mask.unsqueeze(-1), -2)
+
+    def std(self, batch: Views) -> Tensor:
+        q = self.experts(batch)[0]
+        return mixture_std(q.loc, laplace.variance(q), batch.mask)
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         (qz, qw), seen = self.experts(batch), batch.mask.unsqueeze(-1)

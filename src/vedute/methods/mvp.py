@@ -228,6 +228,9 @@ class MVPModel(Trimmed):
     def embed(self, batch: Views) -> Tensor:
         return self.fuse(self.table(batch), batch.mask)[0].mean
 
+    def std(self, batch: Views) -> Tensor:
+        return gaussian.std(self.fuse(self.table(batch), batch.mask)[0])
+
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         posterior = self.fuse(self.table(batch), batch.mask)
         if draws == 0:

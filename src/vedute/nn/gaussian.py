@@ -28,9 +28,13 @@ def standard_like(q: Gaussian) -> Gaussian:
     return q.map(torch.zeros_like)
 
 
+def std(q: Gaussian) -> Tensor:
+    return torch.exp(0.5 * q.logvar)
+
+
 def sample(q: Gaussian) -> Tensor:
     """Reparameterised draw, mean + std * eps."""
-    return q.mean + torch.exp(0.5 * q.logvar) * noise.normal(q.mean)
+    return q.mean + std(q) * noise.normal(q.mean)
 
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:

@@ -35,6 +35,10 @@ def shared_width(h: Tensor) -> Tensor:
     return h.shape[-1] * h.softmax(-1) + NARROWEST
 
 
+def variance(q: Laplace) -> Tensor:
+    return 2 * q.scale.square()
+
+
 def sample(q: Laplace) -> Tensor:
     """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials."""
     up, down = (noise.like(q.loc, _exponential) for _ in range(2))

@@ -11,6 +11,8 @@ honest                   ()            hidden views were predicted before they w
 again                    ()            the model that is kept then learned from them, too
 picked, error            (h,)          some of its hidden views, and the error at each
 <fill>                   (h,)          the error of each simple fill at these
+seconds_<fill>           ()            what it took to learn and to impute them
+fill_rows                ()            how many samples the fills learned from
 levels, covered          (q,), (L, q)  nominal and actual coverage of intervals, by view
 truth<v>, mean<v>, std<v>, at<v>       some hidden instances of view v, by error; their rows
 reach<v>                 (h, q)        of their intervals, in standard deviations
@@ -23,6 +25,7 @@ Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -140,10 +143,12 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
         return {}
     asked = views[rows].hide(hidden[rows]).bare()
     held = model._held_out(model._enter(views[rows]), hidden[rows])
-    found = {}
+    found = {"fill_rows": np.array(len(data))}
     for name in FILLS:
         if type(model) is not methods.find(name):
+            begun = perf_counter()
             filled = methods.find(name)(random_state=0, kinds=model.kinds).fit(data).impute(asked)
+            found[f"seconds_{name}"] = np.array(perf_counter() - begun)
             found[name] = _errors(held, filled, model._scalers())
     return found
 

@@ -42,6 +42,7 @@ FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
 VALUES = re.compile(r"y|(truth|mean|std|reach)\d+")  # in report.npz: labels and values of samples
 ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
+AS_GOOD = 1.02  # times the error of the model
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
 
@@ -73,6 +74,7 @@ def write(
 ) -> None:
     """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
     from vedute import io
+    from vedute.estimators.base import saveable
     from vedute.io import toml
     from vedute.methods._best_pair import BestPair
 
@@ -84,7 +86,7 @@ def write(
     model.save(folder)
     learned = vars(model)
     asked = model.unwrapped() if isinstance(model, BestPair) else model
-    settings = asked.get_params(deep=False)
+    settings = saveable(asked.get_params(deep=False))
     method = type(asked).__module__.rpartition(".")[2]
     config = {"method": method, "preset": preset, "settings": settings}
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
@@ -293,6 +295,20 @@ class FittedRun:
         own = self.found.get("error", self.hidden["error"][self._picked()])
         return {self.method: own} | {name: e for name, e in fills.items() if name != self.method}
 
+    def advice(self) -> str | None:
+        """Which simple fill is as good as a model that was trained, and what it takes; None where
+        none is, or none was measured."""
+        timed = [key for key in FILLS if f"seconds_{key}" in self.found]
+        if not timed or not self.history:
+            return None
+        best = min(timed, key=lambda key: float(self.found[key].mean()))
+        if self.found[best].mean() > AS_GOOD * self.found["error"].mean():
+            return None
+        seconds, rows = float(self.found[f"seconds_{best}"]), int(self.found["fill_rows"])
+        time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
+        some = "" if rows == len(self.mask) else f" for {rows} samples"
+        return f"{FILLS[best]} is as good on these data and takes {time}{some}: --method {best}"
+
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
         settings = self.config.get("settings", {})
@@ -303,6 +319,10 @@ class FittedRun:
     def second(self) -> int:
         """The step after which everything was learned again; 0 where that was not so."""
         return history.second(self.history)
+
+    def ended(self) -> str:
+        """Why training ended, the first if there were two; "" where an older run does not say."""
+        return next((str(r["ended"]) for r in self.history if "ended" in r), "")
 
     def watched(self) -> bool:
         """Whether hidden views decided when to stop."""

@@ -126,6 +126,8 @@ def training(run: FittedRun) -> str:
             "About a tenth of the observed views are hidden from training: how well they are "
             "inferred decides when to stop."
         )
+    if run.ended():
+        lead += f" It ended: {escape(run.ended())}."
     if run.second():
         lead += (
             f" With so few samples they are needed: <b>after step {run.second()} everything is "

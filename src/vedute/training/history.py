@@ -55,6 +55,11 @@ def warmup_end(history: Sequence[Record]) -> int:
     return max((int(r["step"]) for r in history if r["stage"] < first), default=0)
 
 
+def ended(history: Sequence[Record], reason: str) -> list[Record]:
+    """The history, whose last record says why training ended."""
+    return [*history[:-1], *({**record, "ended": reason} for record in history[-1:])]
+
+
 def continued(before: Sequence[Record], after: Sequence[Record]) -> list[Record]:
     """One history of two trainings, if there were two."""
     last = before[-1] if before else {"step": 0, "epoch": 0, "stage": -1}

@@ -20,6 +20,7 @@ from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
 log = logging.getLogger(__name__)
 CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
+INTERRUPTED = "interrupted"
 MOST_WATCHED = 1000  # hidden instances that it looks at
 
 
@@ -53,6 +54,7 @@ class Progress:
     last_check: int = 0
     stage_done: bool = True
     finished: bool = False
+    ended: str = ""  # why, where not all was done
 
 
 def train(
@@ -62,13 +64,14 @@ def train(
     held: HoldOut | None = None,
     likelihoods: Kinds = (),
     on_epoch: Callable[[Record], None] | None = None,
-    on_interrupt: Callable[[], None] | None = None,
+    on_end: Callable[[str], None] | None = None,
 ) -> list[Record]:
     """Fit `model` in place on `data`; per epoch, the average of every loss term.
 
-    `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view.
+    `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view; `on_end`:
+    called with the reason why training ended.
     """
-    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_interrupt).run()
+    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_end).run()
 
 
 class _Loop:
@@ -80,11 +83,11 @@ class _Loop:
         held: HoldOut | None,
         likelihoods: Kinds,
         on_epoch: Callable[[Record], None] | None,
-        on_interrupt: Callable[[], None] | None,
+        on_end: Callable[[str], None] | None,
     ) -> None:
         self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
         self.held = held.first(MOST_WATCHED) if held is not None else None
-        self.on_epoch, self.on_interrupt = on_epoch, on_interrupt
+        self.on_epoch, self.on_end = on_epoch, on_end
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
         self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
@@ -98,13 +101,19 @@ class _Loop:
                 self._train(stages)
         except KeyboardInterrupt:
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
-            if self.on_interrupt is not None:
-                self.on_interrupt()
+            self.at.ended = INTERRUPTED
             self._restore_best()
             while self._advance(stages) is not None:  # what comes after the stages still runs
                 pass
         self.model.eval()
+        if self.on_end is not None:
+            self.on_end(self.at.ended or self._all_done())
         return self.history
+
+    def _all_done(self) -> str:
+        counted = self.settings.epochs is not None
+        amount = f"{self.at.epoch} epochs" if counted else f"{self.at.step} steps"
+        return f"all {amount} done"
 
     def _train(self, stages: Iterator[Stage]) -> None:
         saved = None if self.settings.checkpoint is None else self.settings.checkpoint.read()
@@ -193,8 +202,9 @@ class _Loop:
         if record["hidden_error"] < at.best_error:
             at.best_error, at.best_step = record["hidden_error"], at.step
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
-        elif at.step - at.best_step >= self.settings.patience:
+        elif at.step - at.best_step >= self.settings.patience and not at.stage_done:
             at.stage_done = True
+            at.ended = f"hidden error has not improved for {self.settings.patience} steps"
 
     @torch.no_grad()
     def _hidden_error(self, model: Generative, held: HoldOut) -> float:

@@ -58,6 +58,11 @@ class Model(nn.Module, ABC):
     def embed(self, batch: Views) -> Tensor:
         """The representation, (B, D). Deterministic."""
 
+    def std(self, batch: Views) -> Tensor:
+        """The standard deviation of the posterior whose mean is the representation, (B, D); models
+        with a posterior define it."""
+        raise NotImplementedError
+
     def stages(self, data: Views) -> Iterator[Stage]:
         """The training schedule. Code between two yields runs between two stages, in eval mode
         and without gradients; code after the last one runs with the best weights back."""
