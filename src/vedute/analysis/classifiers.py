@@ -205,7 +205,7 @@ def _judge(kind: str, real: Views, test: Views, learn: Callable[..., Classifier]
     if kind == "per_view":
         each = [learn(x, y, classes) for x, y in zip(real.x, learned.unbind(1), strict=True)]
     else:
-        each = [learn(torch.cat(real.x), learned.T.reshape(-1), classes)] * len(real.x)
+        each = [learn(torch.cat(tuple(real.x)), learned.T.reshape(-1), classes)] * len(real.x)
     right = [accuracy(c, x, asked[:, v]) for v, (c, x) in enumerate(zip(each, test.x, strict=True))]
     name = "angle" if kind == "angle" else "coherence"
     return Judge(name, each, asked, float(np.mean(right)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
+from vedute.data.sparse_view import Sparse
 from vedute.data.tables import Columns, as_table, is_table, split
 
 Array = NDArray[Any]
@@ -26,14 +27,15 @@ class Parts(NamedTuple):
 
     X, columns   the object itself, and how one table was cut into views
     views        by name, as the user has them; rows: the ids of all samples, where frames have some
-    arrays       L arrays (n, *shape_v), zero where missing; mask (n, L); holes; ids or None; specs
+    arrays       L arrays (n, *shape_v), or sparse, zero where missing; mask (n, L); holes; ids or
+                 None; specs
     """
 
     X: Any
     columns: Columns | None
     views: dict[str, Any]
     rows: pd.Index | None
-    arrays: list[Array]
+    arrays: list[Array | Sparse]
     mask: Bools
     holes: list[Bools | None]
     ids: Array | None
@@ -60,9 +62,9 @@ def read(
         arrays.append(array)
         specs.append(spec)
     ids = None if index is None else np.asarray(index)
-    missing = [np.isnan(a) if a.dtype.kind == "f" else None for a in arrays]  # bytes have no NaN
-    absent = [np.zeros(n, bool) if e is None else e.reshape(n, -1).all(1) for e in missing]
-    seen = observed(~np.stack(absent, axis=1), mask, [s.name for s in specs], ids)
+    missing = [_missing(a) for a in arrays]
+    present = [_present(a, e) for a, e in zip(arrays, missing, strict=True)]
+    seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
     holes = [_holes(e, seen[:, v]) for v, e in enumerate(missing)]
     for v, (a, spec) in enumerate(zip(arrays, specs, strict=True)):
         _check_finite(a, seen[:, v], spec.name, ids)
@@ -178,10 +180,12 @@ def _length(arrays: Mapping[str, Any]) -> int:
 
 def _array(
     name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
-) -> tuple[Array, ViewSpec]:
-    """One view as a numeric array (n, *shape), NaN where missing, and its spec."""
+) -> tuple[Array | Sparse, ViewSpec]:
+    """One view as a numeric array (n, *shape), NaN where missing, or kept sparse; and its spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
+        if fitted is not None and len(spec.shape) == 1:
+            return Sparse.missing(n, *spec.shape), spec
         return np.full((n, *spec.shape), np.nan), spec
     if is_frame(view):
         assert ids is not None
@@ -189,13 +193,12 @@ def _array(
         if not frame.shape[1]:
             raise ValueError(f"view {name!r} has no columns; leave it out")
         return from_frame(name, frame, ids, fitted)
+    kept = Sparse.of(view) if sparse.issparse(view) else None
+    if kept is not None:
+        return _kept(name, kept, str(view.dtype), fitted)
     a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
-    if 0 in a.shape[1:]:
-        raise ValueError(
-            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
-            "is required; leave it out"
-        )
+    _check_columns(name, a.shape)
     own = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(own) if own.kind in "biuf" else "float64"
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
@@ -203,6 +206,21 @@ def _array(
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def _kept(name: str, a: Sparse, dtype: str, fitted: ViewSpec | None) -> tuple[Sparse, ViewSpec]:
+    _check_columns(name, a.shape)
+    if fitted is not None:
+        same_shape(a.shape[1:], fitted)
+    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+
+
+def _check_columns(name: str, shape: tuple[int, ...]) -> None:
+    if 0 in shape[1:]:
+        raise ValueError(
+            f"view {name!r} has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 "
+            "is required; leave it out"
+        )
 
 
 def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
@@ -254,24 +272,42 @@ def _numbers(name: str, a: Array) -> Array:
         ) from None
 
 
+def _missing(a: Array | Sparse) -> Bools | None:
+    """Entries that are; None where there can be none: in bytes, and in what is kept sparse."""
+    return None if isinstance(a, Sparse) or a.dtype.kind != "f" else np.isnan(a)
+
+
+def _present(a: Array | Sparse, missing: Bools | None) -> Bools:
+    """Rows of which something is there, (n,)."""
+    if isinstance(a, Sparse):
+        return a.there
+    flat = None if missing is None else missing.reshape(len(a), -1)
+    return np.ones(len(a), bool) if flat is None else np.asarray(~flat.all(1))
+
+
 def _holes(missing: Bools | None, seen: Bools) -> Bools | None:
     """Single entries that are missing in rows that are seen; None where there are none."""
     inside = None if missing is None else missing & _like(seen, missing)
     return inside if inside is not None and inside.any() else None
 
 
-def _zeroed(a: Array, seen: Bools, holes: Bools | None) -> Array:
+def _zeroed(a: Array | Sparse, seen: Bools, holes: Bools | None) -> Array | Sparse:
     """Zero where a row is not seen, and in holes."""
+    if isinstance(a, Sparse):
+        return a.only(seen)
     if holes is None and seen.all():
         return a
     there = _like(seen, a) if holes is None else _like(seen, a) & ~holes
     return np.where(there, a, a.dtype.type(0))
 
 
-def _check_finite(a: Array, seen: Bools, name: str, ids: Array | None) -> None:
-    if a.dtype.kind != "f":
+def _check_finite(a: Array | Sparse, seen: Bools, name: str, ids: Array | None) -> None:
+    if isinstance(a, Sparse):
+        infinite = (a.count(np.isinf(a.own.data)) > 0) & seen
+    elif a.dtype.kind == "f":
+        infinite = np.asarray((np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1))
+    else:
         return
-    infinite = (np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1)
     if infinite.any():
         labels = np.arange(len(a)) if ids is None else ids
         raise ValueError(

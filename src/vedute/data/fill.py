@@ -53,15 +53,15 @@ def as_fitted(value: Array, spec: ViewSpec) -> Any:
 def _as_array(value: Array, spec: ViewSpec) -> Array:
     """In the dtype of the array that was fitted."""
     known = spec.dtypes if spec.columns is None else ()
-    return as_dtype(value, np.dtype(known[0]) if known else value.dtype)
+    dtype = np.dtype(known[0]) if known else value.dtype
+    return value if value.dtype == dtype else as_dtype(value, dtype)
 
 
 def _filled_array(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
     if view is None:
         return _as_array(value, spec)
     if sparse.issparse(view):
-        dense = view.toarray()
-        return type(view)(np.where(gap, as_dtype(value, dense.dtype), dense))
+        return _filled_sparse(view, value, gap, spec)
     if isinstance(view, torch.Tensor):
         filled = _filled_array(view.detach().cpu().numpy(), value, gap, spec)
         return torch.from_numpy(filled).to(view.device)
@@ -70,6 +70,17 @@ def _filled_array(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
     value, gap = value.reshape(a.shape), gap.reshape(a.shape)
     a[gap] = as_dtype(value, a.dtype)[gap]
     return a
+
+
+def _filled_sparse(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
+    """Rows of which nothing is missing stay as they are."""
+    if view.ndim == 1:
+        return type(view)(_filled_array(view.toarray(), value, gap, spec))
+    holed, own = gap.any(1), view.tocsr()
+    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), own[holed].toarray())
+    stacked = sparse.vstack([own[~holed], sparse.csr_array(new)], format="csr")
+    order = np.argsort(np.append(np.flatnonzero(~holed), np.flatnonzero(holed)))
+    return type(view)(stacked[order])
 
 
 def _filled_frame(

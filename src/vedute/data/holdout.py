@@ -3,6 +3,7 @@ calibrate it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -78,17 +80,18 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
     last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
-    some, width = torch.zeros(len(data), dtype=torch.bool), sum(a[0].numel() for a in data.x)
+    some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
     some[torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]] = True
-    x, holes = list(data.x), list(data.holes)
-    for v, (a, old) in enumerate(zip(data.x, data.holes, strict=True)):
+    x, holes = list(data.parts), list(data.holes)
+    for v, old in enumerate(data.holes):
         if old is not None:
+            a = data.x[v]
             seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
             luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
             last = luck >= luck.flatten(1).amax(1).view(rows)
             new = old | (seen & (luck < SHARE) & ~last & some.view(rows))
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
-    return replace(data, x=tuple(x), holes=tuple(holes))
+    return replace(data, x=on_demand(x), holes=tuple(holes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,27 +105,46 @@ class HiddenEntries:
     @classmethod
     def of(cls, inputs: Views, truth: Views, groups: Tensor | None = None) -> HiddenEntries:
         """Those rows of two versions of the same samples that differ."""
-        each = (truth.seen(v) & ~inputs.seen(v) for v in range(len(truth.x)))
-        rows = torch.stack([gone.flatten(1).any(1) for gone in each], 1).any(1)
+        rows = torch.zeros(len(truth), dtype=torch.bool)
+        for v in _holed(inputs):
+            rows |= (truth.seen(v) & ~inputs.seen(v)).flatten(1).any(1)
         mine = None if groups is None else groups[rows]
         return cls(inputs[rows].floating(), truth[rows].floating(), mine)
+
+    def part(self, rows: Any) -> HiddenEntries:
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return HiddenEntries(self.inputs[rows], self.truth[rows], groups)
+
+    def _gone(self, v: int) -> Tensor:
+        """(m, *shape_v)"""
+        return self.truth.seen(v) & ~self.inputs.seen(v)
+
+    def rows_of(self, v: int) -> Array:
+        """In which entries of view v are hidden, (m,) bool."""
+        return np.asarray(self._gone(v).flatten(1).any(1).numpy())
+
+    def truth_of(self, v: int) -> Views:
+        """View v in these rows; what is not hidden is a hole."""
+        gone = self._gone(v)
+        rows = gone.flatten(1).any(1)
+        return replace(self.truth[rows].pick(v), holes=(~gone[rows],))
 
     def of_view(self, v: int) -> tuple[Array, Array, Array]:
         """The rows (k,) in which entries of view v are hidden, their truth, and which are; both
         (k, *shape_v)."""
-        gone = self.truth.seen(v) & ~self.inputs.seen(v)
-        rows = gone.flatten(1).any(1)
-        return rows.nonzero()[:, 0].numpy(), self.truth.x[v][rows].numpy(), gone[rows].numpy()
-
-    def known(self, v: int) -> Array:
-        """The truth of view v where it is hidden, else NaN, (m, *shape_v)."""
-        gone = self.truth.seen(v) & ~self.inputs.seen(v)
-        return self.truth.x[v].masked_fill(~gone, np.nan).numpy()
+        truth = self.truth_of(v)
+        return np.flatnonzero(self.rows_of(v)), truth.x[0].numpy(), truth.seen(0).numpy()
 
     @property
     def views(self) -> list[int]:
         """Those with hidden entries."""
-        return [v for v in range(len(self.truth.x)) if len(self.of_view(v)[0])]
+        return [v for v in _holed(self.inputs) if self.rows_of(v).any()]
+
+
+def _holed(data: Views) -> list[int]:
+    """Views with holes; others are sparse, it may be."""
+    return [v for v, holes in enumerate(data.holes) if holes is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,19 +192,29 @@ class HoldOut:
         inputs, truth = self.inputs[rows], self.truth[rows]
         return replace(self, inputs=inputs, truth=truth, hidden=self.hidden[rows], groups=groups)
 
+    def rows_of(self, v: int) -> Array:
+        """In which view v is hidden, (m,) bool."""
+        return np.asarray(self.hidden[:, v].numpy())
+
+    def truth_of(self, v: int) -> Views:
+        """View v in these rows."""
+        return self.truth[self.hidden[:, v]].pick(v)
+
     def errors(self, value: Tensor, v: int) -> Tensor:
         """Mean over features of the squared error of view v in units of its scaler; of tokens,
         how many are wrong.
 
         value (m, *shape_v), or (*shape_v,) for all rows -> (m,)
         """
-        off = value - self.truth.x[v]
-        off = off.ne(0) if self.truth.x[v].dtype == torch.int64 else off.square()
+        truth = self.truth.x[v]
+        off = value - truth
+        off = off.ne(0) if truth.dtype == torch.int64 else off.square_()
         gap = (off * self.weights[v]).flatten(1)
+        del off, truth
         there = (self.weights[v] > 0).flatten().expand_as(gap)
         holes = self.truth.holes[v]
         there = there if holes is None else there & ~holes.flatten(1)
-        return gap.masked_fill(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
+        return gap.masked_fill_(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
 
     def mean_error(self, values: Sequence[Tensor]) -> float:
         """Mean over the hidden instances; values: L tensors (m, *shape_v)."""

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.frames import ViewSpec
+from vedute.data.sparse_view import Part, Sparse, dense
 
 AUTO = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
@@ -120,10 +121,11 @@ def per_view(
     return each
 
 
-def problem(kind: Kind, x: Tensor, seen: Tensor) -> str | None:
-    """Why a view cannot be of this kind; x and seen (n, *shape)."""
-    if not kind.rule or not x.is_floating_point():
+def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
+    """Why a view cannot be of this kind; x and seen (n, *shape). Zero is of every kind."""
+    if not kind.rule or not x.dtype.is_floating_point:
         return None
+    x, seen = (x.stored, torch.tensor(True)) if isinstance(x, Sparse) else (x, seen)
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
     wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
     if not bool(wrong.any()):
@@ -131,81 +133,126 @@ def problem(kind: Kind, x: Tensor, seen: Tensor) -> str | None:
     return f"holds {float(x[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
 
 
-def bounds(kind: Kind, x: Tensor, seen: Tensor) -> tuple[float, float]:
+def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
     """The smallest and largest possible value of a view; numbers of which none is negative stay
     so."""
-    values = x[seen]
-    if not x.is_floating_point() or not len(values) or kind.likelihood != "normal":
+    if not x.dtype.is_floating_point or kind.likelihood != "normal":
         return -math.inf, math.inf
-    low, high = float(values.min()), float(values.max())
+    found = Observed.of(x, seen)
+    if not found.many:
+        return -math.inf, math.inf
+    low, high = found.ends
     least = low if kind.least is None else kind.least
     if kind.name == "numbers" and low >= 0:
         least = 0.0
     return least, high if kind.most is None else kind.most
 
 
-def recognise(x: Tensor, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
+class Observed(NamedTuple):
+    """What is observed of a view (n, *shape).
+
+    values  those that are not zero
+    zeros   how many are
+    sums    of the rows, over what is observed, and how much that is, both (n,)
+    """
+
+    values: Tensor
+    zeros: int
+    sums: Tensor
+    counts: Tensor
+
+    @classmethod
+    def of(cls, x: Part, seen: Tensor) -> Observed:
+        if isinstance(x, Sparse):
+            values, sums, counts = x.stored, x.sums(1), torch.from_numpy(x.there) * x.shape[1]
+        else:
+            values, counts = x[seen], seen.flatten(1).sum(1)
+            sums = x.masked_fill(~seen, 0).flatten(1).sum(1)
+        values = values[values != 0]
+        return cls(values, int(counts.sum()) - len(values), sums, counts)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest."""
+        least = [float(self.values.min())] if len(self.values) else []
+        most = [float(self.values.max())] if len(self.values) else []
+        zero = [0.0] if self.zeros else []
+        return min(least + zero), max(most + zero)
+
+    @property
+    def many(self) -> int:
+        """How many there are, zeros included."""
+        return self.zeros + len(self.values)
+
+    @property
+    def share(self) -> float:
+        """Of zeros."""
+        return self.zeros / self.many
+
+
+def recognise(x: Part, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
     """The kind of a view from its observed entries: x and seen (n, *shape)."""
     if x.dtype == torch.int64:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
     if x.dtype == torch.uint8:
         return Recognised(KINDS["images"], "bytes")
-    values = x[seen]
-    if not len(values):
+    found = Observed.of(x, seen)
+    if not found.many:
         return Recognised(KINDS["numbers"], "nothing is observed")
-    if bool(((values == 0) | (values == 1)).all()):
-        return _flags(x, seen, values)
+    if bool((found.values == 1).all()):
+        return _flags(x, found)
     if spec is not None and any(levels is not None for levels in spec.levels or ()):
         return Recognised(KINDS["numbers"], "columns of several types")
     if x.ndim != 2:
         return Recognised(KINDS["numbers"], "several axes")
-    return _whole(x, seen, values) or _sparse(x, values) or _dense(x, seen, values)
+    return _whole(x, found) or _sparse(x, found) or _dense(x, seen, found)
 
 
-def _flags(x: Tensor, seen: Tensor, values: Tensor) -> Recognised:
+def _flags(x: Part, found: Observed) -> Recognised:
     """Zeros and ones: categories where every row has exactly one of three or more."""
-    rows = x[seen.flatten(1).all(1)]
-    if x.ndim == 2 and x.shape[1] > 2 and len(rows) and bool((rows.sum(1) == 1).all()):
-        return Recognised(KINDS["categories"], "a single 1 in every row")
-    return _sparse(x, values) or Recognised(KINDS["binary"], "zeros and ones")
+    if x.ndim == 2 and x.shape[1] > 2:
+        sums = found.sums[found.counts == x.shape[1]]
+        if len(sums) and bool((sums == 1).all()):
+            return Recognised(KINDS["categories"], "a single 1 in every row")
+    return _sparse(x, found) or Recognised(KINDS["binary"], "zeros and ones")
 
 
-def _sparse(x: Tensor, values: Tensor) -> Recognised | None:
-    zeros = float((values == 0).double().mean())
-    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((values < 0).any()):
+def _sparse(x: Part, found: Observed) -> Recognised | None:
+    zeros = found.share
+    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((found.values < 0).any()):
         return None
     return Recognised(KINDS["text"], f"{math.floor(100 * zeros)} % zeros, nothing negative")
 
 
-def _whole(x: Tensor, seen: Tensor, values: Tensor) -> Recognised | None:
+def _whole(x: Part, found: Observed) -> Recognised | None:
     """Ordinal values, or counts, where all are whole numbers."""
-    if not bool((values == values.round()).all()):
+    if not bool((found.values == found.values.round()).all()):
         return None
-    low, high = float(values.min()), float(values.max())
-    different = len(set(values.tolist())) if high - low <= 10 * FEW else len(values)
-    sparse = _sparse(x, values)
-    if 1 < different <= FEW and len(values) >= OFTEN * different and sparse is None:
+    (low, high), many = found.ends, found.many
+    near = high - low <= 10 * FEW
+    different = len(set(found.values.tolist())) + (found.zeros > 0) if near else many
+    if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, found) is None:
         return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
-    tail = low >= 0 and high > TAIL * float(values[values > 0].median())
+    tail = low >= 0 and high > TAIL * float(found.values.median())
     if not tail or x.shape[1] < COLUMNS:
         return None
-    sums = x.masked_fill(~seen, 0).sum(1)[seen.any(1)] / seen.sum(1)[seen.any(1)]
+    there = found.counts > 0
+    sums = found.sums[there] / found.counts[there]
     if float(sums.std(correction=0) / sums.mean()) < DEPTH:
         return None
     return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
 
 
-def _dense(x: Tensor, seen: Tensor, values: Tensor) -> Recognised:
-    low, high = float(values.min()), float(values.max())
+def _dense(x: Part, seen: Tensor, found: Observed) -> Recognised:
+    low, high = found.ends
     if low < 0:
         return Recognised(KINDS["numbers"], "some are negative")
-    sums = x[seen.all(1)].sum(1)
+    sums = found.sums[found.counts == x.shape[1]]
     if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUMS).all()):
         return Recognised(KINDS["proportions"], "every row sums to 1")
     if low <= ENDS and 1 - ENDS <= high <= 1:
         return Recognised(KINDS["proportions"], "all from 0 to 1")
-    zeros = float((values == 0).double().mean())
-    if zeros <= RARE and _skewed(x, seen):
+    if found.share <= RARE and _skewed(dense(x), seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
     return Recognised(KINDS["numbers"], "dense")
 

@@ -11,12 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
 Size = Any  # of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
-INNER = ("length", "depth", "log", "tokens")  # what kinds of views ask for
+SIZED = ("length", "depth")  # rows are divided by their size, and zero stays zero until centred
+INNER = (*SIZED, "log", "tokens")  # what kinds of views ask for
 BYTES = 2048  # images at a time
 MANY = 2000  # samples to measure dimensions on
 
@@ -57,12 +59,15 @@ class Scaler:
         """Whether negative values can be scaled."""
         return not self.power and self.offset is None
 
-    def sizes(self, x: Tensor, seen: Tensor) -> Tensor | None:
+    def sizes(self, x: Part, seen: Tensor) -> Tensor | None:
         """What the rows of x (n, *shape) are divided by, (n,) float64; None where nothing is."""
         if self.profile is None:
             return None
-        total = x.double().masked_fill(~seen, 0).pow(self.power).flatten(1).sum(1)
-        usual = seen.flatten(1).double() @ torch.from_numpy(self.profile).flatten()
+        total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
+        if isinstance(x, Sparse):
+            usual = torch.from_numpy(x.there) * profile.sum()
+        else:
+            usual = seen.flatten(1).double() @ profile
         some = (total > 0) & (usual > 0)
         return torch.where(some, (total / usual).pow(1 / self.power), 1.0)
 
@@ -73,6 +78,17 @@ class Scaler:
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
         scaled = ((self._bent(x.double(), sizes) - shift) / scale).float()
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
+
+    def transform_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
+        """The same of a view that is kept sparse, and whose rows are divided by their sizes."""
+        bent = self._bent_sparse(x, sizes)
+        stored = (bent.stored - x.each(self.shift)) / x.each(self.scale)
+        return x.valued(stored.float(), -self.shift / self.scale)
+
+    def _bent_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
+        """g(x / size), which is zero where x is: the offset is 1, if there is one."""
+        stored = x.stored.double() / torch.from_numpy(sizes.numpy()[x.rows])
+        return x.valued(stored if self.offset is None else (stored + 1).log(), x.rest)
 
     def _bent(self, x: Tensor, sizes: Tensor | None) -> Tensor:
         """g(x / size)"""
@@ -126,18 +142,19 @@ class Scaler:
         return np.log(value) - variance / 2, np.sqrt(variance)
 
 
-def fit(word: str, x: Tensor, seen: Tensor) -> Scaler:
+def fit(word: str, x: Part, seen: Tensor) -> Scaler:
     """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
+    x = x if word in SIZED else dense(x)
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     if word == "tokens":
-        return Scaler(zero, one, _modes(x, seen), one, tokens=True)
+        return Scaler(zero, one, _modes(dense(x), seen), one, tokens=True)
     if x.dtype == torch.uint8:
-        mean, std = _byte_moments(x, seen)
+        mean, std = _byte_moments(dense(x), seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     scaler = _before(word, x, seen)
-    low, high, mean, std = _moments(scaler._bent(x.double(), scaler.sizes(x, seen)), seen)
+    low, high, mean, std = _bent_moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
     match word:
@@ -154,7 +171,7 @@ def fit(word: str, x: Tensor, seen: Tensor) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _before(word: str, x: Tensor, seen: Tensor) -> Scaler:
+def _before(word: str, x: Part, seen: Tensor) -> Scaler:
     """A scaler that knows the size of rows and the logarithm, where its word asks for them."""
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     plain = Scaler(zero, one, zero, one)
@@ -164,22 +181,47 @@ def _before(word: str, x: Tensor, seen: Tensor) -> Scaler:
         case "depth":
             return replace(_sized(replace(plain, power=1), x, seen), offset=one)
         case "log":
+            x = dense(x)
             least = torch.where(seen & (x > 0), x.double(), torch.inf).amin(0)
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
             return plain
 
 
-def _sized(scaler: Scaler, x: Tensor, seen: Tensor) -> Scaler:
+def _sized(scaler: Scaler, x: Part, seen: Tensor) -> Scaler:
     """With the profile of a row whose size is 1, the average of rows that are not zero."""
-    total = x.double().masked_fill(~seen, 0).pow(scaler.power).sum(0)
-    profile = (total / seen.sum(0).clamp(min=1)).numpy()
+    count = torch.tensor(int(x.there.sum())) if isinstance(x, Sparse) else seen.sum(0)
+    profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
-    filled = (x.masked_fill(~seen, 0) != 0).flatten(1).any(1)
+    filled = _filled(x, seen)
     average = float(sizes[filled].mean()) if bool(filled.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
+
+
+def _filled(x: Part, seen: Tensor) -> Tensor:
+    """Rows that are not zero, (n,)."""
+    if isinstance(x, Sparse):
+        return torch.from_numpy(x.count(x.own.data != 0) > 0)
+    return (x.masked_fill(~seen, 0) != 0).flatten(1).any(1)
+
+
+def _powers(x: Part, seen: Tensor, power: int, axis: int) -> Tensor:
+    """Sums of x^power over what is seen, over rows (0) or columns (1), in float64."""
+    if isinstance(x, Sparse):
+        return x.sums(axis, power)
+    powers = x.double().masked_fill(~seen, 0).pow(power)
+    return powers.flatten(1).sum(1) if axis else powers.sum(0)
+
+
+def _bent_moments(scaler: Scaler, x: Part, seen: Tensor) -> tuple[Floats, ...]:
+    """`_moments` of g(x / size)."""
+    sizes = scaler.sizes(x, seen)
+    if not isinstance(x, Sparse):
+        return _moments(scaler._bent(x.double(), sizes), seen)
+    assert sizes is not None
+    return _sparse_moments(scaler._bent_sparse(x, sizes))
 
 
 def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
@@ -190,6 +232,24 @@ def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
     mean = centre + gap.sum(0) / count  # a second pass: exact at large offsets
     std = (gap.square().sum(0) / count).sqrt()
     low, high = torch.where(seen, x, mean).amin(0), torch.where(seen, x, mean).amax(0)
+    return _known_constants(low, high, mean, std)
+
+
+def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
+    """The same where entries that are not stored are zero."""
+    count, at = max(int(x.there.sum()), 1), x.columns
+    zeros = torch.from_numpy(x.others())
+    mean = x.sums(0) / count
+    off = x.valued(x.stored - x.each(mean.numpy()), x.rest)
+    std = ((off.sums(0, 2) + zeros * mean.square()) / count).sqrt()
+    low, high = (np.where(zeros > 0, 0.0, end) for end in (np.inf, -np.inf))
+    np.minimum.at(low, at, x.own.data)
+    np.maximum.at(high, at, x.own.data)
+    return _known_constants(torch.from_numpy(low), torch.from_numpy(high), mean, std)
+
+
+def _known_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:
+    """The same as arrays; what varies by rounding only is constant."""
     rounding = 1e-12 * torch.maximum(low.abs(), high.abs())
     constant = high - low <= rounding
     high, std = torch.where(constant, low, high), std.masked_fill(constant, 0.0)
@@ -221,17 +281,24 @@ def _byte_moments(x: Tensor, seen: Tensor) -> tuple[Floats, Floats]:
 
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
     """Every float view scaled to float32; zero where a view is missing."""
-    x: list[Tensor] = []
+    x: list[Part] = []
     sizes: list[Tensor | None] = []
-    for v, (a, scaler) in enumerate(zip(views.x, scalers, strict=True)):
+    for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
         seen = views.seen(v)
-        sizes.append(scaler.sizes(a, seen))
-        if a.dtype == torch.uint8:
-            x.append(a)
-            continue
-        row = views.mask[:, v].view(-1, *[1] * (a.ndim - 1))
-        x.append(scaler.transform(a, seen, sizes[v]).masked_fill(~row, 0))
-    return replace(views, x=tuple(x), sizes=tuple(sizes))
+        size = scaler.sizes(part, seen)
+        x.append(_scaled(scaler, part, seen, size, views.mask[:, v]))
+        sizes.append(size)
+    return replace(views, x=on_demand(x), sizes=tuple(sizes))
+
+
+def _scaled(scaler: Scaler, x: Part, seen: Tensor, size: Tensor | None, mask: Tensor) -> Part:
+    """One view; bytes stay as they are."""
+    if x.dtype == torch.uint8:
+        return x
+    if isinstance(x, Sparse) and size is not None:
+        return scaler.transform_sparse(x, size)
+    row = mask.view(-1, *[1] * (x.ndim - 1))
+    return scaler.transform(dense(x), seen, size).masked_fill(~row, 0)
 
 
 def effective_dimensions(views: Views) -> Tensor:
@@ -242,7 +309,9 @@ def effective_dimensions(views: Views) -> Tensor:
     for v in range(len(views.x)):
         rows = views.mask[:, v].nonzero()[:MANY, 0]
         x = views[rows].floating().x[v].flatten(1).float()
-        x = x - x.mean(0) if views.x[v].dtype == torch.uint8 else x  # others are centered, or zero
+        x = (
+            x - x.mean(0) if views.parts[v].dtype == torch.uint8 else x
+        )  # others are centered, or zero
         gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
         found.append(gram.trace().square() / gram.square().sum())
     return torch.stack(found).nan_to_num(1.0)

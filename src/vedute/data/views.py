@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from vedute.data import checks, fill, html, kinds
 from vedute.data.frames import ViewSpec, check_same
+from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
 
 Array = NDArray[Any]
@@ -26,7 +28,8 @@ LARGE = 2**25  # entries: of such a view a notebook does not show the kind, whic
 class Views:
     """n samples and L views.
 
-    x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing
+    x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing. Of a view
+           that is kept sparse, x[v] is made anew each time: `parts` has it as it is.
     mask   (n, L) bool, True where sample i was observed in view v
     index  (n,) position in the dataset at hand, for per-sample training state
     holes  per view (n, *shape_v) bool, True at single missing entries, or None
@@ -37,7 +40,7 @@ class Views:
     sizes  per view (n,), what its rows were divided by when they were scaled, or None
     """
 
-    x: tuple[Tensor, ...]
+    x: Sequence[Tensor]
     mask: Tensor
     index: Tensor
     holes: tuple[Tensor | None, ...]
@@ -98,8 +101,9 @@ class Views:
         shape = html.shape(self.shapes[v])
         seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
         spec = None if self.specs is None else self.specs[v]
-        large = self.x[v].numel() > LARGE
-        kind = "" if large else kinds.recognise(self.x[v], self.seen(v), spec).kind.name
+        x = self.parts[v]
+        large = (x.stored if isinstance(x, Sparse) else x).numel() > LARGE
+        kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
         return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
 
     def __getitem__(self, rows: Any) -> Views:
@@ -125,34 +129,40 @@ class Views:
         return len(self.mask), len(self.x)
 
     @property
+    def parts(self) -> Sequence[Part]:
+        """The views as they are kept: tensors, or sparse."""
+        return self.x.parts if isinstance(self.x, OnDemand) else self.x
+
+    @property
     def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(a.shape[1:]) for a in self.x]
+        return [tuple(a.shape[1:]) for a in self.parts]
 
     def to(self, device: str | torch.device) -> Views:
-        return self._map(lambda t: t.to(device))
+        return self._map(lambda a: dense(a).to(device))
 
     def seen(self, v: int) -> Tensor:
         """(n, *shape_v) bool: which entries of view v are there."""
-        row = _like(self.mask[:, v], self.x[v]).expand_as(self.x[v])
+        x = self.parts[v]
+        row = _like(self.mask[:, v], x).expand(x.shape)
         holes = self.holes[v]
         return row if holes is None else row & ~holes
 
     def share_of_holes(self, v: int) -> float:
         """Of the entries of view v in samples that have it, those that are missing."""
-        holes, entries = self.holes[v], int(self.mask[:, v].sum()) * self.x[v][:1].numel()
+        holes, entries = self.holes[v], int(self.mask[:, v].sum()) * math.prod(self.shapes[v])
         return 0.0 if holes is None or not entries else float(holes.sum()) / entries
 
     def size(self, v: int) -> Any:
         """(n, 1, ...), what the rows of view v were divided by; 1 where they were not."""
         size = self.sizes[v] if self.sizes else None
-        return 1.0 if size is None else _like(size, self.x[v]).cpu().numpy()
+        return 1.0 if size is None else _like(size, self.parts[v]).cpu().numpy()
 
     def arrays(self) -> list[Array]:
         """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
         as they are."""
         return [
-            self.known(v) if x.is_floating_point() else x.cpu().numpy()
-            for v, x in enumerate(self.x)
+            self.known(v) if x.dtype.is_floating_point else dense(x).cpu().numpy()
+            for v, x in enumerate(self.parts)
         ]
 
     def known(self, v: int) -> Array:
@@ -167,7 +177,7 @@ class Views:
         """Some of the views. Rows without any of them may result."""
         return replace(
             self,
-            x=tuple(self.x[v] for v in views),
+            x=on_demand([self.parts[v] for v in views]),
             mask=self.mask[:, list(views)],
             holes=tuple(self.holes[v] for v in views),
             names=tuple(self.names[v] for v in views),
@@ -178,7 +188,7 @@ class Views:
     def hide(self, hidden: Tensor) -> Views:
         """The same samples with the views at `hidden` (n, L) missing too."""
         mask = self.mask & ~hidden.to(self.mask.device)
-        x = tuple(a.masked_fill(~_like(mask[:, v], a), 0) for v, a in enumerate(self.x))
+        x = on_demand([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
         holes = tuple(
             None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
         )
@@ -197,8 +207,8 @@ class Views:
 
     def floating(self) -> Views:
         """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""
-        x = tuple(a / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.x)
-        return replace(self, x=x)
+        x = [dense(a) / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.parts]
+        return replace(self, x=on_demand(x))
 
     def present(self) -> list[Tensor] | None:
         """Per view the rows that have it, to spare work for the others; None where there is
@@ -212,10 +222,10 @@ class Views:
         for start in range(0, max(len(self), 1), size):
             yield self[start : start + size]
 
-    def _map(self, f: Callable[[Tensor], Tensor]) -> Views:
+    def _map(self, f: Callable[[Any], Any]) -> Views:
         return replace(
             self,
-            x=tuple(f(a) for a in self.x),
+            x=on_demand([f(a) for a in self.parts]),
             mask=f(self.mask),
             index=f(self.index),
             holes=tuple(None if h is None else f(h) for h in self.holes),
@@ -252,7 +262,7 @@ class Entry:
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
-            tuple(_tensor(a, dtype, seen, holes) for a, seen, holes in each),
+            on_demand([_tensor(a, dtype, seen, holes) for a, seen, holes in each]),
             torch.from_numpy(parts.mask),
             torch.arange(len(parts.mask)),
             tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
@@ -293,19 +303,19 @@ def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
             )
         for mine, spec in zip(views.specs or (), like, strict=False):
             check_same(mine, spec)
-        x = [_like_fitted(a, bool(views.mask[:, v].any()), like[v]) for v, a in enumerate(views.x)]
-        views = replace(views, x=tuple(x))
+        pairs = zip(views.parts, views.mask.any(0).tolist(), like, strict=True)
+        views = replace(views, x=on_demand([_like_fitted(*pair) for pair in pairs]))
     known = views.specs or (None,) * len(views.x)
-    each = zip(views.names, views.x, known, strict=True)
+    each = zip(views.names, views.parts, known, strict=True)
     return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in each))
 
 
-def _like_fitted(a: Tensor, there: bool, spec: ViewSpec) -> Tensor:
+def _like_fitted(a: Part, there: bool, spec: ViewSpec) -> Part:
     """A view in the shape that was fitted; bytes as numbers, where numbers were."""
-    if not there and a.shape[1:] == (0,):
+    if isinstance(a, Tensor) and not there and a.shape[1:] == (0,):
         a = a.new_zeros(len(a), *spec.shape)
     checks.same_shape(tuple(a.shape[1:]), spec)
-    return a.float() if a.dtype == torch.uint8 and not checks.keeps_bytes(spec) else a
+    return a.to(torch.float32) if a.dtype == torch.uint8 and not checks.keeps_bytes(spec) else a
 
 
 def _completed(X: Views, values: Sequence[Array], absent: Sequence[Array]) -> Views:
@@ -320,7 +330,7 @@ def _completed(X: Views, values: Sequence[Array], absent: Sequence[Array]) -> Vi
     return Views(tuple(out), seen, X.index, (None,) * len(out), X.names, X.ids, X.y, X.specs)
 
 
-def _described(name: str, a: Tensor, spec: ViewSpec | None) -> ViewSpec:
+def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
     """As the user had it, unless other numbers have come into its place since."""
     shape, dtypes = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
     if spec is not None and spec.shape == shape:
@@ -330,11 +340,20 @@ def _described(name: str, a: Tensor, spec: ViewSpec | None) -> ViewSpec:
     return ViewSpec(name, shape, dtypes=dtypes)
 
 
-def _like(flag: Tensor, a: Tensor) -> Tensor:
+def _hidden(a: Part, mask: Tensor) -> Part:
+    """Zero where it is not seen."""
+    if isinstance(a, Sparse):
+        return a.only(mask.cpu().numpy())
+    return a.masked_fill(~_like(mask, a), 0)
+
+
+def _like(flag: Tensor, a: Part) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(a: Array, dtype: torch.dtype | None, mask: Bools, holes: Bools | None) -> Tensor:
+def _tensor(a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None) -> Part:
+    if isinstance(a, Sparse):
+        return _compact_sparse(a) if dtype is None else a.to(dtype)
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
     if not t.is_floating_point():
@@ -354,3 +373,14 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
     rounded = (lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()
     return t if bool(rounded.any()) else small
+
+
+def _compact_sparse(a: Sparse) -> Sparse:
+    """The same, where zeros are not stored."""
+    small, seen = a.to(torch.float32), a.own[a.there]
+    if a.dtype == torch.float32 or not seen.nnz:
+        return small
+    off = a.valued((small.stored.double() - a.stored).abs(), a.rest)
+    lost, high, low = (m.toarray() for m in (off.own.max(0), seen.max(0), seen.min(0)))
+    rounded = (lost > 1e-3 * (high - low)) & (high > low) | ~np.isfinite(lost)
+    return a if rounded.any() else small

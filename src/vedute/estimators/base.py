@@ -421,8 +421,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         with self._counting("imputing", data, len(data), "row"):
             means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
-            each = zip(self.views_, means, strict=True)
-            return entry.filled([view.chosen(view.possible(mean)) for view, mean in each])
+            return entry.filled(self._chosen(means))
         each = zip(self.views_, means, stds, strict=True)
         level = float(interval)
         ends = [self._ends(*of_view, data, v, level) for v, of_view in enumerate(each)]
@@ -586,9 +585,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return self._read(X)[1]
 
     def _chosen(self, values: Sequence[Array]) -> list[Array]:
-        """What is possible; probabilities as a choice, where whole numbers or booleans were
-        fitted."""
-        return [view.chosen(view.possible(a)) for view, a in zip(self.views_, values, strict=True)]
+        """What is possible, in place; probabilities as a choice, where whole numbers or booleans
+        were fitted."""
+        each = zip(self.views_, values, strict=True)
+        return [view.chosen(view.possible(a, out=a)) for view, a in each]
 
 
 def saveable(params: dict[str, Any]) -> dict[str, Any]:

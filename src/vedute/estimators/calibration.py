@@ -60,13 +60,15 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    truth: Array, decoded: Array, draws: Array, there: Array, mean: Array, std: Array, seen: Array
+    truth: Array, decoded: Array, spread: Array, there: Array, mean: Array, std: Array, seen: Array
 ) -> Evidence:
-    """truth, decoded, there (m, *shape); draws (k, m, *shape); mean, std (*shape,), all scaled."""
+    """truth, decoded, the variance `spread` of its draws, there (m, *shape); mean, std (*shape,);
+    all scaled."""
     unit = np.where(std > 0, std, 1.0)
     there = there & (std > 0)
-    parts = ((truth - mean) / unit, (decoded - mean) / unit, draws.var(0) / unit**2)
-    away, decoded, uncertain = (np.where(there, part, 0.0) for part in parts)
+    away, decoded, uncertain = (truth - mean) / unit, (decoded - mean) / unit, spread / unit**2
+    for part in (away, decoded, uncertain):
+        part[~there] = 0.0
     return Evidence(away, decoded, uncertain, there, std, seen)
 
 
@@ -155,7 +157,8 @@ def _quantiles(far: Array) -> tuple[int, Array]:
     m = int(there.any(1).sum())
     n, z = m + PSEUDO, far[there]
     others = np.maximum(n - z**2, 1.0) / (n - 1)
-    return m, np.quantile(z / np.sqrt(others), LEVELS) if m else NORMAL
+    z /= np.sqrt(others, out=others)  # in place: there may be many
+    return m, np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL
 
 
 def _shrunk(each: Sequence[tuple[int, Array]], towards: Array) -> Array:

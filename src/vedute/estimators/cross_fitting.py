@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HoldOut
+from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 from vedute.estimators.calibration import LEVELS
 from vedute.estimators.fitted_view import FittedView
@@ -39,7 +40,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     if len(at) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
     held = held.part(at)
-    imputer, held = _decoded_once(imputer, held)
+    once, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
     fold = folds(which, held.groups)
     if len(np.unique(fold)) < 2:
@@ -51,11 +52,12 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
         rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
-        fitted = Imputer(imputer.decode, imputer.calibrated(rest, shrink))
+        fitted = Imputer(once.decode, once.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
             reach[v, here] = fitted.views[v].calibrated.reach
+    del once, fitted  # and what they have decoded
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
     found["crps"] = np.full(len(means), np.nan)
@@ -119,10 +121,21 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
         with noise.common_to_rows():
             return imputer.decode(rows, draws)
 
-    decoded[DRAWS] = Imputer(common, imputer.views).decoded(held.inputs, DRAWS)
+    drawn = Imputer(common, imputer.views)
+    sparse = any(isinstance(part, Sparse) for part in held.inputs.parts)
+    rows = held.inputs
+    decoded[DRAWS] = _pairs(drawn, rows) if sparse else drawn.decoded(rows, DRAWS)
 
     def known(rows: Views, draws: int) -> list[Array]:
         return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
     return Imputer(known, imputer.views), replace(held, inputs=numbered)
+
+
+def _pairs(imputer: Imputer, data: Views) -> list[Array]:
+    """Two draws with the variance of DRAWS, which is all that is asked of them: L arrays
+    (2, n, *shape_v). Beside a sparse view, all draws would take far more room than the data."""
+    each = zip(imputer.views, imputer.variances(data), strict=True)
+    spread = [(view.scaler.mean, np.sqrt(variance)) for view, variance in each]
+    return [np.stack([mean - s, mean + s]).astype(np.float32) for mean, s in spread]

@@ -16,6 +16,7 @@ from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
 from vedute.data.kinds import AUTO, KINDS, Recognised
 from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import Part, Sparse, dense
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -58,18 +59,19 @@ class FittedView:
     ) -> FittedView:
         """View v of raw data; what is not given follows from its kind, and that from its values."""
         assert raw.specs is not None
-        x, seen = raw.x[v], raw.seen(v)
+        x, seen = raw.parts[v], raw.seen(v)
         found = _kind(raw, v, likelihood, scaled, kind)
         likelihood = likelihood or LIKELIHOODS[found.kind.likelihood]
-        _refuse(raw.names[v], likelihood.problem(x, seen), "choose another likelihood")
         own = scaled == AUTO
         word = (found.kind.scaling if own else scaled) if likelihood.scaled else "none"
+        x = x if word in scaling.SIZED else dense(x)
+        _check_likelihood(raw.names[v], likelihood, x, seen)
         _refuse(raw.names[v], kinds.problem(found.kind, x, seen), "set another kind")
         try:
             scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
-        words = int(torch.where(seen, x, 0).max()) + 1 if likelihood.text else 0
+        words = int(torch.where(seen, dense(x), 0).max()) + 1 if likelihood.text else 0
         bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO else FREE
         about = (found.kind.name, found.why, bounds)
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
@@ -117,8 +119,10 @@ class FittedView:
 
     def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
         """Decoded values (..., *shape), pulled to the mean as far as hidden views advise."""
-        mean, shrink = self.scaler.mean, self.by_entry(lambda c: c.shrink, holes)
-        return np.asarray(mean + shrink * (decoded - mean), np.float32)
+        off: Array = decoded - self.scaler.mean
+        off *= self.by_entry(lambda c: c.shrink, holes)  # in place: there may be many
+        off += self.scaler.mean
+        return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
         """Of the user. Shares of categories have none, and no constants among them: a category
@@ -156,9 +160,10 @@ class FittedView:
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
         return self.possible(self.in_units(self.likelihood.draw(*parts).numpy(), size))
 
-    def possible(self, values: Array) -> Array:
-        """Values within what the likelihood and the kind allow."""
-        return values.clip(*self.likelihood.bounds).clip(*self.bounds)
+    def possible(self, values: Array, out: Array | None = None) -> Array:
+        """Values within what the likelihood and the kind allow; written into `out`, if given."""
+        (low, high), (least, most) = self.likelihood.bounds, self.bounds
+        return values.clip(max(low, least), min(high, most), out=out)
 
     def chosen(self, values: Array) -> Array:
         """Probabilities as a choice, where whole numbers or booleans were fitted."""
@@ -169,14 +174,13 @@ class FittedView:
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     """Data in scaled units; values that no fitted view can have are refused."""
     for v, view in enumerate(views):
-        x, seen = raw.x[v], raw.seen(v)
-        _refuse(view.name, view.likelihood.problem(x, seen), "choose another likelihood")
-        if not view.scaler.signed and bool((seen & (x < 0)).any()):
-            negative = f"holds {float(x[seen & (x < 0)][0]):g} and was fitted as {view.kind}"
-            _refuse(view.name, f"{negative}: correct it", "fit it as numbers")
+        x, seen = raw.parts[v], raw.seen(v)
+        _check_likelihood(view.name, view.likelihood, x, seen)
+        if not view.scaler.signed:
+            _check_signs(view, x, seen)
     data = scaling.transform([view.scaler for view in views], raw)
     for v, view in enumerate(views):
-        _check_range(view, data.x[v], np.arange(len(data)) if data.ids is None else data.ids)
+        _check_range(view, data.parts[v], np.arange(len(data)) if data.ids is None else data.ids)
     return data
 
 
@@ -188,7 +192,7 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
     if likelihood is not None and not likelihood.scaled:
         own = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
         return Recognised(own, "by its likelihood")
-    found = kinds.recognise(raw.x[v], raw.seen(v), raw.specs[v] if raw.specs else None)
+    found = kinds.recognise(raw.parts[v], raw.seen(v), raw.specs[v] if raw.specs else None)
     if likelihood is not None and found.kind.likelihood != "normal":
         return Recognised(KINDS["numbers"], "by its likelihood")
     if scaled != AUTO and found.kind.likelihood == "normal" and found.kind.name != "images":
@@ -201,17 +205,39 @@ def _refuse(name: str, problem: str | None, otherwise: str) -> None:
         raise ValueError(f"view {name!r} {problem}, or {otherwise}")
 
 
-def _check_range(view: FittedView, x: Tensor, ids: Array) -> None:
+def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Tensor) -> None:
+    if not likelihood.scaled:  # others take all numbers
+        _refuse(name, likelihood.problem(dense(x), seen), "choose another likelihood")
+
+
+def _check_signs(view: FittedView, x: Part, seen: Tensor) -> None:
+    x = x.stored if isinstance(x, Sparse) else x[seen]
+    if bool((x < 0).any()):
+        negative = f"holds {float(x[x < 0][0]):g} and was fitted as {view.kind}"
+        _refuse(view.name, f"{negative}: correct it", "fit it as numbers")
+
+
+def _check_range(view: FittedView, x: Part, ids: Array) -> None:
     """Refuse what overflows in scaled units, and words that were not there in fit."""
-    far = ~(x.flatten(1).abs() < FAR).all(1) if x.is_floating_point() else None
-    if far is not None and bool(far.any()):
+    far = _far(x)
+    if far.any():
         raise ValueError(
-            f"view {view.name!r}: {checks.rows(ids[far.numpy()])} values too far from those fitted "
+            f"view {view.name!r}: {checks.rows(ids[far])} values too far from those fitted "
             "on; correct their units, or make them NaN"
         )
-    strange = x[(x < 0) | (x >= view.vocabulary)] if view.vocabulary else x[:0].flatten()
+    words = dense(x) if view.vocabulary else torch.zeros(0)
+    strange = words[(words < 0) | (words >= view.vocabulary)]
     if len(strange):
         raise ValueError(
             f"view {view.name!r} holds the token {int(strange[0])}; fitted on those below "
             f"{view.vocabulary}: encode others as known"
         )
+
+
+def _far(x: Part) -> NDArray[np.bool_]:
+    """Rows with numbers that are too large, (n,)."""
+    if isinstance(x, Sparse):
+        return x.count(~(np.abs(x.own.data) < FAR)) > 0
+    if not x.is_floating_point():
+        return np.zeros(len(x), bool)
+    return (~(x.flatten(1).abs() < FAR).all(1)).numpy()

@@ -18,15 +18,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import qr
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from vedute.data.holdout import HoldOut
+from vedute.data.sparse_view import Part, Sparse, on_demand
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
 Array = NDArray[Any]
 WIDER = 2  # times as many columns as components
+OVER = 10  # directions more than components
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +41,51 @@ class Components:
     scale: float
 
     @classmethod
-    def of(cls, x: Array, most: int, seed: int) -> Components:
-        """At most so many, of x (n, width)."""
-        mean = x.mean(0)
-        _, size, axes = randomized_svd(x - mean, min(most, len(x)), random_state=seed % 2**32)
+    def of(cls, x: Array | Sparse, most: int, seed: int) -> Components:
+        """At most so many, of x (n, width), whose rows are all there."""
+        most, seed = min(most, len(x)), seed % 2**32
+        if isinstance(x, Sparse):
+            mean = x.mean()
+            size, axes = _decomposed(x.centered(mean), most, seed)
+        else:
+            mean = x.mean(0)
+            _, size, axes = randomized_svd(x - mean, most, random_state=seed)
         there = size > 1e-6 * max(float(size[0]), 1e-12)
         scale = float(np.sqrt((size[there] ** 2).mean() / len(x))) if there.any() else 1.0
         basis = axes[there].T if there.any() else axes[:1].T
         return cls(mean.astype(np.float32), np.ascontiguousarray(basis, np.float32), scale)
 
-    def narrow(self, x: Tensor) -> Tensor:
+    def narrow(self, x: Part) -> Tensor:
         """(n, width) -> (n, k)"""
+        if isinstance(x, Sparse):
+            return torch.from_numpy(x.centered(self.mean).times(self.basis) / self.scale)
         mean, basis = (torch.from_numpy(a).to(x) for a in (self.mean, self.basis))
         return (x - mean) @ basis / self.scale
 
     def widen(self, x: Array) -> Array:
         """(..., k) -> (..., width)"""
         return np.asarray(self.mean + self.scale * (x @ self.basis.T), np.float32)
+
+
+def _decomposed(x: Sparse, k: int, seed: int) -> tuple[Array, Array]:
+    """k leading singular values and right vectors (k, width): what `randomized_svd` gives, from the
+    same start in as many iterations, where x stays sparse."""
+    n, width = x.shape
+    there, back = (x.across, x.times) if n < width else (x.times, x.across)
+    start = np.random.RandomState(seed).normal(size=(min(n, width), k + OVER))
+    basis = start.astype(np.float32)
+    for _ in range(7 if k < 0.1 * min(n, width) else 4):
+        basis = _orthonormal(back(_orthonormal(there(basis))))
+    basis = _orthonormal(there(basis))
+    short, size, turn = np.linalg.svd(back(basis), full_matrices=False)
+    left, right = (short, basis @ turn.T) if n < width else (basis @ turn.T, short)
+    signs = np.sign(left[np.abs(left).argmax(0), np.arange(len(size))])
+    return size[:k], (right * signs).T[:k]
+
+
+def _orthonormal(x: Array) -> Array:
+    basis: Array = qr(x, mode="economic", check_finite=False)[0]
+    return basis
 
 
 Front = Sequence[Components | None]  # one per view; None: the view as it is
@@ -69,7 +100,8 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
         if most is None or not wide or int(rows.sum()) < 2:
             found.append(None)
         else:
-            found.append(Components.of(data.x[v][rows].numpy(), most, seed))
+            x = data.parts[v][rows]
+            found.append(Components.of(x if isinstance(x, Sparse) else x.numpy(), most, seed))
     return found
 
 
@@ -77,12 +109,12 @@ def narrow(front: Front, data: Views) -> Views:
     """Data as networks see them; holes in a narrow view are at the mean of their column."""
     if not any(front):
         return data
-    x, holes = list(data.x), list(data.holes)
+    x, holes = list(data.parts), list(data.holes)
     for v, part in enumerate(front):
         if part is not None:
-            x[v] = part.narrow(data.x[v]).masked_fill(~data.mask[:, [v]], 0.0)
+            x[v] = part.narrow(data.parts[v]).masked_fill(~data.mask[:, [v]], 0.0)
             holes[v] = None
-    return replace(data, x=tuple(x), holes=tuple(holes), specs=None)
+    return replace(data, x=on_demand(x), holes=tuple(holes), specs=None)
 
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.calibration import (
     Calibration,
+    Evidence,
     calibrate,
     evidence,
     mostly_one_value,
@@ -29,6 +30,26 @@ ROWS = 8192  # decoded at a time, fewer where samples are wide
 NUMBERS = 2**22  # decoded at a time
 FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbers of their draws
 DRAWS = 16  # of the posterior, for intervals
+
+
+class Gathered:
+    """Arrays (n, *shape_v) of L views, written batch by batch."""
+
+    def __init__(self, n: int, n_views: int) -> None:
+        self.n, self.written = n, [0] * n_views
+        self.views: list[Array | None] = [None] * n_views
+
+    def add(self, v: int, rows: Array) -> None:
+        """The next rows of view v."""
+        whole = self.views[v]
+        if whole is None:
+            whole = self.views[v] = np.empty((self.n, *rows.shape[1:]), rows.dtype)
+        whole[self.written[v] : self.written[v] + len(rows)] = rows
+        self.written[v] += len(rows)
+
+    def arrays(self) -> list[Array]:
+        """Those of which something was written."""
+        return [whole for whole in self.views if whole is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +70,14 @@ class Imputer:
             return parts[0]
         return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
 
+    def variances(self, data: Views) -> list[Array]:
+        """Of draws of what the model decodes: L arrays (n, *shape_v)."""
+        parts = []
+        for batch in self._batches(data, DRAWS):
+            rows = np.arange(len(batch))  # copied so, equal draws have no variance of rounding
+            parts.append([draws[:, rows].var(0) for draws in self.decode(batch, DRAWS)])
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
         """The same, calibrated: shrunk towards the mean."""
         each = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
@@ -56,22 +85,21 @@ class Imputer:
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
-        means: list[list[Array]] = [[] for _ in data.x]
-        stds: list[list[Array]] = [[] for _ in data.x]
+        means, stds = (Gathered(len(data), len(self.views)) for _ in range(2))
         draw = spread or any(view.scaler.offset is not None for view in self.views)
         for batch in self._batches(data, DRAWS if draw else 0):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if draw else None
             for v, view in enumerate(self.views):
                 if draws is None:
-                    means[v].append(view.in_units(expected[v][0], batch.size(v)))
+                    means.add(v, view.in_units(expected[v][0], batch.size(v)))
                     continue
                 about = n_seen, batch.size(v), batch.holes[v]
                 mean, std = view.moments(expected[v][0], draws[v], *about)
-                means[v].append(mean)
-                stds[v].append(std)
+                means.add(v, mean)
+                stds.add(v, std)
             progress.advance(len(batch), "row")
-        return [np.concatenate(m) for m in means], [np.concatenate(s) for s in stds if s]
+        return means.arrays(), stds.arrays()
 
     def _draws(self, batch: Views) -> list[Array]:
         """Draws that only measure a spread."""
@@ -80,7 +108,7 @@ class Imputer:
 
     def draw(self, data: Views) -> list[Array]:
         """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
-        drawn: list[list[Array]] = [[] for _ in data.x]
+        drawn = Gathered(len(data), len(self.views))
         for batch in self._batches(data, 1):
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
@@ -88,21 +116,29 @@ class Imputer:
                 spread = view.by_entry(lambda c: c.spread, batch.holes[v])
                 noise = view.noise(n_seen, batch.holes[v])
                 mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
-                drawn[v].append(view.noisy(mean, noise, batch.size(v)))
-        return [np.concatenate(d) for d in drawn]
+                drawn.add(v, view.noisy(mean, noise, batch.size(v)))
+        return drawn.arrays()
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
-        values = self.expected(held.inputs)
+        size = self.rows()
+        starts = range(0, max(len(held.hidden), 1), size)
+        parts = [self._errors(held.part(slice(start, start + size))) for start in starts]
+        errors, bases = (np.concatenate(each) for each in zip(*parts, strict=True))
         rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
-        error, base, r2 = np.zeros(len(rows)), np.zeros(len(rows)), {}
+        error, base, r2 = errors[rows, views].astype(float), bases[rows, views].astype(float), {}
         for v, name in enumerate(held.truth.names):
             at = views == v
-            error[at] = held.errors(torch.from_numpy(values[v][0]), v).numpy()[rows[at]]
-            base[at] = held.errors(held.means[v], v).numpy()[rows[at]]
             r2[name] = float(1 - error[at].sum() / base[at].sum()) if base[at].sum() else np.nan
         where = held.truth.index.numpy()[rows]
         return {"row": where, "view": views, "error": error, "mean_error": base}, r2
+
+    def _errors(self, held: HoldOut) -> tuple[Array, Array]:
+        """Of all views of its rows, and those of mean-fill, both (m, L)."""
+        values = enumerate(self.expected(held.inputs))
+        errors = [held.errors(torch.from_numpy(value[0]), v) for v, value in values]
+        bases = [held.errors(mean, v) for v, mean in enumerate(held.means)]
+        return torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()
 
     def left_out_errors(self, data: Views) -> tuple[float, float]:
         """Every observed view of rows with two or more left out in turn: summed error, and that
@@ -121,74 +157,69 @@ class Imputer:
 
     def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
         """The views with shrinkage, spread, noise and reach, measured on views hidden in `held`."""
-        width = sum(view.scaler.mean.size for view in self.views)
+        width, n = sum(view.scaler.mean.size for view in self.views), len(self.views)
         held = held.first(max(FEWEST, MOST // (width * DRAWS)))
-        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
-        n_seen, found, n = held.inputs.mask.sum(1).numpy(), [], len(self.views)
-        for v, view in enumerate(self.views):
-            if not view.likelihood.text:
-                rows = held.hidden[:, v].numpy()
-                truth, there = held.truth.x[v].numpy(), held.truth.seen(v).numpy()
-                mine = (truth[rows], decoded[v][0][rows], draws[v][:, rows], there[rows])
-                found.append(evidence(*mine, view.scaler.mean, view.scaler.std, n_seen[rows]))
-        rest = iter(calibrate(found, shrink, n))
-        each = [_as_is(view, n) if view.likelihood.text else next(rest) for view in self.views]
-        views = [replace(view, calibration=c) for view, c in zip(self.views, each, strict=True)]
-        return Imputer(self.decode, views)._reaching(held)
-
-    def _reaching(self, held: HoldOut) -> list[FittedView]:
-        """The views with the reach of their intervals, as those hidden in `held` advise; those of
-        probabilities and words stay as they are."""
-        hidden = {v: h.numpy() for v, h in enumerate(held.hidden.T)}
-        parts = {v: (rows, held.truth.known(v)) for v, rows in hidden.items()}
-        views = list(self.views)
-        for v, reach in self._reaches(held, parts).items():
-            views[v] = replace(views[v], calibration=replace(views[v].calibrated, reach=reach))
+        some = [v for v, view in enumerate(self.views) if not view.likelihood.text]
+        each = dict(zip(some, calibrate(self._evidence(held, some), shrink, n), strict=True))
+        views = [
+            replace(view, calibration=each[v] if v in each else _as_is(view, n))
+            for v, view in enumerate(self.views)
+        ]
+        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
+            views[v] = replace(views[v], calibration=replace(each[v], reach=reach))
         return views
-
-    def _reaches(
-        self, held: HoldOut | HiddenEntries, parts: Mapping[int, tuple[Array, Array]]
-    ) -> dict[int, Array]:
-        """By view, how far intervals reach. parts: by view, the rows in which something of it is
-        hidden, and the truth (n, *shape_v), scaled, NaN where it is not known."""
-        if not len(held.inputs):
-            return {}
-        means, stds = self.values(held.inputs, spread=True)
-        far, sparse = {}, []
-        for v, (rows, known) in parts.items():
-            view = self.views[v]
-            if view.likelihood.scaled:
-                truth = np.asarray(view.in_units(known, held.truth.size(v)))[rows]
-                far[v] = view.far(truth, means[v][rows], stds[v][rows])
-                sparse.append(mostly_one_value(view.varying(known[rows])))
-        return dict(zip(far, reaches(list(far.values()), sparse), strict=True))
-
-    def truth(self, held: HoldOut, v: int) -> Array:
-        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
-        known = self.views[v].in_units(held.truth.known(v), held.truth.size(v))
-        return np.asarray(known[held.hidden[:, v].numpy()])
 
     def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
         """The views with the same, measured on single hidden entries, where there are some."""
-        decoded, draws = self.decoded(held.inputs), self.decoded(held.inputs, DRAWS)
-        n_seen, found = held.inputs.mask.sum(1).numpy(), []
         some = [v for v in held.views if not self.views[v].likelihood.text]
-        for v in some:
-            (rows, truth, there), scaler = held.of_view(v), self.views[v].scaler
-            mine = (truth, decoded[v][0][rows], draws[v][:, rows], there)
-            found.append(evidence(*mine, scaler.mean, scaler.std, n_seen[rows]))
-        views = list(self.views)
+        views, found = list(self.views), self._evidence(held, some)
         each = dict(zip(some, calibrate(found, shrink, len(views)), strict=True))
         for v, c in each.items():
             views[v] = replace(views[v], at_holes=c)
-        parts = {v: (held.of_view(v)[0], held.known(v)) for v in some}
-        for v, reach in Imputer(self.decode, views)._reaches(held, parts).items():
+        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
             views[v] = replace(views[v], at_holes=replace(each[v], reach=reach))
         return views
 
+    def _evidence(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> list[Evidence]:
+        """Of some views, where they are hidden."""
+        decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
+        n_seen, found = held.inputs.mask.sum(1).numpy(), []
+        for v in some:
+            rows, truth, scaler = held.rows_of(v), held.truth_of(v), self.views[v].scaler
+            mine = decoded[v][0][rows], variances[v][rows], truth.seen(0).numpy()
+            about = scaler.mean, scaler.std, n_seen[rows]
+            found.append(evidence(truth.x[0].numpy(), *mine, *about))
+        return found
+
+    def _reaches(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> dict[int, Array]:
+        """By view, how far intervals reach, as what is hidden in `held` advises; those of
+        probabilities and words stay as they are."""
+        far: dict[int, list[Array]] = {v: [] for v in some if self.views[v].likelihood.scaled}
+        for start in range(0, len(held.inputs), self.rows(DRAWS)):  # wide samples: one by one
+            part = held.part(slice(start, start + self.rows(DRAWS)))
+            means, stds = self.values(part.inputs, spread=True)
+            for v, found in far.items():
+                rows = part.rows_of(v)
+                truth = self.truth(part, v)
+                found.append(self.views[v].far(truth, means[v][rows], stds[v][rows]))
+        if not len(held.inputs):
+            return {}
+        sparse = [mostly_one_value(self.views[v].varying(held.truth_of(v).known(0))) for v in far]
+        each = reaches([np.concatenate(found) for found in far.values()], sparse)
+        return dict(zip(far, each, strict=True))
+
+    def truth(self, held: HoldOut | HiddenEntries, v: int) -> Array:
+        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
+        mine = held.truth_of(v)
+        return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
+
     def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
+        return data.batches(self.rows(draws))
+
+    def rows(self, draws: int = 0) -> int:
+        """At a time."""
         width = sum(view.numbers for view in self.views)
-        return data.batches(max(1, min(ROWS, NUMBERS // (width * max(draws, 1)))))
+        return max(1, min(ROWS, NUMBERS // (width * max(draws, 1))))
 
 
 def _as_is(view: FittedView, n_views: int) -> Calibration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
@@ -20,7 +21,8 @@ LARGE = 5e5  # numbers in the data, below which starting a process takes longer 
 
 def pays(data: Views) -> bool:
     """Not where this process has one thread: it is then one of many, or was asked to be modest."""
-    return torch.get_num_threads() > 1 and sum(x.numel() for x in data.x) >= LARGE
+    numbers = len(data) * sum(math.prod(shape) for shape in data.shapes)
+    return torch.get_num_threads() > 1 and numbers >= LARGE
 
 
 class Apart:

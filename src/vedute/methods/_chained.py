@@ -119,23 +119,31 @@ class ChainedFill(ComponentsFill):
             return super()._started(small)
         some = np.flatnonzero(small.mask.any(1))  # of the others nothing is known: the mean
         part = taken(small, some)
-        x = np.zeros_like(small.x)
+        x: Array = np.zeros_like(small.x)
         x[some] = np.where(part.seen(), part.x, self._inferred(part))
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as `start` infers them."""
+        """Components (n, k) as `start` infers them; beside a sparse view, whose basis is in single
+        precision, some rows at a time: there they are wide."""
         assert self.start is not None
+        sparse = any(W.dtype == np.float32 for W in self.bases_)
+        size = Imputer(self.start._decode, self.views_).rows() if sparse else max(len(small.x), 1)
+        parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
+        return np.vstack([self._inferred_rows(self.start, taken(small, rows)) for rows in parts])
+
+    def _inferred_rows(self, start: Estimator, small: Table) -> Array:
         wide = widened(small, small.x, self.bases_)
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         x = _table.values(np.split(wide, edges, axis=1), self._scalers())
         names = tuple(view.name for view in self.views_)
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        found = Imputer(self.start._decode, self.views_).decoded(data)
+        found = Imputer(start._decode, self.views_).decoded(data)
         decoded = tuple(torch.from_numpy(a[0]) for a in found)
         whole = replace(data, x=decoded, mask=torch.ones_like(mask))
-        return narrowed(self._table(whole), self.bases_).x
+        inferred: Array = narrowed(self._table(whole), self.bases_).x
+        return inferred
 
     def _complete(self, small: Table) -> Array:
         x = self._started(small)

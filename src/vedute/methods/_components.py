@@ -25,6 +25,7 @@ from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.settings import estimator
 from vedute.methods import _softimpute, _table
+from vedute.methods._side_by_side import SideBySide
 from vedute.methods._softimpute import Table
 
 MOST = 256  # components of a view
@@ -99,7 +100,7 @@ class ComponentsFill(Estimator):
     def _values(self, table: Table) -> Array:
         """The table (n, p) with what is missing as it was inferred."""
         x = widened(self._narrow(table), self._completed(table), self.bases_)
-        return np.where(table.seen(), table.x, x)
+        return np.where(table.seen(), table.dense().x, x)
 
     def _completed(self, table: Table) -> Array:
         """Components (n, k) of every view of every row."""
@@ -129,34 +130,41 @@ class ComponentsFill(Estimator):
         """Components as the matrix of low rank has them where they are missing."""
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
-        return filled(small, np.vstack([W.T @ part for part, W in wide]), self.threshold_)
+        return filled(
+            small, np.vstack([W.T @ part.astype(W.dtype) for part, W in wide]), self.threshold_
+        )
 
     def _narrow(self, table: Table) -> Table:
         return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
 
     def _table(self, data: Views) -> Table:
-        return Table.of(_table.parts(data, self._scalers()))
+        return Table.of_views(data, self._scalers())
 
 
 def bases(table: Table, rng: Generator, most: int = MOST) -> list[Array]:
     """W_v of each view, from the rows that have it."""
     found = []
     for v, at in table.views():
-        x = table.x[table.mask[:, v], at]
-        narrow = x.shape[1] <= most
-        found.append(np.eye(x.shape[1]) if narrow else _softimpute.leading(x, most, rng)[2])
+        if table.widths[v] <= most:
+            found.append(np.eye(table.widths[v]))
+        elif isinstance(table.x, SideBySide):  # rows that lack the view are zero
+            found.append(_softimpute.axes(table.of_view(v), most, rng))
+        else:
+            found.append(_softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
     return found
 
 
 def narrowed(table: Table, bases: Sequence[Array]) -> Table:
     """The table (n, p) without holes -> that of components (n, k), zero where missing."""
-    parts = [table.x[:, at] @ W for (_, at), W in zip(table.views(), bases, strict=True)]
-    return Table(np.hstack(parts), table.mask, None, tuple(W.shape[1] for W in bases))
+    parts = [table.of_view(v).astype(W.dtype) @ W for v, W in enumerate(bases)]
+    x = np.hstack(parts, dtype=np.float64)
+    return Table(x, table.mask, None, tuple(W.shape[1] for W in bases))
 
 
 def widened(small: Table, x: Array, bases: Sequence[Array]) -> Array:
     """Components x (n, k) of all views -> (n, p)."""
-    parts = [x[:, at] @ W.T for (_, at), W in zip(small.views(), bases, strict=True)]
+    each = zip(small.places, bases, strict=True)
+    parts = [x[:, at].astype(W.dtype) @ W.T for at, W in each]
     return np.hstack(parts)
 
 
@@ -172,7 +180,9 @@ def noises(table: Table, small: Table) -> list[float]:
 
 def _power(table: Table, v: int) -> float:
     """Sum of squares of view v."""
-    _, at = list(table.views())[v]
+    if isinstance(table.x, SideBySide):
+        return float(table.of_view(v).power())
+    at = table.places[v]
     return float((table.x[table.mask[:, v], at] ** 2).sum())
 
 
@@ -191,7 +201,7 @@ def given_entries(
     return found
 
 
-def taken(table: Table, rows: Array) -> Table:
+def taken(table: Table, rows: Array | slice) -> Table:
     """Some rows of a table without holes."""
     return replace(table, x=table.x[rows], mask=table.mask[rows])
 

@@ -7,10 +7,10 @@ Rows that have the same views share the matrix of their regression, columns of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,19 +18,28 @@ from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 
 from vedute.data.holdout import choose
+from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import Sparse
+from vedute.data.views import Views
+from vedute.methods import _table
+from vedute.methods._side_by_side import Products, SideBySide
 from vedute.methods._table import Array, Part
 
 STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
 ENOUGH = 2e-3  # a smaller gain in the hidden error is none
 SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps, and most of them
+COLUMNS = 32  # of a product, at a time
 HIDDEN = 0.1  # share of entries hidden where views cannot be
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,)."""
+    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
 
-    x: Array
+    Of views that are kept sparse, and have no holes, x is known by its products.
+    """
+
+    x: Any  # Array | SideBySide
     mask: Array
     holes: Array | None
     widths: tuple[int, ...]
@@ -45,6 +54,22 @@ class Table:
         seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
         return replace(table, holes=table.spread(mask) & ~seen)
 
+    @classmethod
+    def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
+        """Sparse where some view is, and none has holes: these are filled in arrays."""
+        sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
+        if not sparse or any(holes is not None for holes in data.holes):
+            return cls.of(_table.parts(data, scalers))
+        x = SideBySide(tuple(_table.sparse_parts(data, scalers)))
+        return cls(x, data.mask.numpy(), None, tuple(part.shape[1] for part in x.parts))
+
+    def dense(self) -> Table:
+        return replace(self, x=self.x.dense()) if isinstance(self.x, SideBySide) else self
+
+    def of_view(self, v: int) -> Any:
+        """x of view v, (n, width_v)."""
+        return self.x.view(v) if isinstance(self.x, SideBySide) else self.x[:, self.places[v]]
+
     def spread(self, flags: Array) -> Array:
         """(n, L) of views -> (n, p) of their features."""
         return np.repeat(flags, self.widths, axis=1)
@@ -58,6 +83,11 @@ class Table:
         """Each pattern of views (L,) with the rows that have it."""
         patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
         return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
+
+    @property
+    def places(self) -> list[slice]:
+        """The columns of each view."""
+        return [at for _, at in self.views()]
 
     def views(self) -> Iterator[tuple[int, slice]]:
         start = 0
@@ -78,6 +108,19 @@ class Hidden(NamedTuple):
         return float(np.vdot(deviation, deviation))
 
 
+class HiddenViews(NamedTuple):
+    """The same of whole views: rows (m,) of the table, and the table that has nothing else."""
+
+    rows: Array
+    truth: Table
+
+    def error(self, U: Array, V: Array) -> float:
+        """|U V' - X|^2 = sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2"""
+        U, mask = U[self.rows], self.truth.mask
+        fitted = np.einsum("iv,ia,vab,ib->", mask, U, _grams(self.truth, V), U, optimize=True)
+        return float(fitted - 2 * np.vdot(U, self.truth.x @ V) + self.truth.x.power())
+
+
 class Best(NamedTuple):
     """The fit with the least hidden error; threshold relative to the largest singular value."""
 
@@ -87,7 +130,7 @@ class Best(NamedTuple):
     threshold: float
 
 
-def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
+def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
     """Ranks 1, 2, 4, ... until two in a row bring no gain; in each, the threshold goes down.
 
     Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
@@ -106,7 +149,14 @@ def search(table: Table, hidden: Hidden, max_rank: int, rng: Generator) -> Best:
     return best
 
 
-def _down(table: Table, hidden: Hidden, start: Best, rank: int, top: float, rng: Generator) -> Best:
+def _down(
+    table: Table,
+    hidden: Hidden | HiddenViews,
+    start: Best,
+    rank: int,
+    top: float,
+    rng: Generator,
+) -> Best:
     """The best at this rank: smaller and smaller thresholds, until the hidden error rises."""
     best = Best(np.inf, start.U, start.V, start.threshold)
     U, V, threshold = start.U, start.V, start.threshold / STEP
@@ -159,12 +209,26 @@ def grow(
     room = rank - V.shape[1]
     if room <= 0:
         return U, V
-    residual = np.where(table.seen(), table.x - U @ V.T, 0.0)
-    left, size, right = leading(residual, room, rng)
+    left, size, right = leading(_residual(table, U, V), room, rng)
     use = size > threshold
     use[0] |= not V.shape[1]  # at least one
     root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
     return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
+
+
+def _residual(table: Table, U: Array, V: Array) -> Any:
+    """X - U V' where X is observed, zero elsewhere, (n, p)."""
+    if not isinstance(table.x, SideBySide):
+        return np.where(table.seen(), table.x - U @ V.T, 0.0)
+    views = [(table.mask[:, [v]], V[at], at) for v, at in table.views()]
+
+    def times(b: Array) -> Array:
+        return np.asarray(table.x @ b - sum(m * (U @ (W.T @ b[at])) for m, W, at in views))
+
+    def across(u: Array) -> Array:
+        return np.asarray(table.x.T @ u - np.vstack([W @ (U.T @ (m * u)) for m, W, _ in views]))
+
+    return Products(table.x.shape, times, across)
 
 
 def largest(table: Table, rng: Generator) -> float:
@@ -172,7 +236,7 @@ def largest(table: Table, rng: Generator) -> float:
     return max(float(leading(table.x, 1, rng)[1][0]), 1e-9)
 
 
-def leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
+def leading(x: Any, k: int, rng: Generator) -> tuple[Array, Array, Array]:
     """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
     k, wide = min(k, *x.shape), min(k + 5, *x.shape)
     basis = rng.standard_normal((x.shape[1], wide))
@@ -182,12 +246,30 @@ def leading(x: Array, k: int, rng: Generator) -> tuple[Array, Array, Array]:
     return left[:, :k], size[:k], (basis @ right.T)[:, :k]
 
 
+def axes(x: Any, k: int, rng: Generator) -> Array:
+    """k leading right singular vectors of x (n, p), (p, k), found among the rows, in float32: where
+    x is sparse and wide, nothing else is as large as they are."""
+    basis = rng.standard_normal((x.shape[0], min(k + 5, *x.shape)))
+    for _ in range(3):
+        basis = np.linalg.qr(_by_columns(lambda u: x @ (x.T @ u), basis))[0]
+    square, turn = np.linalg.eigh(basis.T @ _by_columns(lambda u: x @ (x.T @ u), basis))
+    first = np.argsort(-square)[:k]
+    first = first[square[first] > 1e-10 * max(square[first[0]], 1e-12)]
+    left = basis @ (turn[:, first] / np.sqrt(square[first]))
+    return _by_columns(lambda u: (x.T @ u).astype(np.float32), left)
+
+
+def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
+    """f of x (n, k), a few columns at a time."""
+    return np.hstack([f(x[:, at : at + COLUMNS]) for at in range(0, x.shape[1], COLUMNS)])
+
+
 def _grams(table: Table, V: Array) -> Array:
     """V_v' V_v of every view, (L, r, r)."""
     return np.stack([V[at].T @ V[at] for _, at in table.views()])
 
 
-def _rows(table: Table, x: Array, V: Array, threshold: float) -> Array:
+def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:
     """Ridge regression of each row of x on V, pattern by pattern; holes count as observed."""
     grams = _grams(table, V)
     U: Array = (x @ V.astype(x.dtype)).astype(np.float64)
@@ -196,7 +278,7 @@ def _rows(table: Table, x: Array, V: Array, threshold: float) -> Array:
     return U
 
 
-def _columns(table: Table, x: Array, U: Array, threshold: float) -> Array:
+def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
     """Ridge regression of each column of x on U, view by view."""
     V: Array = (x.T @ U.astype(x.dtype)).astype(np.float64)
     for v, at in table.views():
@@ -240,12 +322,20 @@ def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
     hidden = choose(torch.from_numpy(table.mask), fewest=1)
     if hidden is None:
         return search(*hide_entries(table, rng), max_rank, rng)
-    rows, where = hidden.any(1).numpy(), table.spread(hidden.numpy())
-    left = table.mask & ~hidden.numpy()
+    return search(*hide_views(table, hidden.numpy()), max_rank, rng)
+
+
+def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
+    """What is left of the table without the views at hidden (n, L), and they."""
+    rows, left = hidden.any(1), table.mask & ~hidden
+    if isinstance(table.x, SideBySide):
+        truth = replace(table, x=table.x.only(hidden)[rows], mask=hidden[rows])
+        part = replace(table, x=table.x.only(left), mask=left)
+        return part, HiddenViews(np.flatnonzero(rows), truth)
+    where = table.spread(hidden)
     holes = None if table.holes is None else table.holes & ~where
     part = replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes)
-    held = Hidden(np.flatnonzero(rows), table.x[rows], (where & table.seen())[rows])
-    return search(part, held, max_rank, rng)
+    return part, Hidden(np.flatnonzero(rows), table.x[rows], (where & table.seen())[rows])
 
 
 def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:
@@ -257,7 +347,7 @@ def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Arra
 
 def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
     """Some observed entries hidden, never all of a row: what is left of the table, and they."""
-    seen = table.seen()
+    table, seen = table.dense(), table.seen()
     hidden = seen & (rng.random(seen.shape) < HIDDEN)
     hidden[(seen == hidden).all(1)] = False
     holes = hidden if table.holes is None else table.holes | hidden

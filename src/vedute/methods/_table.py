@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -36,14 +38,29 @@ class Part(NamedTuple):
 
 def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
     """The table of `data`, view by view."""
-    out = []
-    for v, (x, scaler) in enumerate(zip(data.floating().x, scalers, strict=True)):
-        flat = len(x), scaler.mean.size
-        there = data.seen(v).numpy().reshape(flat)
-        centered = (x.numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
-        seen = data.mask[:, [v]].numpy() if data.holes[v] is None else there
-        out.append(Part(np.where(there, centered, 0.0).astype(np.float32), seen))
-    return out
+    data = data.floating()
+    return [_part(data, v, scaler) for v, scaler in enumerate(scalers)]
+
+
+def sparse_parts(data: Views, scalers: Sequence[Scaler]) -> list[Array | Sparse]:
+    """The same in float64, of views without holes, where those that are sparse stay so."""
+    found: list[Array | Sparse] = []
+    data = data.floating()
+    for v, (x, scaler) in enumerate(zip(data.parts, scalers, strict=True)):
+        if isinstance(x, Sparse):
+            x = x.to(torch.float64).centered(scaler.mean)
+            found.append(x.valued(x.own.data * _weight(scaler), x.rest * _weight(scaler)))
+        else:
+            found.append(_part(data, v, scaler).x.astype(np.float64))
+    return found
+
+
+def _part(data: Views, v: int, scaler: Scaler) -> Part:
+    flat = len(data), scaler.mean.size
+    there = data.seen(v).numpy().reshape(flat)
+    centered = (data.x[v].numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
+    seen = data.mask[:, [v]].numpy() if data.holes[v] is None else there
+    return Part(np.where(there, centered, 0.0).astype(np.float32), seen)
 
 
 def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:

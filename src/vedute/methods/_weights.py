@@ -22,6 +22,7 @@ from scipy.optimize import nnls
 
 Array = NDArray[Any]
 PSEUDO = 50.0  # instances' worth of belief in the weights of the larger whole
+NUMBERS = 2**22  # of predictions, at a time
 FIRM = 1e4  # how much a sum of one weighs against the errors
 
 
@@ -37,7 +38,18 @@ class Moments(NamedTuple):
     def of(
         cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array, seen: Array
     ) -> Moments:
-        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,)."""
+        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,). Some
+        rows at a time, where they are wide."""
+        size = max(1, NUMBERS // max(predicted[:, :1].size, 1))
+        rows = [slice(at, at + size) for at in range(0, max(len(truth), 1), size)]
+        about = mean, std
+        parts = [cls._of(truth[r], predicted[:, r], there[r], *about, seen[r]) for r in rows]
+        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    @classmethod
+    def _of(
+        cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array, seen: Array
+    ) -> Moments:
         use = (there & (std > 0)).reshape(len(there), std.size)
         unit = np.where(std > 0, std, 1.0)
         count = np.maximum(use.sum(1), 1)

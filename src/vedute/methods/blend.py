@@ -30,7 +30,7 @@ from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
-from vedute.estimators.imputation import Decode, Imputer
+from vedute.estimators.imputation import Decode, Gathered, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
@@ -209,6 +209,7 @@ class Blend(Estimator):
             self._set_weights(_weights.weights(moments))
             crossed = _weights.cross_fitted(moments, self._folds(held))
             mixed = self._cross_fitted(held, predicted, crossed)
+            del predicted  # large
             numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
             self._measure(replace(held, inputs=numbered), mixed)
 
@@ -292,8 +293,11 @@ class Blend(Estimator):
 
     def _predicted(self, data: Views) -> list[Array]:
         """By all experts, L arrays (E, n, *shape_v)."""
-        each = [Imputer(m._decode, self.views_).decoded(data) for m in self.experts_.values()]
-        return [np.concatenate(parts) for parts in zip(*each, strict=True)]
+        found = Gathered(len(self.experts_), len(self.views_))
+        for model in self.experts_.values():
+            for v, decoded in enumerate(Imputer(model._decode, self.views_).decoded(data)):
+                found.add(v, decoded)
+        return found.arrays()
 
     def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
         """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
@@ -301,8 +305,14 @@ class Blend(Estimator):
         if view.likelihood.text:  # words have no mean
             return np.asarray(predicted[0])
         mean = view.scaler.mean
-        shape = (*weights.T.shape, *[1] * mean.ndim)
-        return np.asarray(mean + (weights.T.reshape(shape) * (predicted - mean)).sum(0))
+        each = weights.T.reshape(*weights.T.shape, *[1] * mean.ndim)
+        total = np.zeros(predicted.shape[1:])
+        for w, p in zip(each, predicted, strict=True):
+            off = p - mean
+            off *= w  # in place: there may be many
+            total += off
+        total += mean
+        return total
 
     def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""

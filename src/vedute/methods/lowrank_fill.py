@@ -14,6 +14,7 @@ The representation, u times the roots of the singular values, has the distances 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +28,8 @@ from vedute.estimators.base import Array, Estimator
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
-from vedute.methods._softimpute import Hidden, Table
+from vedute.methods._side_by_side import SideBySide
+from vedute.methods._softimpute import Hidden, HiddenViews, Table
 
 RANKS = Choice((4, 8, 16, 32, 64, 128))
 
@@ -70,7 +72,7 @@ class LowRankFill(Estimator):
         edges = np.cumsum([s.mean.size for s in self._scalers()])[:-1]
         return _table.values(np.split(table, edges, axis=1), self._scalers(), draws)
 
-    def _choose(self, table: Table, hidden: Hidden, rng: Generator) -> None:
+    def _choose(self, table: Table, hidden: Hidden | HiddenViews, rng: Generator) -> None:
         best = _softimpute.search(table, hidden, self.max_rank, rng)
         self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
         self.threshold_ = best.threshold * _softimpute.largest(table, rng)
@@ -87,15 +89,21 @@ class LowRankFill(Estimator):
             return _softimpute.project(self._table(data), self.components_, self.threshold_)
 
     def _table(self, data: Views) -> Table:
-        return Table.of(_table.parts(data, self._scalers()))
+        return Table.of_views(data, self._scalers())
 
-    def _split(self, data: Views, held: HoldOut | None, rng: Generator) -> tuple[Table, Hidden]:
+    def _split(
+        self, data: Views, held: HoldOut | None, rng: Generator
+    ) -> tuple[Table, Hidden | HiddenViews]:
         """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
             hidden = choose(data.mask, fewest=1, groups=self._groups)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
-        truth = self._table(held.truth)
+        rows, truth = held.truth.index.numpy(), self._table(held.truth)
+        if isinstance(truth.x, SideBySide):
+            mask = held.hidden.numpy()
+            only = replace(truth, x=truth.x.only(mask), mask=truth.mask & mask)
+            return self._table(data), HiddenViews(rows, only)
         where = truth.spread(held.hidden.numpy()) & truth.seen()
-        return self._table(data), Hidden(held.truth.index.numpy(), truth.x, where)
+        return self._table(data), Hidden(rows, truth.x, where)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -124,7 +125,8 @@ def normal_crps(x: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
     off = np.asarray(x, np.float64) - np.asarray(mean, np.float64)
     s = np.asarray(std, np.float64)
     z = off / np.where(s > 0, s, 1.0)
-    score = s * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    score = s * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
     return np.asarray(np.where(s > 0, score, np.abs(off)))
 
 

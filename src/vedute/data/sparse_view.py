@@ -1,0 +1,190 @@
+"""A view that is mostly zeros: what a scipy.sparse matrix is until something needs it as an array.
+
+Scaling keeps it so. A zero becomes one number per column, which is written once for all rows:
+
+    x_ij = own_ij where it is stored, else rest_j
+
+Rows that are missing are zero, like those of any view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+STORED = 1 / 3  # the largest share of entries that is worth it: each takes 12 bytes, not 4 or 8
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A view (n, width) without holes.
+
+    own    (n, width) csr array, the entries that are stored; none in rows that are missing
+    rest   (width,) the value of all others
+    there  (n,) bool, False where a row is missing
+    """
+
+    own: Any
+    rest: Array
+    there: Bools
+
+    @classmethod
+    def of(cls, view: Any) -> Sparse | None:
+        """A scipy.sparse matrix; None where it has to be an array: it holds no real numbers or
+        single NaN, or an array is hardly larger."""
+        if view.ndim != 2 or view.dtype.kind not in "biuf":
+            return None
+        own = sparse.csr_array(view)
+        if not own.has_canonical_format:  # entries given twice are summed, but not in the user's
+            own = own.copy()
+            own.sum_duplicates()
+        if own.dtype not in (np.float32, np.float64):
+            own = own.astype(np.float64)
+        whole = cls(own, np.zeros(own.shape[1], own.dtype), np.ones(own.shape[0], bool))
+        unknown = whole.count(np.isnan(own.data))
+        missing = unknown == own.shape[1]
+        if (unknown[~missing] > 0).any():
+            return None
+        found = whole.only(~missing)
+        return found if found.own.nnz <= STORED * own.shape[0] * own.shape[1] else None
+
+    @classmethod
+    def missing(cls, n: int, width: int) -> Sparse:
+        """A view that nobody has."""
+        return cls(sparse.csr_array((n, width)), np.zeros(width), np.zeros(n, bool))
+
+    def __len__(self) -> int:
+        return len(self.there)
+
+    def __getitem__(self, rows: Any) -> Sparse:
+        rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
+        return replace(self, own=self.own[rows], there=self.there[rows])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.own.shape[0], self.own.shape[1]
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float32 if self.own.dtype == np.float32 else torch.float64
+
+    @property
+    def stored(self) -> Tensor:
+        """The values that are stored, row by row."""
+        return torch.from_numpy(self.own.data)
+
+    @property
+    def columns(self) -> Array:
+        """Of what is stored."""
+        return np.asarray(self.own.indices)
+
+    @property
+    def rows(self) -> Array:
+        """Of what is stored."""
+        return np.repeat(np.arange(len(self)), np.diff(self.own.indptr))
+
+    def count(self, flags: Bools) -> NDArray[np.intp]:
+        """In how many entries of each row `flags`, one for each that is stored, is True; (n,)."""
+        return np.bincount(self.rows[flags], minlength=len(self))
+
+    def others(self) -> NDArray[np.intp]:
+        """How many entries of each column are `rest`, (width,)."""
+        stored = np.bincount(self.columns, minlength=self.shape[1])
+        return np.asarray(self.there.sum() - stored)
+
+    def each(self, values: Array) -> Tensor:
+        """Values of the columns (width,) -> of what is stored."""
+        return torch.from_numpy(values[self.columns])
+
+    def only(self, rows: Bools) -> Sparse:
+        """The same with all rows missing that are False in `rows` (n,)."""
+        there, lengths = self.there & rows, np.diff(self.own.indptr)
+        if there.all():
+            return self
+        kept = np.repeat(there, lengths)
+        ends = np.append(0, np.cumsum(np.where(there, lengths, 0)))
+        parts = self.own.data[kept], self.own.indices[kept], ends
+        return replace(self, own=sparse.csr_array(parts, shape=self.shape), there=there)
+
+    def valued(self, stored: Any, rest: Any) -> Sparse:
+        """The same entries with other values."""
+        parts = np.asarray(stored), self.own.indices, self.own.indptr
+        own = sparse.csr_array(parts, shape=self.shape)
+        return replace(self, own=own, rest=np.asarray(rest, own.dtype))
+
+    def to(self, dtype: torch.dtype) -> Sparse:
+        return self if dtype == self.dtype else self.valued(self.stored.to(dtype), self.rest)
+
+    def sums(self, axis: int, power: int = 1) -> Tensor:
+        """Of powers of what is stored, over rows (0) or columns (1), in float64."""
+        n, at = self.shape[1 - axis], self.rows if axis else self.columns
+        return torch.from_numpy(np.bincount(at, self.stored.double().pow(power), n))
+
+    def centered(self, at: Array) -> Sparse:
+        """x - at, in rows that are there; at (width,)."""
+        return self.valued(self.stored - self.each(at), self.rest - at)
+
+    def mean(self) -> Array:
+        """Of the columns, over rows that are there, (width,)."""
+        total = self.sums(0).numpy() + self.others() * self.rest
+        return np.asarray(total / self.there.sum(), self.own.dtype)
+
+    def times(self, b: Array) -> Array:
+        """x b, (n, k)"""
+        return np.asarray(self._deviations() @ b + np.outer(self.there, self.rest @ b))
+
+    def across(self, u: Array) -> Array:
+        """x' u, (width, k)"""
+        return np.asarray(self._deviations().T @ u + np.outer(self.rest, u[self.there].sum(0)))
+
+    def _deviations(self) -> Any:
+        """(n, width) csr array of what is stored, less `rest`: x, but for a multiple of 1 rest'."""
+        return self.valued(self.own.data - self.rest[self.columns], self.rest).own
+
+    def dense(self) -> Tensor:
+        """(n, width)"""
+        x = np.zeros(self.shape, self.own.dtype)
+        x[self.there] = self.rest
+        x[self.rows, self.columns] = self.own.data
+        return torch.from_numpy(x)
+
+
+Part = Tensor | Sparse
+
+
+class OnDemand(Sequence[Tensor]):
+    """Views as tensors: those that are kept sparse are made dense each time they are asked for."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, v: Any) -> Any:
+        if isinstance(v, slice):
+            return tuple(dense(part) for part in self.parts[v])
+        return dense(self.parts[v])
+
+
+def dense(part: Part) -> Tensor:
+    return part.dense() if isinstance(part, Sparse) else part
+
+
+def on_demand(parts: Sequence[Part]) -> Sequence[Tensor]:
+    """Tensors, or what gives them."""
+    known = tuple(part for part in parts if isinstance(part, Tensor))
+    return known if len(known) == len(parts) else OnDemand(parts)
