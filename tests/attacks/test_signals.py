@@ -77,9 +77,9 @@ def epochs_of(monkeypatch):
     """A list that grows with every epoch that is trained."""
     trained, real = [], NeuralEstimator._report
 
-    def report(self, record):
+    def report(self, before, record):
         trained.append(record["epoch"])
-        real(self, record)
+        real(self, before, record)
 
     monkeypatch.setattr(NeuralEstimator, "_report", report)
     return trained
@@ -90,10 +90,10 @@ def test_a_signal_writes_a_checkpoint_and_publishes_nothing(place, monkeypatch, 
     with monkeypatch.context() as patch:
         real, handler = NeuralEstimator._report, signal.getsignal(number)
 
-        def report(self, record):
+        def report(self, before, record):
             if record["epoch"] == 5:
                 os.kill(os.getpid(), number)
-            real(self, record)
+            real(self, before, record)
 
         patch.setattr(NeuralEstimator, "_report", report)
         assert vedute_(*FIT).exit_code == 128 + number
@@ -125,11 +125,11 @@ def test_a_kill_after_training_costs_no_training(place, monkeypatch, where):
 def test_a_kill_in_the_second_learning_keeps_the_first(place, monkeypatch):
     real, seen = NeuralEstimator._report, []
 
-    def report(self, record):
+    def report(self, before, record):
         seen.append(record["epoch"])
         if seen.count(2) == 2:
             raise Killed
-        real(self, record)
+        real(self, before, record)
 
     with monkeypatch.context() as patch:
         patch.setattr(NeuralEstimator, "_report", report)

@@ -206,7 +206,7 @@ def test_a_mistake_gets_one_sentence_and_leaves_nothing(place, monkeypatch, word
 def test_an_interrupted_or_failed_command_leaves_nothing(place, monkeypatch, tmp_path):
     monkeypatch.setattr(io, "read", interrupted)
     result = vedute_("fit", place / "d.npz", "-o", tmp_path / "run", *SMALL)
-    assert (result.exit_code, result.output, result.stderr) == (130, "", "")
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "vedute: interrupted\n")
     monkeypatch.undo()
     monkeypatch.setattr(Estimator, "save", half_saved)
     result = vedute_("fit", place / "d.npz", "-o", tmp_path / "run", *SMALL)
