@@ -27,7 +27,7 @@ Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}
 OptionalSource = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATA]",
+        metavar="DATA",
         help=f"Any views missing: {FILES}; default: what RUN was fitted on.",
         show_default=False,
     ),

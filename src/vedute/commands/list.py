@@ -20,12 +20,10 @@ class Kind(StrEnum):
 def run(
     kind: Annotated[
         Kind | None,
-        typer.Argument(
-            metavar="[methods|datasets|presets|settings]", help="Default: the first three."
-        ),
+        typer.Argument(metavar="KIND", help="Default: the first three.", show_default=False),
     ] = None,
     method: Annotated[
-        str | None, typer.Argument(metavar="[METHOD]", help="Whose settings to show.")
+        str | None, typer.Argument(metavar="METHOD", help="Whose settings to show.")
     ] = None,
 ) -> None:
     """Show the methods, datasets and presets, or the settings of a method."""
