@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vedute.data.views import Entry, Views
     from vedute.estimators.base import Estimator
 
+T = TypeVar("T")
 FILES = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .h5mu, "
     ".h5ad, one table with --views, or the name of a dataset"
@@ -90,12 +91,13 @@ class ReadingOptions(NamedTuple):
         return [*typed, "--one-hot"] if self.one_hot else typed
 
 
-def reads(run: Callable[..., None]) -> Callable[..., None]:
+def reads(run: Callable[..., T]) -> Callable[..., T]:
     """Add `ReadingOptions` to a command, before its last option; they are its first argument."""
 
     @wraps(run)
-    def command(**options: Any) -> None:
-        run(ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields)), **options)
+    def command(**options: Any) -> T:
+        reading = ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields))
+        return run(reading, **options)
 
     _, *own, last = inspect.signature(run, eval_str=True).parameters.values()
     shared = [
@@ -104,9 +106,7 @@ def reads(run: Callable[..., None]) -> Callable[..., None]:
         )
         for name, kind in get_type_hints(ReadingOptions, include_extras=True).items()
     ]
-    found = [*own, *shared, last]
-    command.__dict__["__signature__"] = inspect.Signature(found, return_annotation=None)
-    command.__annotations__ = {p.name: p.annotation for p in found}
+    _options.declare(command, [*own, *shared, last])
     return command
 
 
