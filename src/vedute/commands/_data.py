@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute import io
@@ -213,11 +214,11 @@ def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Cal
         data: OptionalSource = None,
         safe_csv: _options.SafeCsv = False,
         force: _options.Force = False,
-    ) -> None:
-        _write_rows(run, data, reading, out, force, safe_csv, columns)
+    ) -> Answer:
+        return _write_rows(run, data, reading, out, force, safe_csv, columns)
 
     run.__doc__ = columns.__doc__
-    return reads(run)
+    return _answer.offers_json(reads(run))
 
 
 def _write_rows(
@@ -228,7 +229,7 @@ def _write_rows(
     force: bool,
     safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
-) -> None:
+) -> Answer:
     """A table with a row per sample, of what a fitted estimator makes of its views; in a file that
     takes results beside the data, with these."""
     from vedute import io
@@ -248,6 +249,8 @@ def _write_rows(
         else:
             rows = entry.views.index.numpy() if ids is None else ids
             io.TABLES[ending](part, {"ids": rows, **found})
+    shapes = {name: column.shape for name, column in found.items()}
+    return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
 
 @contextmanager

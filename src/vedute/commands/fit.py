@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute import io
@@ -20,6 +21,7 @@ KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "cpspan", "icmvc")  # in their mod
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -61,7 +63,7 @@ def run(
     ids: _options.Ids = True,
     values: _options.Values = True,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Learn from DATA and write the model and its results to the folder RUN.
 
     Samples that a view lacks and rows without values are missing views, single empty cells
@@ -99,9 +101,17 @@ def run(
         _pages.measure(out, data)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
-    _summarize(model, views)
-    _advise(out)
-    print(f"wrote {out}{'' if report is None else f' and {report}'}")
+    advice = _advice(out)
+
+    def show() -> None:
+        _summarize(model, views)
+        if advice is not None:
+            print(advice)
+        print(f"wrote {out}{'' if report is None else f' and {report}'}")
+
+    wrote = [path for path in (out, report, save_config) if path is not None]
+    told = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
+    return Answer(_found(model, views) | told, show)
 
 
 def _estimator(
@@ -233,13 +243,22 @@ def _summarize(model: Estimator, views: Views) -> None:
         print(f"hidden views{seen} explained: {', '.join(shares)}")
 
 
-def _advise(run: Path) -> None:
-    """Where a simple fill is as good at the hidden views, say so."""
+def _found(model: Estimator, views: Views) -> dict[str, Any]:
+    """What was learned, for programs."""
+    learned = vars(model)
+    return {
+        "samples": len(views),
+        "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
+        "explained": learned.get("r2_"),
+        "n_clusters": learned.get("n_clusters_"),
+    }
+
+
+def _advice(run: Path) -> str | None:
+    """Where a simple fill is as good at the hidden views, that it is."""
     from vedute.report.run_folder import FittedRun
 
-    advice = FittedRun.of(run).advice()
-    if advice is not None:
-        print(advice)
+    return FittedRun.of(run).advice()
 
 
 def _share(model: Estimator, v: int) -> str:
