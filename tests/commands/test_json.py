@@ -97,6 +97,25 @@ def test_values(place, tmp_path, monkeypatch):
     assert 0.5 < rows[-1]["error"] < 2
 
 
+def test_auto_says_the_number_and_the_curve(tmp_path):
+    rng = np.random.default_rng(0)
+    z = 9 * np.eye(3)[np.arange(120) % 3] + rng.normal(size=(120, 3))
+    data = tmp_path / "d.npz"
+    np.savez(data, a=z @ rng.normal(size=(3, 5)), b=z @ rng.normal(size=(3, 4)))
+    fit = ("fit", data, "-o", tmp_path / "run", "--method", "mean_fill", "--clusters", "auto")
+    told = done(*fit)
+    assert "3 clusters, the most stable number beyond chance; stability by number:\n" in told
+    assert "  2: 1.00, 3: 1.00, 4: 0." in told
+    found = json.loads(done(*fit, "--force", "--json"))
+    assert found["n_clusters"] == 3
+    assert found["stability"]["n_clusters"] == list(range(2, 13))
+    assert f"3: {found['stability']['stability'][1]:.2f}" in told
+    compare = ("compare", data, "--methods", "mean_fill", "--clusters", "auto")
+    assert "mean_fill: 3 clusters, the most stable number" in done(*compare)
+    rows = json.loads(done(*compare, "--json"))["methods"]
+    assert all(len(row["stability"]["error"]) == 11 for row in rows)
+
+
 def test_a_mistake_leaves_stdout_empty(place, monkeypatch):
     monkeypatch.chdir(place)
     result = vedute_("fit", "no.npz", "-o", "x", "--json")

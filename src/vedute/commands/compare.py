@@ -71,11 +71,15 @@ def run(
 
 
 def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
+    from vedute.commands import _settings
+
     console = Console(highlight=False)
     console.print(_table(rows))
     unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
     console.print(f"{hidden} views hidden from all methods. {unit}", soft_wrap=True)
     for row in rows:
+        for line in _settings.chosen_clusters(row.n_clusters, row.stability):
+            console.print(f"{row.method}: {line}" if line[0] != " " else line, soft_wrap=True)
         if row.weights:
             console.print(_trust(row))
         if row.failed:

@@ -223,6 +223,7 @@ def _without_checkpoint(model: Estimator) -> None:
 
 def _summarize(model: Estimator, views: Views) -> None:
     """What was learned, in a few lines."""
+    from vedute.commands import _settings
     from vedute.data import together
     from vedute.methods._best_pair import BestPair
 
@@ -235,6 +236,8 @@ def _summarize(model: Estimator, views: Views) -> None:
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
         print("too few rows with two views to hide any: trained for a fixed number of steps")
+    for line in _settings.chosen_clusters(*_clusters(model)):
+        print(line)
     if isinstance(model, BestPair):
         print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
@@ -245,13 +248,19 @@ def _summarize(model: Estimator, views: Views) -> None:
 
 def _found(model: Estimator, views: Views) -> dict[str, Any]:
     """What was learned, for programs."""
-    learned = vars(model)
+    number, curve = _clusters(model)
     return {
         "samples": len(views),
         "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
-        "explained": learned.get("r2_"),
-        "n_clusters": learned.get("n_clusters_"),
+        "explained": vars(model).get("r2_"),
+        "n_clusters": number,
+        "stability": curve,
     }
+
+
+def _clusters(model: Estimator) -> tuple[int | None, dict[str, Any]]:
+    """How many there are, and the curve that `auto` read the number from."""
+    return vars(model).get("n_clusters_"), vars(model).get("stability_", {})
 
 
 def _advice(run: Path) -> str | None:
