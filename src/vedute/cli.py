@@ -50,7 +50,6 @@ app = typer.Typer(
     help="Learn from incomplete multi-view data: representations, clusters, missing views.",
     epilog="Start with: vedute demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
