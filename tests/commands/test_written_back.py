@@ -66,14 +66,19 @@ def test_a_folder(place, tmp_path, ending):
     assert read(tmp_path / "labels.csv").iloc[:, 0].tolist() == IDS
 
 
-def test_a_folder_whose_files_differ_in_order_and_rows(place, tmp_path):
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_folder_whose_files_differ_in_order_and_rows(place, tmp_path, ending):
+    """The rows of a file in its order, then those that it lacked."""
     a, b = (place[["patient", f"{v}0", f"{v}1"]] for v in "ab")
+    b = b.dropna().iloc[::-1].rename(columns={"patient": "subject"}).reset_index(drop=True)
     write(a, tmp_path / "data" / "a.csv")
-    write(b.dropna().iloc[::-1].rename(columns={"patient": "subject"}), tmp_path / "data" / "b.csv")
+    write(b, tmp_path / "data" / f"b{ending}")
     filled("data", "filled")
-    after = read(tmp_path / "filled" / "b.csv")
-    assert list(after.columns) == ["subject", "b0", "b1"]
-    assert after["subject"].tolist() == IDS
+    after = read(tmp_path / "filled" / f"b{ending}")
+    assert after[: len(b)].equals(b)
+    assert after["subject"][len(b) :].tolist() == IDS[5:10]
+    assert not after.isna().any(axis=None)
+    assert read(tmp_path / "filled" / "a.csv")["patient"].tolist() == IDS
 
 
 def test_the_ids_may_stand_in_another_column(place, tmp_path):
