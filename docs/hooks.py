@@ -67,9 +67,8 @@ def all_methods() -> str:
 
 def known(name: str) -> dict[str, str]:
     """What to know of a method before choosing it."""
-    cls = methods.find(name)
     facts = {k: v for k, v in methods.facts(name).items() if k != "method"}
-    return facts | {"clusters": "its own" if cls.soft else "k-means", "cost": cost(cls)}
+    return facts | {"cost": cost(methods.find(name))}
 
 
 def cost(cls: type[Estimator]) -> str:
@@ -84,18 +83,8 @@ def all_classes() -> str:
     rows = []
     for name in in_order():
         cls = methods.find(name)
-        rows.append([f"[`vedute.{cls.__name__}`]({address(name)})", summary(cls)])
+        rows.append([f"[`vedute.{cls.__name__}`]({address(name)})", methods.summary(name)])
     return table(["class", "what it is"], rows)
-
-
-def summary(cls: type[Estimator]) -> str:
-    """The first sentence of what its author wrote."""
-    text = written(cls).partition("\n\n")[0]
-    return " ".join(text.split())
-
-
-def written(cls: type[Estimator]) -> str:
-    return vars(cls)["__doc__"].text.partition("\n\nExamples\n")[0]
 
 
 def settings_of_mvp() -> str:
@@ -129,7 +118,7 @@ def page(name: str) -> str:
         "In our tables": results_of(name),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
-    return f"# {cls.__name__}\n\n`vedute.{cls.__name__}`: {written(cls)}\n\n{body}\n"
+    return f"# {cls.__name__}\n\n`vedute.{cls.__name__}`: {methods.written(name)}\n\n{body}\n"
 
 
 SETTINGS = (

@@ -8,9 +8,11 @@ import re
 import sys
 from collections.abc import Callable
 from functools import wraps
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from vedute import __version__, commands
 from vedute.training import stopping
@@ -25,11 +27,29 @@ NO_MEMORY = re.compile(r"not enough memory|(can't|cannot|could not) allocate|out
 # long (of GNU's and LLVM's OpenMP, of which torch has one).
 SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 
+
+class PlainFlags:
+    """In help, flags stand by themselves: they take no value, so `<bool>` says nothing."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in found:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return found
+
+
+class Command(PlainFlags, TyperCommand): ...
+
+
+class Group(PlainFlags, TyperGroup): ...
+
+
 app = typer.Typer(
+    cls=Group,
     help="Learn from incomplete multi-view data: representations, clusters, missing views.",
     epilog="Start with: vedute demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -109,6 +129,16 @@ def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def flowing(doc: str) -> str:
+    """A docstring with each paragraph on one line: help is wrapped by the terminal only."""
+    return "\n\n".join(" ".join(p.split()) for p in cleandoc(doc).split("\n\n"))
+
+
 for _name in commands.available():
     _command = commands.find(_name)
-    app.command(_name, epilog=f"Example: {_command.EXAMPLE}")(one_line_errors(_command.run))
+    app.command(
+        _name,
+        cls=Command,
+        help=flowing(_command.run.__doc__),
+        epilog=f"Example: {_command.EXAMPLE}",
+    )(one_line_errors(_command.run))

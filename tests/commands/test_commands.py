@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -267,10 +268,31 @@ def test_a_preset_may_begin_from_another():
 
 def test_the_settings_of_a_method_are_listed():
     out = " ".join(done("list", "settings", "knn_fill").split())
-    assert "n_neighbors 10 Samples whose mean fills a at least 1" in out
+    assert "n_neighbors = 10 (at least 1) Samples whose mean fills a missing value." in out
     assert "vedute list settings mvp" in refused("list", "settings")
-    assert "vedute list settings mvp" in refused("list", "methods", "mvp")
+    assert "vedute list methods mvp" in refused("list", "datasets", "mvp")
     assert "no method 'mpv'" in refused("list", "settings", "mpv")
+
+
+def test_methods_are_listed_on_one_line_each(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = done("list", "methods").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[2:-1]] == methods.available()
+    rows = json.loads(done("list", "methods", "--json"))["methods"]
+    assert [row["name"] for row in rows] == methods.available()
+    assert all(row["what_it_is"] for row in rows)
+
+
+def test_one_method_is_shown_with_paper_abilities_and_settings():
+    out = " ".join(done("list", "methods", "mvp").split())
+    assert "mvp: Multi-view permutation of VAEs" in out
+    assert "paper Gao & Pu, ICLR year 2025 views any number" in out
+    assert "maps = 'mlp' (one of mlp, linear, identity) Maps between views." in out
+    found = json.loads(done("list", "methods", "mvp", "--json"))
+    assert (found["paper"], found["generative"]) == ("Gao & Pu, ICLR", "imputes, generates")
+    assert [s["setting"] for s in found["settings"]] == [f.name for f in fields(MVP)]
+    assert "did you mean mvp?" in refused("list", "methods", "mvpp", "--json")
 
 
 def test_a_kind_is_given_by_view(tmp_path):

@@ -65,7 +65,8 @@ class Trial:
 class MethodScores:
     """The scores of a method: error of the hidden views, also by view, NaN if it cannot impute;
     with labels acc, nmi, ari; weights: by view, how far its experts are trusted, if it has such;
-    failed: the reason why it has none of these."""
+    failed: the reason why it has none of these; n_clusters: how many it found, and the curve of
+    their stability if it chose the number."""
 
     method: str
     error: float = np.nan
@@ -74,6 +75,8 @@ class MethodScores:
     seconds: float = 0.0
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     failed: str = ""
+    n_clusters: int | None = None
+    stability: Mapping[str, Array] = field(default_factory=dict)
 
 
 def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:
@@ -140,7 +143,17 @@ def _measured(
     if y is not None and model.n_clusters is not None:
         known = labels_there(y)
         scores = scoring.clustering_scores(y[known], model.labels_[known])
-    return MethodScores(name, error, by_view, scores, seconds, vars(model).get("weights_", {}))
+    learned = vars(model)
+    return MethodScores(
+        name,
+        error,
+        by_view,
+        scores,
+        seconds,
+        learned.get("weights_", {}),
+        n_clusters=learned.get("n_clusters_"),
+        stability=learned.get("stability_", {}),
+    )
 
 
 def _draw_errors(ax: Axes, rows: Sequence[MethodScores]) -> None:

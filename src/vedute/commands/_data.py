@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute import io
     from vedute.data.views import Entry, Views
     from vedute.estimators.base import Estimator
 
+T = TypeVar("T")
 FILES = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .h5mu, "
     ".h5ad, one table with --views, or the name of a dataset"
@@ -27,7 +29,7 @@ Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}
 OptionalSource = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATA]",
+        metavar="DATA",
         help=f"Any views missing: {FILES}; default: what RUN was fitted on.",
         show_default=False,
     ),
@@ -90,12 +92,13 @@ class ReadingOptions(NamedTuple):
         return [*typed, "--one-hot"] if self.one_hot else typed
 
 
-def reads(run: Callable[..., None]) -> Callable[..., None]:
+def reads(run: Callable[..., T]) -> Callable[..., T]:
     """Add `ReadingOptions` to a command, before its last option; they are its first argument."""
 
     @wraps(run)
-    def command(**options: Any) -> None:
-        run(ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields)), **options)
+    def command(**options: Any) -> T:
+        reading = ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields))
+        return run(reading, **options)
 
     _, *own, last = inspect.signature(run, eval_str=True).parameters.values()
     shared = [
@@ -104,9 +107,7 @@ def reads(run: Callable[..., None]) -> Callable[..., None]:
         )
         for name, kind in get_type_hints(ReadingOptions, include_extras=True).items()
     ]
-    found = [*own, *shared, last]
-    command.__dict__["__signature__"] = inspect.Signature(found, return_annotation=None)
-    command.__annotations__ = {p.name: p.annotation for p in found}
+    _options.declare(command, [*own, *shared, last])
     return command
 
 
@@ -213,11 +214,11 @@ def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Cal
         data: OptionalSource = None,
         safe_csv: _options.SafeCsv = False,
         force: _options.Force = False,
-    ) -> None:
-        _write_rows(run, data, reading, out, force, safe_csv, columns)
+    ) -> Answer:
+        return _write_rows(run, data, reading, out, force, safe_csv, columns)
 
     run.__doc__ = columns.__doc__
-    return reads(run)
+    return _answer.offers_json(reads(run))
 
 
 def _write_rows(
@@ -228,7 +229,7 @@ def _write_rows(
     force: bool,
     safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
-) -> None:
+) -> Answer:
     """A table with a row per sample, of what a fitted estimator makes of its views; in a file that
     takes results beside the data, with these."""
     from vedute import io
@@ -248,6 +249,8 @@ def _write_rows(
         else:
             rows = entry.views.index.numpy() if ids is None else ids
             io.TABLES[ending](part, {"ids": rows, **found})
+    shapes = {name: column.shape for name, column in found.items()}
+    return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
 
 @contextmanager

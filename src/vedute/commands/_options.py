@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +18,13 @@ def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
 def settings(help: str) -> Any:
     """The option --set of a command."""
     return typer.Option("--set", metavar="NAME=VALUE", help=help)
+
+
+def declare(command: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:
+    """Let typer see these parameters of a command that takes any keywords."""
+    found = list(parameters)
+    command.__dict__["__signature__"] = inspect.Signature(found, return_annotation=None)
+    command.__annotations__ = {p.name: p.annotation for p in found}
 
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -57,6 +57,14 @@ def kinds(pairs: Iterable[str]) -> dict[str, str]:
             raise ValueError(f"--kind takes view=kind, got {pair!r}")
         found[name] = word
     return found
+
+
+def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[str]:
+    """What `--clusters auto` chose, and the curve it was read from; nothing without a curve."""
+    if curve:
+        tried = zip(curve["n_clusters"], curve["stability"], strict=True)
+        yield f"{number} clusters, the most stable number beyond chance; stability by number:"
+        yield "  " + ", ".join(f"{k}: {x:.2f}" for k, x in tried)
 
 
 def clusters(given: str) -> int | str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -28,7 +30,7 @@ def run(
     seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Hide views of DATA, whole ones, and keep the truth aside.
 
     Protocols differ in what the rate means: for uniform, bernoulli and with_replacement it is the
@@ -60,9 +62,19 @@ def run(
         io.write_npz(truth_part, hide.numbers(views))
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
-    _print_rate("rows that lack a view", before.rows, after.rows)
-    _print_rate("views that are missing", before.slots, after.slots)
-    print(f"mask {missing.fingerprint(left.mask)}: {protocol}, rate {rate:g}, seed {seed}")
+    found: dict[str, Any] = {
+        "before": before._asdict(),
+        "after": after._asdict(),
+        "protocol": protocol,
+    }
+    found |= {"rate": rate, "seed": seed, "mask": missing.fingerprint(left.mask)}
+
+    def show() -> None:
+        _print_rate("rows that lack a view", before.rows, after.rows)
+        _print_rate("views that are missing", before.slots, after.slots)
+        print(f"mask {found['mask']}: {protocol}, rate {rate:g}, seed {seed}")
+
+    return Answer(found | {"wrote": [out, truth, kept]}, show)
 
 
 def _print_rate(what: str, before: float, after: float) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute bench mvp-clustering --datasets handwritten --rates .5 -o records.jsonl"
 
 
+@_answer.offers_json
 def run(
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="A study by its name, or a .toml file.")
@@ -47,7 +49,7 @@ def run(
     retry: Annotated[
         bool, typer.Option("--retry", help="Repeat the runs that failed before.")
     ] = False,
-) -> None:
+) -> Answer:
     """Run a study and add one line per run to RECORDS; finished runs are never repeated.
 
     Masks are kept in the folder masks beside RECORDS, one per dataset, protocol and rate, for all
@@ -66,7 +68,8 @@ def run(
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
     work = _bench.Work(wanted, overrides, out, retry)
     now = work.look()
-    print(f"{len(now.runs)} runs, {len(now.runs) - len(now.missing)} of them done before")
+    earlier = len(now.runs) - len(now.missing)
+    print(f"{len(now.runs)} runs, {earlier} of them done before")
     if len(now.missing) > len(now.todo):
         print(f"{len(now.missing) - len(now.todo)} failed before; --retry repeats them")
     new, lost = 0, list[Run]()
@@ -81,5 +84,5 @@ def run(
             print(f"{more} more runs, on the pairs of views that were the best")
         if not now.todo:
             print(f"{new} new records in {out}")
-    if now.missing:
-        raise typer.Exit(1)
+    counts = {"runs": len(now.runs), "earlier": earlier, "new": new, "missing": len(now.missing)}
+    return Answer(counts | {"wrote": [out]}, code=int(bool(now.missing)))

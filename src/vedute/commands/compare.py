@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute.analysis.comparison import MethodScores
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute compare data/ --methods blend,mvp -o compared"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -38,13 +40,14 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Hide a tenth of the observed views of DATA and see which method imputes them best.
 
     All methods see the same views; the three simple fills are always among them. Where DATA has
     labels, clusters are compared with them, too; no method sees a label.
     """
     from contextlib import nullcontext
+    from dataclasses import asdict
 
     from vedute import io
     from vedute.analysis import comparison
@@ -62,20 +65,27 @@ def run(
         if folder is not None:
             io.write_csv(folder / "scores.csv", comparison.columns(rows))
             _draw(folder / "scores.png", rows)
+    hidden, wrote = int(trial.hidden.sum()), [] if out is None else [out]
+    found = {"hidden": hidden, "methods": [asdict(row) for row in rows], "wrote": wrote}
+    return Answer(found, lambda: _show(rows, hidden, out), code=all(row.failed for row in rows))
+
+
+def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
+    from vedute.commands import _settings
+
     console = Console(highlight=False)
     console.print(_table(rows))
-    hidden = f"{int(trial.hidden.sum())} views hidden from all methods."
     unit = "Error: mean squared, in standard deviations of each feature; 1 is the mean."
-    console.print(f"{hidden} {unit}", soft_wrap=True)
+    console.print(f"{hidden} views hidden from all methods. {unit}", soft_wrap=True)
     for row in rows:
+        for line in _settings.chosen_clusters(row.n_clusters, row.stability):
+            console.print(f"{row.method}: {line}" if line[0] != " " else line, soft_wrap=True)
         if row.weights:
             console.print(_trust(row))
         if row.failed:
             console.print(f"{row.method} failed: {row.failed}", markup=False, soft_wrap=True)
     if out is not None:
         print(f"wrote {out}")
-    if all(row.failed for row in rows):
-        raise typer.Exit(1)
 
 
 def _clusters(given: str | None, y: Any) -> int | str | None:

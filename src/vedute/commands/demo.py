@@ -7,20 +7,21 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _options
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute demo -o demo-out"
 
 
+@_answer.offers_json
 def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
-    as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object.")] = False,
     seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
     force: _options.Force = False,
     images: Annotated[
         bool, typer.Option("--images", help="Objects from five sides, instead of digits.")
     ] = False,
-) -> None:
+) -> Answer:
     """Cluster handwritten digits and infer their missing views, against three simple fills.
 
     2000 digits in six views (bundled); half of them lack about half their views. No labels
@@ -43,8 +44,6 @@ def run(
         console.print(demo.TITLE)
         result = demo.run(folder, seed)
         seconds = result.seconds if images else perf_counter() - start
-        scores = json.dumps(result.scores() | {"seconds": round(seconds, 1)})
-        (folder / "scores.json").write_text(f"{scores}\n", encoding="utf-8")
-    result.show(console, out)
-    if as_json:
-        print(scores)
+        scores = result.scores() | {"seconds": round(seconds, 1)}
+        (folder / "scores.json").write_text(f"{json.dumps(scores)}\n", encoding="utf-8")
+    return Answer(scores, lambda: result.show(console, out))

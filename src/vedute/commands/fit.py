@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute import io
@@ -20,6 +21,7 @@ KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "cpspan", "icmvc")  # in their mod
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -61,7 +63,7 @@ def run(
     ids: _options.Ids = True,
     values: _options.Values = True,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Learn from DATA and write the model and its results to the folder RUN.
 
     Samples that a view lacks and rows without values are missing views, single empty cells
@@ -99,9 +101,17 @@ def run(
         _pages.measure(out, data)  # after the model was written: an error here does not lose it
         if page is not None:
             _pages.write(out, page)
-    _summarize(model, views)
-    _advise(out)
-    print(f"wrote {out}{'' if report is None else f' and {report}'}")
+    advice = _advice(out)
+
+    def show() -> None:
+        _summarize(model, views)
+        if advice is not None:
+            print(advice)
+        print(f"wrote {out}{'' if report is None else f' and {report}'}")
+
+    wrote = [path for path in (out, report, save_config) if path is not None]
+    told = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
+    return Answer(_found(model, views) | told, show)
 
 
 def _estimator(
@@ -213,6 +223,7 @@ def _without_checkpoint(model: Estimator) -> None:
 
 def _summarize(model: Estimator, views: Views) -> None:
     """What was learned, in a few lines."""
+    from vedute.commands import _settings
     from vedute.data import together
     from vedute.methods._best_pair import BestPair
 
@@ -225,6 +236,8 @@ def _summarize(model: Estimator, views: Views) -> None:
     history = vars(model).get("history_", [])
     if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
         print("too few rows with two views to hide any: trained for a fixed number of steps")
+    for line in _settings.chosen_clusters(*_clusters(model)):
+        print(line)
     if isinstance(model, BestPair):
         print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
     if "r2_" in vars(model):
@@ -233,13 +246,28 @@ def _summarize(model: Estimator, views: Views) -> None:
         print(f"hidden views{seen} explained: {', '.join(shares)}")
 
 
-def _advise(run: Path) -> None:
-    """Where a simple fill is as good at the hidden views, say so."""
+def _found(model: Estimator, views: Views) -> dict[str, Any]:
+    """What was learned, for programs."""
+    number, curve = _clusters(model)
+    return {
+        "samples": len(views),
+        "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
+        "explained": vars(model).get("r2_"),
+        "n_clusters": number,
+        "stability": curve,
+    }
+
+
+def _clusters(model: Estimator) -> tuple[int | None, dict[str, Any]]:
+    """How many there are, and the curve that `auto` read the number from."""
+    return vars(model).get("n_clusters_"), vars(model).get("stability_", {})
+
+
+def _advice(run: Path) -> str | None:
+    """Where a simple fill is as good at the hidden views, that it is."""
     from vedute.report.run_folder import FittedRun
 
-    advice = FittedRun.of(run).advice()
-    if advice is not None:
-        print(advice)
+    return FittedRun.of(run).advice()
 
 
 def _share(model: Estimator, v: int) -> str:

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
 
+@_answer.offers_json
 def run(
     run: _options.RunFolder,
     out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],
@@ -21,7 +23,7 @@ def run(
     ] = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Write new samples with all their views, in the units of the training data."""
     from vedute import io, methods
     from vedute.io import npz
@@ -30,7 +32,7 @@ def run(
         with _data.new_file(out, force) as part:
             made, mend = methods.load(run).generate(n, seed), "let OUT be a folder"
             io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
-        return
+        return Answer({"samples": n, "wrote": [out]})
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
         io.write_new(folder, methods.load(run).generate(n, seed))
-    print(f"wrote {out}")
+    return Answer({"samples": n, "wrote": [out]}, lambda: print(f"wrote {out}"))

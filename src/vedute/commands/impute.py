@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -23,7 +25,7 @@ def run(
     ] = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Write DATA with missing views and entries filled in, the rest as it was.
 
     OUT has the names, units and dtypes of DATA, and a row for every sample. DATA is read as the
@@ -43,3 +45,6 @@ def run(
             rows = {"embedding": model.transform(views)}
             rows |= {"labels": model.predict(views)} if "labels_" in vars(model) else {}
             io.annotate(part, part, rows)
+    missing = (~views.mask).sum(0).tolist()
+    found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
+    return Answer(found | {"wrote": [out]})

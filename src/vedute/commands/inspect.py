@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute.analysis.inspection import Inspection, ViewFacts
@@ -20,6 +20,7 @@ MOST_PAIRED = 12  # views whose pairs have room in a table
 SEEN, LOST = "●", "·"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -28,9 +29,8 @@ def run(
         Path | None, _options.out("Draw the missing patterns to a .png.", show_default=True)
     ] = None,
     kind: _options.Kinds = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Show views, ranges, what is missing and where, unusual values, and settings that fit them.
 
     Rows of zeros are not missing rows. Nothing is trained.
@@ -54,21 +54,21 @@ def run(
             from vedute.figures import plots
 
             plots.missing_pattern(views.mask.numpy(), views.names).savefig(part, dpi=150)
-    if as_json:
-        _print_json(facts)
-        return
-    _print(facts, data, [*reading.words(), *(word for k in kind or [] for word in ("--kind", k))])
-    if out is not None:
-        print(f"wrote {out}")
+    words = [*reading.words(), *(word for k in kind or [] for word in ("--kind", k))]
+
+    def show() -> None:
+        _print(facts, data, words)
+        if out is not None:
+            print(f"wrote {out}")
+
+    return Answer(_found(facts) | {"wrote": [] if out is None else [out]}, show)
 
 
-def _print_json(facts: Inspection) -> None:
-    import json
+def _found(facts: Inspection) -> dict[str, Any]:
     from dataclasses import asdict
 
     found = asdict(facts) | {"rates": facts.rates._asdict()}
-    found |= {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
-    print(json.dumps(found))
+    return found | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:

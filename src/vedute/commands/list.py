@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-EXAMPLE = "vedute list methods"
+from vedute.commands import _answer
+from vedute.commands._answer import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLE = "vedute list methods mvp"
 
 
 class Kind(StrEnum):
@@ -17,41 +24,100 @@ class Kind(StrEnum):
     settings = "settings"
 
 
+@_answer.offers_json
 def run(
     kind: Annotated[
         Kind | None,
-        typer.Argument(
-            metavar="[methods|datasets|presets|settings]", help="Default: the first three."
-        ),
+        typer.Argument(metavar="KIND", help="Default: the first three.", show_default=False),
     ] = None,
-    method: Annotated[
-        str | None, typer.Argument(metavar="[METHOD]", help="Whose settings to show.")
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="METHOD", help="Which method, or whose settings, to show."),
     ] = None,
-) -> None:
-    """Show the methods, datasets and presets, or the settings of a method."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+) -> Answer:
+    """Show the methods, datasets and presets, or all about one method, or its settings."""
+    if name is None:
+        if kind is Kind.settings:
+            raise ValueError("settings are those of a method: vedute list settings mvp")
+        return _all([kind] if kind else [Kind.methods, Kind.datasets, Kind.presets])
+    if kind not in (Kind.methods, Kind.settings):
+        raise ValueError(f"{kind} have no more to show; only methods do: vedute list methods mvp")
+    return _one(name) if kind is Kind.methods else _settings(name)
 
+
+def _all(kinds: Iterable[Kind]) -> Answer:
+    """One line each."""
+    made = {Kind.methods: _methods, Kind.datasets: _datasets, Kind.presets: _presets}
+    found = {kind.value: made[kind]() for kind in kinds}
+
+    def show() -> None:
+        for title, rows in found.items():
+            _print_table(title, rows)
+        if Kind.methods in found:
+            print("All about one of them: vedute list methods mvp")
+
+    return Answer(found, show)
+
+
+def _one(name: str) -> Answer:
+    """What a method is, its paper, abilities and settings."""
     from vedute import methods
 
-    if (kind is Kind.settings) != (method is not None):
-        raise ValueError("settings are those of a method: vedute list settings mvp")
-    show = {Kind.methods: _methods, Kind.datasets: _datasets, Kind.presets: _presets}
-    for chosen in show if kind is None else [kind]:
-        rows = methods.settings(method) if method else show[chosen]()
-        table = Table(box=None, title=chosen.value, title_justify="left", padding=(0, 2, 0, 0))
-        for i, head in enumerate(rows[0]):
-            table.add_column(head, no_wrap=i == 0, style="bold" if i == 0 else None)
-        for row in rows:
-            table.add_row(*map(escape, row.values()))
-        Console(highlight=False).print(table)
+    about = [" ".join(p.split()) for p in methods.written(name).split("\n\n")]
+    facts = {k.replace(" ", "_"): v for k, v in methods.facts(name).items()}
+    settings = _settings(name)
+
+    def show() -> None:
+        console = _console()
+        console.print(f"{name}: {about[0]}", *about[1:], sep="\n\n", end="\n\n")
+        for key, value in facts.items():
+            if value and key != "method":
+                console.print(f"  {key.replace('_', ' '):14} {value}")
+        console.print("\nsettings")
+        settings.show()
+
+    return Answer(facts | {"what_it_is": "\n\n".join(about)} | {**settings.found}, show)
+
+
+def _settings(name: str) -> Answer:
+    """The settings of a method; each with its meaning below."""
+    from vedute import methods
+
+    found = methods.settings(name)
+
+    def show() -> None:
+        from rich.padding import Padding
+
+        console = _console()
+        for known in found:
+            limits = f" ({known['range']})" if known["range"] else ""
+            console.print(f"  {known['setting']} = {known['default']}{limits}", style="bold")
+            console.print(Padding(known["meaning"], (0, 0, 0, 6)))
+
+    return Answer({"settings": found}, show)
+
+
+def _print_table(title: str, rows: list[dict[str, str]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, title=title, title_justify="left", padding=(0, 2, 0, 0))
+    for i, head in enumerate(rows[0]):
+        table.add_column(head.replace("_", " "), no_wrap=i == 0, style="bold" if i == 0 else None)
+    for row in rows:
+        table.add_row(*row.values())
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False)
 
 
 def _methods() -> list[dict[str, str]]:
     from vedute import methods
 
-    return [methods.facts(name) for name in methods.available()]
+    return [{"name": k, "what_it_is": methods.summary(k)} for k in methods.available()]
 
 
 def _datasets() -> list[dict[str, str]]:
@@ -60,7 +126,7 @@ def _datasets() -> list[dict[str, str]]:
     from vedute import datasets
 
     docs = {k: import_module(f"{datasets.__name__}.{k}").__doc__ for k in datasets.available()}
-    return [{"name": k, "what it is": (doc or "").partition("\n")[0]} for k, doc in docs.items()]
+    return [{"name": k, "what_it_is": (doc or "").partition("\n")[0]} for k, doc in docs.items()]
 
 
 def _presets() -> list[dict[str, str]]:
@@ -71,6 +137,5 @@ def _presets() -> list[dict[str, str]]:
         for name, settings in presets.load(method).items():
             shown = ("latent_dim", "likelihood", "rec_weight", "kl_weight", "epochs")
             some = [f"{k}={settings[k]}" for k in shown if k in settings]
-            row = {"name": name, "method": method, "settings, among others": " ".join(some)}
-            rows.append(row)
+            rows.append({"name": name, "method": method, "some_settings": " ".join(some)})
     return rows

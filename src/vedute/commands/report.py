@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from vedute.benchmark.records import RunRecord
-from vedute.commands import _options
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
 
 EXAMPLE = "vedute report run -o page.html"
 
 
+@_answer.offers_json
 def run(
     source: Annotated[
         Path,
@@ -29,7 +31,7 @@ def run(
         typer.Option("--shape", metavar="VIEW=HxW", help="Show this view as pictures; repeatable."),
     ] = None,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Write one self-contained page about RUN: its data, training, map, clusters, inferred views.
 
     The page needs no network, reads without scripts and prints. --no-ids leaves out the names
@@ -45,17 +47,16 @@ def run(
 
         with _pages.new(out, force) as part:
             _pages.write(source, part, ids, shapes or (), values)
-        print(f"wrote {out}")
-        return
+        return Answer({"wrote": [out]}, lambda: print(f"wrote {out}"))
     if source.suffix != ".jsonl":
         raise ValueError(
             f"{source} is neither a folder that `vedute fit` wrote nor a .jsonl file of `vedute "
             "bench`; name one of these"
         )
-    _study(source, out, force)
+    return _study(source, out, force)
 
 
-def _study(source: Path, out: Path, force: bool) -> None:
+def _study(source: Path, out: Path, force: bool) -> Answer:
     from importlib.util import find_spec
 
     from vedute import io
@@ -77,7 +78,8 @@ def _study(source: Path, out: Path, force: bool) -> None:
         written = sorted(p.name for p in folder.iterdir())
     if not plots:
         print("no figures: they need matplotlib, pip install 'vedute[plots]'")
-    print(f"wrote {', '.join(written)} to {out}")
+    said = f"wrote {', '.join(written)} to {out}"
+    return Answer({"wrote": [out / name for name in written]}, lambda: print(said))
 
 
 def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:

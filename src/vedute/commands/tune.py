@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _answer, _data, _options
+from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
     from vedute.analysis.tuning import Tried, Tuned
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
 
 
+@_answer.offers_json
 @_data.reads
 def run(
     reading: _data.ReadingOptions,
@@ -34,7 +36,7 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
     force: _options.Force = False,
-) -> None:
+) -> Answer:
     """Find settings that impute hidden views of DATA best; write them for `vedute fit --config`.
 
     Tried are latent_dim, hidden, dropout, view_dropout, the betas and lr, by Optuna where it is
@@ -60,10 +62,20 @@ def run(
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")
-    print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
-    for name, value in tuned.settings().items():
-        print(f"  {name} = {value}")
-    print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}")
+
+    def show() -> None:
+        print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
+        for name, value in tuned.settings().items():
+            print(f"  {name} = {value}")
+        print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}")
+
+    return Answer(config | _found(tuned) | {"wrote": [out]}, show)
+
+
+def _found(tuned: Tuned) -> dict[str, Any]:
+    """Errors of the defaults and the best on views that had no part in the choice."""
+    default, best = tuned.confirmed
+    return {"measured": len(tuned.tried), "default_error": default, "error": best}
 
 
 class _PrintTrial:

@@ -94,6 +94,14 @@ def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     return frame.reindex(own).set_axis(ids)
 
 
+def own_first(ids: pd.Index, own: Iterable[str]) -> Any:
+    """Where in `ids` the rows of a file are, in its order, then the others; a slice if nothing
+    moves, so that a wide table is not copied."""
+    at = pd.Index(ids.astype(str)).get_indexer(pd.Index(list(own)))
+    order = np.concatenate([at[at >= 0], np.setdiff1d(np.arange(len(ids)), at)])
+    return slice(None) if (order == np.arange(len(ids))).all() else order
+
+
 def nullable(dtype: Any) -> Any:
     """int64 -> Int64, bool -> boolean: the pandas dtypes with missing values."""
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.io import columns, limits
-from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column
+from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column, own_first
 
 BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # of one value; of all others 8 or more
 
@@ -38,8 +38,9 @@ def write(
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
     """The source with the rows and values of `filled`, which is the source where not `missing`."""
-    raw = _stored(source)
-    table = aligned(_own(source, how), filled.index)
+    raw, own = _stored(source), _own(source, how)
+    filled = filled.iloc[own_first(filled.index, own.index)]
+    table = aligned(own, filled.index)
     for name in filled.columns:
         table[name] = filled[name].astype(raw.dtypes[name])
     for end, frame in (ends or {}).items():

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.io import columns, limits, spreadsheet
-from vedute.io.data import Only, Reading, checked_ids, every, id_column
+from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
 
 CUT = "\0"  # between the cells of a line that waits to be written
@@ -57,15 +57,18 @@ def write(
 ) -> None:
     """`source` with the rows of `filled`, and its values where `missing`, (n, columns).
 
+    Rows that `source` has keep their order; others follow.
     ends: more columns after those, lower_a, lower_b, ...
     """
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
-    ids = filled.index.astype(str)
     own, blank = _own(source, d, key), [""] * len(d.columns)
+    order = own_first(filled.index, own)
+    filled, missing = filled.iloc[order], missing[order]
+    ids = filled.index.astype(str)
     lines = [own.get(i) or CUT.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
     into = _Cells.of(lines, filled, missing, d)
-    beside = [a for frame in (ends or {}).values() for a in _columns(frame)]
+    beside = [a for frame in (ends or {}).values() for a in _columns(frame.iloc[order])]
     more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
     step = max(1, CELLS // (len(d.columns) + len(more)))
     with opened(out, "w", d.encoding) as file:

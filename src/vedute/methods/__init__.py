@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -27,11 +28,24 @@ def available() -> list[str]:
 def find(name: str) -> type[Estimator]:
     """The estimator class defined in methods/<name>.py."""
     if name not in available():
-        raise KeyError(f"no method {name!r}; choose from {', '.join(available())}")
+        close = get_close_matches(name, available(), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise KeyError(f"no method {name!r}; choose from {', '.join(available())}{hint}")
     module = import_module(f"{__name__}.{name}")
     classes = [c for c in vars(module).values() if isinstance(c, type)]
     (cls,) = (c for c in classes if issubclass(c, Estimator) and c.__module__ == module.__name__)
     return cls
+
+
+def written(name: str) -> str:
+    """What its author wrote about a method."""
+    text: str = vars(find(name))["__doc__"].text
+    return text.partition("\n\nExamples\n")[0]
+
+
+def summary(name: str) -> str:
+    """What a method is, on one line."""
+    return " ".join(written(name).partition("\n\n")[0].split())
 
 
 def facts(name: str) -> dict[str, str]:
@@ -47,6 +61,7 @@ def facts(name: str) -> dict[str, str]:
         "missing views": cls.absent,
         "generative": ", ".join(k for k, able in abilities.items() if able) or "no",
         "unseen rows": cls.unseen,
+        "clusters": "its own" if cls.soft else "k-means",
     }
 
 

@@ -45,7 +45,7 @@ HANDED = ("verbose", "device", "checkpoint_minutes", "callbacks")  # to experts 
 
 @estimator
 class Blend(Estimator):
-    """The methods that impute best, together: what each view is imputed by is learned.
+    """The methods that impute best, weighted view by view.
 
     Settings of an expert are `mvp__latent_dim` and the like: in `expert_settings`, `set_params`
     and `GridSearchCV`, and on the command line `--set mvp__latent_dim=16`.

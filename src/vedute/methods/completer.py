@@ -38,7 +38,7 @@ PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 
 @estimator
 class Completer(_paired.PairedEstimator):
-    """Two views that share as much information as they can, and each predicted from the other.
+    """Two views that share what they can, each predicting the other.
 
     `latent_dim` counts clusters finer than those wanted, about twice as many: latents end near the
     corners of the simplex, and k-means can join some of them, but not hundreds.

@@ -46,7 +46,7 @@ PAIRS = 2**22  # similarities at a time, 32 MiB
 
 @estimator
 class CPSPAN(NeuralEstimator):
-    """Aligned autoencoders; missing latents are copied from the nearest sample that has them."""
+    """Aligned autoencoders; the nearest sample lends missing latents."""
 
     scaling: str = "minmax"
     variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")

@@ -24,7 +24,7 @@ from vedute.training.model import Terms
 
 @estimator
 class DCCA(_cca.DeepCCAEstimator):
-    """Deep CCA of two views: the representation in which they are most correlated."""
+    """Deep CCA: two views where they are most correlated."""
 
     paper = "Andrew et al., ICML 2013"
 

@@ -29,7 +29,7 @@ from vedute.training.model import Terms
 
 @estimator
 class DCCAE(_cca.DeepCCAEstimator):
-    """Deep CCA with autoencoders: two views correlated, each decoded from its representation."""
+    """Deep CCA with autoencoders: correlated views, each decoded."""
 
     rec_weight: float = _settings.rec_weight(1e-3)
 

@@ -40,7 +40,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 @estimator
 class DIMVC(NeuralEstimator):
-    """Every view clusters for itself, towards one target made on the complete samples."""
+    """Views cluster by themselves, towards one common target."""
 
     scaling: str = "minmax"
     latent_dim: int = _settings.latent_dim(10)

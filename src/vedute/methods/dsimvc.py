@@ -53,7 +53,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 @estimator
 class DSIMVC(NeuralEstimator):
-    """Clusters learned on complete samples, and on completed ones as far as they can be trusted."""
+    """Clusters of complete samples, and of completed ones if trusted."""
 
     scaling: str = "minmax"
     latent_dim: int = _settings.latent_dim(128)

@@ -59,7 +59,7 @@ FLOOR = 1e-10  # of the released joint density
 
 @estimator
 class DVIMC(NeuralEstimator):
-    """One latent for all views, from a product of experts, under a mixture of Gaussians."""
+    """One latent of all views under a mixture of Gaussians."""
 
     latent_dim: int = _settings.latent_dim(10)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))

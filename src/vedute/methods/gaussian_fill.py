@@ -38,7 +38,7 @@ WORK = 2e9  # multiplications of a step, about
 
 @estimator
 class GaussianFill(ComponentsFill):
-    """Missing values are their conditional means in a Gaussian over all views."""
+    """Missing values are conditional means in one Gaussian."""
 
     n_steps: int = setting(4, "Steps of EM.", at_least=1, tune=Choice((2, 4, 8)))
 

@@ -48,7 +48,7 @@ NORMS = ("sym", "released_row_l2")
 
 @estimator
 class ICMVC(NeuralEstimator):
-    """Graph networks of two views that lend each other neighbours, and clusters by contrast."""
+    """Graph networks of two views that lend each other neighbours."""
 
     latent_dim: int = _settings.latent_dim(128)
     hidden: tuple[int, ...] = _settings.hidden((256, 256))

@@ -37,7 +37,7 @@ CELLS = 2**22  # of a kernel at a time
 
 @estimator
 class KernelFill(ChainedFill):
-    """Every view is predicted from the others by kernel ridge regression."""
+    """Every view is predicted from the others by kernel regression."""
 
     attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty: none."}
     paper = "Saunders et al., ICML 1998"

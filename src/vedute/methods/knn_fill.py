@@ -30,7 +30,7 @@ AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
 
 @estimator
 class KNNFill(Estimator):
-    """Every missing value is the mean over the nearest samples that have it."""
+    """A missing value is the mean over the nearest samples with it."""
 
     n_neighbors: int = _settings.n_neighbors(10, "Samples whose mean fills a missing value.")
 

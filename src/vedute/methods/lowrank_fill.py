@@ -36,7 +36,7 @@ RANKS = Choice((4, 8, 16, 32, 64, 128))
 
 @estimator
 class LowRankFill(Estimator):
-    """Missing values are those of a matrix of low rank that agrees with what is observed."""
+    """Missing values are those of a matrix of low rank."""
 
     max_rank: int = setting(128, "Largest rank that is tried.", at_least=1, tune=RANKS)
 

@@ -43,7 +43,7 @@ RULES = ("mean_of_means", "random_expert")
 
 @estimator
 class MMVAE(VAEEstimator):
-    """Mixture-of-experts VAE: every view alone predicts all the others."""
+    """Mixture-of-experts VAE: each view alone predicts the others."""
 
     objective: str = choice((*OBJECTIVES, "moe_elbo"), "The bound that is maximised.")
     samples: int = setting(1, "Draws of each expert, K.", at_least=1)

@@ -41,7 +41,7 @@ from vedute.training.model import Terms
 
 @estimator
 class MMVAEPlus(VAEEstimator):
-    """Mixture-of-experts VAE with latents that views share and latents of their own."""
+    """Mixture-of-experts VAE with shared and private latents."""
 
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1

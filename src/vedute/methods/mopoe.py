@@ -32,7 +32,7 @@ MOST = 12  # views: 4095 subsets
 
 @estimator
 class MoPoE(VAEEstimator):
-    """Multimodal VAE that trains the product of every subset of the views that are there."""
+    """Multimodal VAE: products of all subsets of the observed views."""
 
     dropout: float | None = None
     balance: float | None = None

@@ -45,7 +45,7 @@ RAMP = 20  # values of beta on its way
 
 @estimator
 class MVAE(VAEEstimator):
-    """Multimodal VAE whose posterior is the product of the experts of the views that are there."""
+    """Multimodal VAE: the product of experts of the observed views."""
 
     dropout: float | None = None
     balance: float | None = None

@@ -49,7 +49,7 @@ PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 
 @estimator
 class MVP(NeuralEstimator):
-    """Multi-view permutation of VAEs: representation, clusters, missing views with uncertainty.
+    """Multi-view permutation of VAEs; imputes with uncertainty.
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that
     their weight against the divergences does not depend on its width, and hidden views end the

@@ -31,7 +31,7 @@ from vedute.training.model import Terms
 
 @estimator
 class MVTCAE(VAEEstimator):
-    """Multimodal VAE whose views are trained to agree with their product."""
+    """Multimodal VAE whose views learn to agree with their product."""
 
     dropout: float | None = None
     balance: float | None = None
