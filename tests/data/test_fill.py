@@ -400,3 +400,22 @@ def test_views_of_one_frame_go_back_among_its_other_columns():
     pd.testing.assert_frame_equal(filled[["more", "s"]], X[["more", "s"]])
     means = X[list("pqrt")].mean()
     pd.testing.assert_frame_equal(filled[list("pqrt")], X[list("pqrt")].fillna(means), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [object, "string"])
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        (["1", " 2.5", "NA", "4", "?", "5.5"], ["1", " 2.5", "3.25", "4", "3.25", "5.5"]),
+        (["1", "3", None, "4", "", "4"], ["1", "3", "3", "4", "3", "4"]),
+        (["TRUE", "FALSE", "n/a", "TRUE", None, "TRUE"], ["TRUE", "FALSE", *["TRUE"] * 4]),
+    ],
+)
+def test_text_that_means_numbers_is_filled_with_text_as_in_files(text, filled, dtype):
+    a = pd.DataFrame({"c": pd.Series(text, dtype=dtype), "d": np.arange(6.0)})
+    X = [a, pd.DataFrame({"e": np.arange(6.0)})]
+    found = fitted(X).impute(X)[0]
+    assert found["c"].tolist() == filled
+    assert found["c"].dtype == a["c"].dtype
+    nobody = [a.assign(c=pd.Series(["NA"] * 6, dtype=dtype)), X[1]]
+    assert fitted(X).impute(nobody)[0]["c"].notna().all()
