@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign, html, kinds
+from vedute.data import checks, fill, foreign, html, kinds, omics
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
@@ -261,7 +261,7 @@ class Entry:
         """Read X; the arguments are those of `Views.of` and of `checks.read`."""
         if isinstance(X, Views):
             return cls(_fitting(_observed(X, mask), like), given=X)
-        X, back = foreign.as_pandas(X)
+        X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
