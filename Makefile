@@ -40,7 +40,7 @@ golden: .venv/.done
 
 # MuData and AnnData files: their packages want an older pandas, so they get a room of their own.
 omics: .venv-omics/.done
-	OMP_NUM_THREADS=1 .venv-omics/bin/python -m pytest -q tests/io/test_formats.py
+	OMP_NUM_THREADS=1 .venv-omics/bin/python -m pytest -q tests/io/test_formats.py tests/io/test_scverse.py
 
 .venv-omics/.done: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv-omics

@@ -184,7 +184,9 @@ def test_code_runs(page, world, trackers, request):
     names, printed = {}, ""
     for block in blocks(page):
         if block.needs and not importlib.util.find_spec(block.needs):
-            assert block.needs in ("mudata", "network", "gpu", "matplotlib"), block.needs
+            assert block.needs in ("mudata", "openpyxl", "network", "gpu", "matplotlib"), (
+                block.needs
+            )
         elif block.kind == "python":
             printed = execute(block.text, page, names)
         elif block.kind in ("console", ""):  # the latter in README

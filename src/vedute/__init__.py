@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vedute import plot as plot
+    from vedute import scverse as scverse
     from vedute.analysis.pooling import pool as pool
     from vedute.data.missing import drop_views as drop_views
     from vedute.data.views import Views as Views
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_MODULES = ("plot", "scverse")
 _HOMES = {
     "BestPair": "vedute.methods._best_pair",
     "Views": "vedute.data.views",
@@ -62,12 +64,12 @@ def _homes() -> dict[str, str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return __dir__()
-    if name == "plot":
-        return import_module("vedute.plot")
+    if name in _MODULES:
+        return import_module(f"vedute.{name}")
     if name in _homes():
         return getattr(import_module(_homes()[name]), name)
     raise AttributeError(f"module 'vedute' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*_homes(), "plot", "__version__"]
+    return [*_homes(), *_MODULES, "__version__"]

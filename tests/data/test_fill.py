@@ -29,7 +29,14 @@ def arrays(n=40):
 
 def table(columns=None):
     whole = np.hstack(arrays())
-    return whole if columns is None else pd.DataFrame(whole, columns=list(columns))
+    if isinstance(columns, str):
+        columns = list(columns)
+    return whole if columns is None else pd.DataFrame(whole, columns=columns)
+
+
+def levelled():
+    """Views by the top level of the columns, which are in no order."""
+    return table(pd.MultiIndex.from_tuples(zip("abaab", "pqrst", strict=True)))
 
 
 def frames():
@@ -109,6 +116,7 @@ CONTAINERS = {
     "table": (table, CUT),
     "frame": (lambda: table("pqrst"), {"a": list("prs"), "b": ["q", "t"]}),
     "frame with more": (lambda: table("pqrst").assign(name="x"), {"a": slice(0, 3)}),
+    "two levels": (levelled, None),
     "sparse table": (lambda: sparse.csr_matrix(table()), CUT),
     "sparse columns": (lambda: sparse.csc_array(table()), {"a": slice(0, 3), "b": slice(3, 5)}),
     "one table": (lambda: table()[:, :3], None),
@@ -400,3 +408,46 @@ def test_views_of_one_frame_go_back_among_its_other_columns():
     pd.testing.assert_frame_equal(filled[["more", "s"]], X[["more", "s"]])
     means = X[list("pqrt")].mean()
     pd.testing.assert_frame_equal(filled[list("pqrt")], X[list("pqrt")].fillna(means), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [object, "string"])
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        (["1", " 2.5", "NA", "4", "?", "5.5"], ["1", " 2.5", "3.25", "4", "3.25", "5.5"]),
+        (["1", "3", None, "4", "", "4"], ["1", "3", "3", "4", "3", "4"]),
+        (["TRUE", "FALSE", "n/a", "TRUE", None, "TRUE"], ["TRUE", "FALSE", *["TRUE"] * 4]),
+    ],
+)
+def test_text_that_means_numbers_is_filled_with_text_as_in_files(text, filled, dtype):
+    a = pd.DataFrame({"c": pd.Series(text, dtype=dtype), "d": np.arange(6.0)})
+    X = [a, pd.DataFrame({"e": np.arange(6.0)})]
+    found = fitted(X).impute(X)[0]
+    assert found["c"].tolist() == filled
+    assert found["c"].dtype == a["c"].dtype
+    nobody = [a.assign(c=pd.Series(["NA"] * 6, dtype=dtype)), X[1]]
+    assert fitted(X).impute(nobody)[0]["c"].notna().all()
+
+
+def test_the_top_level_of_columns_names_the_views(tmp_path):
+    X = levelled()
+    X.loc[::4, "b"] = NAN
+    model = fitted(X)
+    assert [view.name for view in model.views_] == ["a", "b"]
+    assert not Views.of(X).mask[::4, 1].any()
+    same(model.impute(X[::-1]), model.impute(X)[::-1])
+    model.save(tmp_path / "m")
+    same(load(tmp_path / "m").impute(X), model.impute(X))
+    with pytest.raises(ValueError, match=r"view 'a' lacks .*'p'.*; pass the 3 columns"):
+        model.impute(X.drop(columns=[("a", "p")]))
+
+
+def test_one_frame_that_is_one_view_says_how_to_cut_it(caplog):
+    fitted(table("pqrst")[["p", "q"]])
+    assert "one frame is one view; to cut it, pass columns=" in caplog.text
+    caplog.clear()
+    fitted({"a": table("pqrst")[["p", "q"]]})
+    fitted(table("pqrst")["p"])
+    fitted(levelled())
+    fitted(table()[:, :3])
+    assert not caplog.text

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILES = (
-    "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .h5mu, "
-    ".h5ad, one table with --views, or the name of a dataset"
+    "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
+    ".h5mu, .h5ad, one table with --views, or the name of a dataset"
 )
 Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}{FILES[1:]}.")]
 OptionalSource = Annotated[

@@ -46,7 +46,7 @@ def run(
 
     how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
-    if out.suffix.lower() in io.ANNOTATED:
+    if out.suffix.lower() in io.NOT_HIDDEN:
         raise ValueError(f"views cannot be hidden in {out.suffix} files; let OUT end in .npz")
     with (
         _data.guarded_ids(safe_csv),

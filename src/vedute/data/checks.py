@@ -16,7 +16,7 @@ from scipy import sparse
 
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.sparse_view import Sparse
-from vedute.data.tables import Columns, as_table, is_table, split
+from vedute.data.tables import Columns, as_table, is_table, split, top_levels
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -52,6 +52,7 @@ def read(
     """Check X and take it apart; `like` is what an estimator was fitted on. aligned: row i is
     sample i in frames, too, and frames may stand beside arrays."""
     X = as_table(X)
+    columns = top_levels(X) if columns is None else columns
     views = named(X, columns, like)
     n, index = _rows(views, aligned)
     fitted = {s.name: s for s in like or ()}

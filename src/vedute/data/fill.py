@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from vedute.data.cells import as_text, is_text, stripped
+from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
 from vedute.data.tables import Columns, chosen
@@ -104,7 +106,8 @@ def _filled_frame(
         single[j] = _filled_column(
             frame.iloc[:, j], where, len(index), value[:, at], holes, levels[j]
         )
-    parts = [pd.DataFrame(single, index=index)] if single else []
+    made = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
+    parts = [pd.DataFrame(made)] if made else []
     for own in alike.values():
         mine = frame if len(own) == len(order) else frame.iloc[:, own]
         cells = _filled_numbers(mine, where, value, gap, ends[own] - 1)
@@ -172,6 +175,8 @@ def _filled_column(
         cells = np.array([levels[k] for k in code], dtype=object)
         cells[own] = column.to_numpy(object)[position[own]]
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
+    if is_text(column):
+        return _filled_text(column, position, own, block[:, 0])
     cells = as_dtype(block[:, 0], _plain(column))
     if isinstance(dtype, (np.dtype, pd.SparseDtype)):
         cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
@@ -180,6 +185,19 @@ def _filled_column(
     filled = pd.Series(cells).astype(dtype)
     filled[own] = column.array[position[own]]
     return filled.array
+
+
+def _filled_text(
+    column: pd.Series, position: NDArray[np.intp], own: NDArray[np.bool_], value: Floats
+) -> Any:
+    """Text that means numbers or truth values: what is new is text, too."""
+    given = stripped(column)
+    number, truth = as_numbers(given), next(iter(given.dropna()), "")
+    assert number is not None
+    cells = np.empty(len(value), dtype=object)
+    cells[:] = as_text(as_dtype(value, _plain(number)), truth=truth)
+    cells[own] = column.to_numpy(object)[position[own]]
+    return pd.Series(cells, dtype=column.dtype).array
 
 
 def _with(dtype: Any, levels: list[Any]) -> Any:

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data import cells
+
 Levels = tuple[Any, ...] | None
 Frame = pd.DataFrame | pd.Series
 
@@ -150,11 +152,7 @@ def is_plain(dtype: Any) -> bool:
 
 def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
     """Refuse what would pass for numbers, and categories where numbers were fitted."""
-    if s.dtype.kind in "mMc" or isinstance(s.dtype, (pd.PeriodDtype, pd.IntervalDtype)):
-        raise ValueError(
-            f"view {name!r}, column {s.name!r} holds {s.dtype}, not numbers; drop the column, or "
-            "convert it to numbers"
-        )
+    cells.check_kind(f"view {name!r}, column {s.name!r}", s)
     if numbers and isinstance(s.dtype, pd.CategoricalDtype):
         raise ValueError(
             f"view {name!r}, column {s.name!r} is categorical, fitted on numbers; "
@@ -178,14 +176,23 @@ def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64]
         block = codes[:, None].astype(float) if numbers(levels) == 1 else np.eye(len(levels))[codes]
         block[codes < 0] = np.nan
         return block, levels
-    try:
-        return pd.to_numeric(s).to_numpy(np.float64, na_value=np.nan)[:, None], None
-    except (TypeError, ValueError):
-        text = next((x for x in s.dropna() if not is_number(x)), s.iloc[0])
+    return _as_numbers(name, s).to_numpy(np.float64, na_value=np.nan)[:, None], None
+
+
+def _as_numbers(name: str, s: pd.Series) -> pd.Series:
+    """Text that means numbers or truth values is read as in files."""
+    if s.dtype.kind != "O":
+        return pd.to_numeric(s)
+    own = cells.stripped(s)
+    found = cells.numbers(own)
+    if found is None:
+        _, text, levels = cells.words(f"view {name!r}, column {s.name!r}", own)
+        few = len(levels) <= cells.MOST_LEVELS
         raise ValueError(
             f"view {name!r}, column {s.name!r} holds {text!r}, which is not a number; drop the "
-            "column, or make it numeric or categorical (astype('category'))"
-        ) from None
+            "column, or make it numeric" + " or categorical (astype('category'))" * few
+        )
+    return found
 
 
 def numbers(levels: Levels) -> int:

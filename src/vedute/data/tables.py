@@ -38,6 +38,17 @@ def is_table(X: Any) -> bool:
     return False
 
 
+def top_levels(table: Any) -> Columns | None:
+    """The columns of each view in a frame whose columns have several levels: the top one names
+    the views."""
+    if not isinstance(table, pd.DataFrame) or not isinstance(table.columns, pd.MultiIndex):
+        return None
+    tops = table.columns.get_level_values(0)
+    if tops.hasnans:
+        raise ValueError("a column has no name in the top level, that of the views; give it one")
+    return {top: table.columns[tops == top].tolist() for top in tops.unique()}
+
+
 def split(table: Any, columns: Columns | None) -> dict[str, Any]:
     """Cut one 2-D table into views; without `columns` it is one view."""
     if columns is None:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, fill, html, kinds
+from vedute.data import checks, fill, foreign, html, kinds, omics
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
@@ -239,11 +239,13 @@ class Entry:
 
     views   checked; its specs say what each view looked like
     parts   X taken apart; None where X is a Views, which is kept in `given`
+    back    what makes tables of polars or pyarrow of filled frames, where X has such
     """
 
     views: Views
     parts: checks.Parts | None = None
     given: Views | None = None
+    back: foreign.Back = foreign.as_it_is
 
     @classmethod
     def of(
@@ -259,6 +261,7 @@ class Entry:
         """Read X; the arguments are those of `Views.of` and of `checks.read`."""
         if isinstance(X, Views):
             return cls(_fitting(_observed(X, mask), like), given=X)
+        X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
@@ -270,7 +273,7 @@ class Entry:
             parts.ids,
             specs=tuple(parts.specs),
         )
-        return cls(views, parts)
+        return cls(views, parts, back=back)
 
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
         """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
@@ -279,7 +282,7 @@ class Entry:
             for v, value in enumerate(values)
         ]
         if self.parts is not None:
-            return fill.filled(self.parts, values, absent)
+            return self.back(fill.filled(self.parts, values, absent))
         assert self.given is not None
         return _completed(self.given, values, absent)
 

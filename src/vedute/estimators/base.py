@@ -49,6 +49,10 @@ LONELY = (
     "no sample has two views, so nothing says how views belong together; do the samples of "
     "different views have the same ids?"
 )
+ONE_VIEW = (
+    "one frame is one view; to cut it, pass columns={'a': [...], 'b': [...]}, a dict of frames, or "
+    "columns of two levels, the view above"
+)
 
 
 class Interval(NamedTuple):
@@ -203,6 +207,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """
         check_not_split(X)
         raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views
+        if is_one_view(X, raw):
+            log.warning(ONE_VIEW)
         known = None if groups is None else codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self._check(raw)
@@ -594,6 +600,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 def saveable(params: dict[str, Any]) -> dict[str, Any]:
     """The settings that are written to files."""
     return {k: v for k, v in params.items() if k not in UNSAVED}
+
+
+def is_one_view(X: Any, raw: Views) -> bool:
+    """Whether X is a frame of several columns that was not cut into views."""
+    columns = raw.specs[0].columns if raw.specs else None
+    whole = not isinstance(X, (Mapping, list, tuple, Views)) and raw.names == ("view0",)
+    return whole and columns is not None and len(columns) > 1
 
 
 def check_not_split(X: Any) -> None:

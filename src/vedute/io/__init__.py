@@ -3,6 +3,7 @@
 npz       .npz: arrays by name
 folder    one file per view (.csv, .tsv, .parquet, .npy, a folder of images), joined by id
 table     one wide table (.csv, .tsv, .parquet), and which columns make which view
+excel     .xlsx: one sheet per view, joined by id
 mat       .mat: a cell array of views, or view1, view2, ...
 mudata    .h5mu, .h5ad: modalities
 """
@@ -19,7 +20,7 @@ import torch
 
 from vedute.data.frames import ViewSpec
 from vedute.data.views import Entry, Views
-from vedute.io import folder, mat, mudata, npz, onefile, table
+from vedute.io import excel, folder, mat, mudata, npz, onefile, table
 from vedute.io.atomic import atomic_file as atomic_file
 from vedute.io.atomic import atomic_folder as atomic_folder
 from vedute.io.data import Array as Array
@@ -38,10 +39,12 @@ from vedute.io.table import read_spec as read_spec
 FORMATS: Mapping[str, Format] = {
     ".npz": npz,
     **dict.fromkeys(onefile.KINDS, table),
+    excel.ENDING: excel,
     ".mat": mat,
     **dict.fromkeys(ENDINGS, mudata),
 }
 ANNOTATED = ENDINGS  # files that take results beside the data
+NOT_HIDDEN = (*ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
 AS_IT_IS = Reading()
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
          "decimal": "--decimal"}  # fmt: skip

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vedute.data.cells import (
+    MOST_LEVELS,
+    WHOLE,
+    all_match,
+    check_kind,
+    numbers,
+    stripped,
+    words,
+)
 from vedute.io.data import Reading
 
-MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
-           "#N/A", "<NA>")  # fmt: skip
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
-WHOLE = r"[+-]?\d+"
 THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # or one with thousands separators
-MOST_LEVELS = 50
 
 
 def typed(
@@ -36,34 +39,17 @@ def typed(
             done[name] = column
         elif column.dtype.kind in "biuf":
             done[name] = _nullable(column) if name in whole else column
-        elif column.dtype.kind in "mMc":
-            raise ValueError(
-                f"{path}, column {name!r} holds {column.dtype}, not numbers; drop the column, or "
-                "convert it to numbers"
-            )
         else:
-            cells = _cells(column)
-            number = _numbers(cells)
-            if number is None and _all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?"):
+            check_kind(f"{path}, column {name!r}", column)
+            cells = stripped(column)
+            number = numbers(cells)
+            if number is None and all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?"):
                 commas[name] = cells
                 number = pd.to_numeric(cells.str.replace(",", "."))
             done[name] = _categories(name, cells, path, how) if number is None else number
     if commas:
         _check_commas(raw, commas, path, how)
     return pd.DataFrame(done, index=raw.index, columns=raw.columns)
-
-
-def as_text(cells: Iterable[Any], decimal: str, truth: str = "") -> list[str]:
-    """Values for a text file; truth values in the case of the `truth` that the file has."""
-    cells = cells.tolist() if isinstance(cells, np.ndarray) else cells  # much faster
-    values = [x.item() if isinstance(x, np.generic) else x for x in cells]
-    text = [repr(x) if isinstance(x, float) else str(x) for x in values]
-    if values and all(isinstance(x, bool) for x in values):
-        upper, lower = truth.isupper(), truth.islower()
-        return [t.upper() if upper else t.lower() if lower else t for t in text]
-    if decimal == "," and all(isinstance(x, (int, float)) for x in values):
-        return [t.replace(".", ",") for t in text]
-    return text
 
 
 def _nullable(column: pd.Series) -> Any:
@@ -73,44 +59,11 @@ def _nullable(column: pd.Series) -> Any:
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
-def _all_match(cells: pd.Series, pattern: str) -> bool:
-    return all(isinstance(x, str) and re.fullmatch(pattern, x) for x in cells.dropna())
-
-
-def _cells(column: pd.Series) -> pd.Series:
-    """Stripped text; None where the cell is a mark for a missing value."""
-    text = column.where(column.notna(), None).astype(object)
-    text = text.map(lambda x: x.strip() if isinstance(x, str) else x)
-    return text.mask(text.isin(MISSING), None)
-
-
-def _numbers(cells: pd.Series) -> pd.Series | None:
-    """Cells as numbers or truth values; None if one of them is neither."""
-    kind = pd.api.types.infer_dtype(cells, skipna=True)
-    words = {"true": True, "false": False}
-    there = cells.dropna()
-    if kind == "boolean":
-        return cells.astype("boolean")
-    if kind == "string" and len(there) and there.str.lower().isin(words).all():
-        return cells.str.lower().map(words).astype("boolean")
-    try:
-        number = pd.to_numeric(cells)
-    except (TypeError, ValueError):
-        return None
-    number = number.astype(np.float64) if number.dtype.kind == "O" else number
-    plain = number.isna().any() and len(there) and _all_match(cells, WHOLE)
-    return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
-
-
 def _categories(name: Any, cells: pd.Series, path: Path, how: Reading) -> pd.Series:
     """Text as categories, with --one-hot and up to MOST_LEVELS of them; else a message."""
-    there = cells.dropna().astype(str)
-    numeric = pd.to_numeric(there, errors="coerce").notna()
-    odd = there[~numeric]
-    where = f"{path}, column {name!r}, row {str(odd.index[0])!r} holds {odd.iloc[0]!r}"
-    if numeric.mean() > 0.5:
-        raise ValueError(f"{where} among numbers; correct it, or leave the cell empty")
-    levels = sorted(there.unique())
+    where = f"{path}, column {name!r}"
+    row, text, levels = words(where, cells)
+    where = f"{where}, row {row!r} holds {text!r}"
     if not how.one_hot:
         also = f", --label {name} takes it for labels" if len(levels) <= MOST_LEVELS else ""
         raise ValueError(
@@ -137,7 +90,7 @@ def _check_commas(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
             f"column {pointed[0]!r}; use one of them"
         )
-    thousands = all(_all_match(c, f"{THOUSANDS}|{WHOLE}") for c in commas.values())
+    thousands = all(all_match(c, f"{THOUSANDS}|{WHOLE}") for c in commas.values())
     if thousands and how.decimal != ",":
         raise ValueError(
             f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "

@@ -29,6 +29,12 @@ def read(path: Path, how: Reading) -> Data:
     found: dict[str, pd.DataFrame | Keyed] = {}
     for name, file in files(path).items():
         found[name] = onefile.read(file, how) if _is_table(file) else _keyed(file)
+    return gathered(found, path, how)
+
+
+def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading) -> Data:
+    """Views joined by id, without the labels in them."""
+    found = dict(found)
     y = _take_labels(found, path, how)
     if all(isinstance(v, Keyed) and v.ids is None for v in found.values()):
         return Data({k: v.values for k, v in found.items()}, keys=tuple(found), path=path, how=how)

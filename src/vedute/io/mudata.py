@@ -17,64 +17,73 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
+from vedute.data import omics
 from vedute.io import limits
 from vedute.io.data import Array, Data, Filled, Reading, labels, no_label
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
 ENDINGS = (".h5mu", ".h5ad")
-KINDS = "feature_types"
 
 
 def read(path: Path, how: Reading) -> Data:
     """Modalities as DataFrames, one row per sample of any of them."""
     with _quiet(path):
         whole = _opened(path)
-        ids = pd.Index(whole.obs_names.astype(str))
-        if not ids.is_unique:
-            twice = ids[ids.duplicated()][0]
-            raise ValueError(f"{path}: id {twice!r} occurs twice; make obs_names unique")
         if _is_mu(path) and how.views is not None:
             raise ValueError(f"{path}: its modalities are the views; --views is for one table")
-        parts = _modalities(path, whole) if _is_mu(path) else _parts(path, whole, how)
-        views = {k: v.reindex(ids) for k, v in parts.items()}
-        return Data(views, None, ids.to_numpy(np.str_), _labels(path, whole, how), tuple(views),
-                    path, how)  # fmt: skip
+        if how.views is None:
+            parts = omics.parts(whole, str(path), limits.dense)
+        else:
+            table = omics.matrix(whole, str(path), limits.dense)
+            cut = chosen(how.views, list(table.columns), path)
+            parts = {k: table[c] for k, c in cut.items()}
+        views = omics.in_order(whole, str(path), parts)
+        ids = whole.obs_names.astype(str).to_numpy(np.str_)
+        return Data(views, None, ids, _labels(path, whole, how), tuple(views), path, how)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
     """The file with complete layers: filled, and filled_lower, filled_upper."""
     assert data.path is not None
     with _quiet(data.path):
-        whole = _opened(data.path)
         layers = {"filled": views, **{f"filled_{end}": group for end, group in ends.items()}}
-        if not _is_mu(data.path):
-            for layer, filled in layers.items():
-                _fill_ann(whole, layer, filled)
-            whole.write_h5ad(out)
-            return
-        from mudata import MuData
+        whole = completed(_opened(data.path), layers)
+        whole.write_h5mu(out) if _is_mu(data.path) else whole.write_h5ad(out)
 
-        mods = {k: _widened(mod, whole.obs_names, k, layers) for k, mod in whole.mod.items()}
-        wide = MuData(mods)[list(whole.obs_names)].copy()
-        for name in whole.obs.columns:
-            wide.obs[name] = whole.obs[name]
-        wide.obsm.update({k: v for k, v in whole.obsm.items() if k not in whole.mod})
-        wide.uns.update(whole.uns)
-        wide.write_h5mu(out)
+
+def completed(whole: Any, layers: Mapping[str, Filled]) -> Any:
+    """The object with these layers; a MuData is a new one, with every sample in every modality."""
+    if not omics.is_mu(whole):
+        for layer, filled in layers.items():
+            _fill_ann(whole, layer, filled)
+        return whole
+    from mudata import MuData
+
+    mods = {k: _widened(mod, whole.obs_names, k, layers) for k, mod in whole.mod.items()}
+    wide = MuData(mods)[list(whole.obs_names)].copy()
+    for name in whole.obs.columns:
+        wide.obs[name] = whole.obs[name]
+    wide.obsm.update({k: v for k, v in whole.obsm.items() if k not in whole.mod})
+    wide.uns.update(whole.uns)
+    return wide
 
 
 def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
     """The file with one more thing per sample: its embedding (n, D), its cluster (n,)."""
     with _quiet(source):
         whole = _opened(source)
-        if "embedding" in rows:
-            whole.obsm["X_vedute"] = rows["embedding"]
-        if "labels" in rows:
-            whole.obs["vedute_cluster"] = pd.Categorical([str(k) for k in rows["labels"]])
+        put(whole, rows)
         whole.write_h5mu(out) if _is_mu(source) else whole.write_h5ad(out)
+
+
+def put(whole: Any, rows: Mapping[str, Array], cluster: str = "vedute_cluster") -> None:
+    """Embedding (n, D) and clusters (n,) into the object."""
+    if "embedding" in rows:
+        whole.obsm["X_vedute"] = rows["embedding"]
+    if "labels" in rows:
+        whole.obs[cluster] = pd.Categorical([str(k) for k in rows["labels"]])
 
 
 @contextmanager
@@ -124,41 +133,6 @@ def _opened(path: Path) -> Any:
         raise ValueError(f"{path} is not a {path.suffix} file ({reason}); write it again") from None
 
 
-def _modalities(path: Path, whole: Any) -> dict[str, pd.DataFrame]:
-    if not whole.mod:
-        raise ValueError(f"{path} has no modality; write at least one")
-    return {k: _frame(mod.X, mod.obs_names, mod.var_names, f"{path}, {k}")
-            for k, mod in whole.mod.items()}  # fmt: skip
-
-
-def _parts(path: Path, whole: Any, how: Reading) -> dict[str, pd.DataFrame]:
-    """The views of an AnnData."""
-    parts = {}
-    if whole.X is not None and whole.n_vars:
-        table = _frame(whole.X, whole.obs_names, whole.var_names, str(path))
-        kinds = whole.var[KINDS].astype(str) if KINDS in whole.var else None
-        if how.views is not None:
-            return {k: table[c] for k, c in chosen(how.views, list(table.columns), path).items()}
-        if kinds is not None and kinds.nunique() > 1:
-            parts = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
-        else:
-            parts = {"X": table}
-    for name, a in whole.obsm.items():
-        if not name.startswith("X_"):
-            columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
-            parts[name] = _frame(a, whole.obs_names, columns, f"{path}, {name}")
-    if not parts:
-        raise ValueError(f"{path} has no matrix X; write one")
-    return parts
-
-
-def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
-    if x is None:
-        raise ValueError(f"{what} has no matrix X; write one")
-    dense = limits.dense(x, what) if sparse.issparse(x) else np.asarray(x)
-    return pd.DataFrame(dense, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))
-
-
 def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     if how.label is None:
         return None
@@ -179,7 +153,7 @@ def _fill_ann(whole: Any, layer: str, views: Filled) -> None:
     cut = {k: v for k, v in views.items() if k not in whole.obsm}
     if cut:
         table = pd.concat(list(cut.values()), axis=1)
-        rest = _frame(whole.X, whole.obs_names, whole.var_names, "")
+        rest = omics.matrix(whole, "")
         rest[table.columns] = table
         whole.layers[layer] = rest.to_numpy()
     for name in set(views) - set(cut):
@@ -190,7 +164,7 @@ def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any
     """A modality with a row for every sample."""
     from anndata import AnnData
 
-    own = _frame(mod.X, mod.obs_names, mod.var_names, name)
+    own = omics.matrix(mod, name)
     wide = AnnData(own.reindex(ids).to_numpy(), obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
     for layer, filled in layers.items():
         wide.layers[layer] = filled[name].to_numpy(own.to_numpy().dtype)

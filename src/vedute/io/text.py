@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data.cells import MISSING, as_text
 from vedute.io import columns, limits, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
@@ -77,7 +78,7 @@ def write(
         for part in (slice(i, i + step) for i in range(0, len(ids), step)):
             rows = [line.split(CUT) for line in lines[part]]
             into.fill(rows, part)
-            added = [columns.as_text(a[part], into.decimal) for a in beside]
+            added = [as_text(a[part], into.decimal) for a in beside]
             for i, row in enumerate(rows):
                 row[key] = spreadsheet.written(row[key])
                 row += [column[i] for column in added]
@@ -114,7 +115,7 @@ class _Cells(NamedTuple):
             i, c = self.missing[part, which].nonzero()
             at = self.at[which][c].tolist()
             truth = self.truths.get(at[0], "") if at else ""
-            text = columns.as_text(values[part][i, c], self.decimal, truth)
+            text = as_text(values[part][i, c], self.decimal, truth)
             for row, j, cell in zip(i.tolist(), at, text, strict=True):
                 rows[row][j] = cell
 
@@ -186,7 +187,7 @@ def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
 def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
     """Numbered columns as pandas takes them, and the ids; rows without any cell are left out."""
     width = len(d.columns)
-    frame = _parsed(path, d, na_values=list(columns.MISSING), dtype={at: str})
+    frame = _parsed(path, d, na_values=list(MISSING), dtype={at: str})
     ids = frame[at]
     if ids.isna().any():  # an id may be NA
         ids = _parsed(path, d, usecols=[at], dtype=str, na_filter=False)[at]

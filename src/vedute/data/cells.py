@@ -1,0 +1,96 @@
+"""Columns as people write them, in frames and in files: text that means numbers or truth values,
+marks for missing values, and what dates, time spans and other words are refused with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
+           "#N/A", "<NA>")  # fmt: skip
+WHOLE = r"[+-]?\d+"
+MOST_LEVELS = 50  # of a column of text; more are names, or notes
+SUCH = {
+    **dict.fromkeys(("date", "datetime", "datetime64", "period"), "days since the first one"),
+    **dict.fromkeys(("timedelta", "timedelta64"), "seconds"),
+}
+
+
+def check_kind(where: str, column: pd.Series) -> None:
+    """Refuse what would pass for numbers: dates, time spans, intervals, complex numbers."""
+    dtype: Any = column.dtype
+    kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
+    named = kind in (*SUCH, "time", "interval", "complex")
+    if not named and dtype.kind not in "mMc":
+        return
+    such = f", such as {SUCH[kind]}" if kind in SUCH else ""
+    held = f"{kind} objects" if pd.api.types.is_object_dtype(dtype) else dtype
+    raise ValueError(
+        f"{where} holds {held}, not numbers; drop the column, or convert it to numbers{such}"
+    )
+
+
+def is_text(column: pd.Series) -> bool:
+    """Whether whatever there is, is text."""
+    inferred = pd.api.types.infer_dtype(column, skipna=True)
+    return column.dtype.kind == "O" and inferred == "string"
+
+
+def stripped(column: pd.Series) -> pd.Series:
+    """Stripped text; None where the cell is a mark for a missing value."""
+    text = column.astype(object).where(column.notna(), None)
+    text = text.map(lambda x: x.strip() if isinstance(x, str) else x)
+    return text.mask(text.isin(MISSING), None)
+
+
+def numbers(cells: pd.Series) -> pd.Series | None:
+    """Cells as numbers or truth values; None if one of them is neither."""
+    kind = pd.api.types.infer_dtype(cells, skipna=True)
+    words = {"true": True, "false": False}
+    there = cells.dropna()
+    if kind == "boolean":
+        return cells.astype("boolean")
+    if kind == "string" and len(there) and there.str.lower().isin(words).all():
+        return cells.str.lower().map(words).astype("boolean")
+    try:
+        number = pd.to_numeric(cells)
+    except (TypeError, ValueError):
+        return None
+    number = number.astype(np.float64) if number.dtype.kind == "O" else number
+    plain = number.isna().any() and len(there) and all_match(cells, WHOLE)
+    return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
+
+
+def all_match(cells: pd.Series, pattern: str) -> bool:
+    return all(isinstance(x, str) and re.fullmatch(pattern, x) for x in cells.dropna())
+
+
+def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
+    """Of a column that is not all numbers: the row and the text of the first word, and all its
+    different texts. A few words among numbers are refused."""
+    there = cells.dropna().astype(str)
+    numeric = pd.to_numeric(there, errors="coerce").notna()
+    row, text = str(there.index[~numeric][0]), there[~numeric].iloc[0]
+    if numeric.mean() > 0.5:
+        raise ValueError(
+            f"{where}, row {row!r} holds {text!r} among numbers; correct it, or leave the cell "
+            "empty"
+        )
+    return row, text, sorted(there.unique())
+
+
+def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[str]:
+    """Values as text; truth values in the case of the `truth` that is there."""
+    cells = cells.tolist() if isinstance(cells, np.ndarray) else cells  # much faster
+    values = [x.item() if isinstance(x, np.generic) else x for x in cells]
+    text = [repr(x) if isinstance(x, float) else str(x) for x in values]
+    if values and all(isinstance(x, bool) for x in values):
+        upper, lower = truth.isupper(), truth.islower()
+        return [t.upper() if upper else t.lower() if lower else t for t in text]
+    if decimal == "," and all(isinstance(x, (int, float)) for x in values):
+        return [t.replace(".", ",") for t in text]
+    return text

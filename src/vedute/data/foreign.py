@@ -1,0 +1,150 @@
+"""Tables of polars, pyarrow and whatever else narwhals knows: pandas' on the way in, on the way out
+what they were. They have no index, so row i is sample i."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import pandas as pd
+
+from vedute.data.frames import is_frame, is_plain
+
+Back = Callable[[Any], Any]
+DOORS = ("__arrow_c_stream__", "__dataframe__")  # by which such tables are known
+INDEX = "__index_level_0__"  # what pyarrow calls the index of a frame of pandas
+
+
+def as_it_is(filled: Any) -> Any:
+    return filled
+
+
+def is_foreign(X: Any) -> bool:
+    return not is_frame(X) and any(hasattr(type(X), door) for door in DOORS)
+
+
+def as_pandas(X: Any) -> tuple[Any, Back]:
+    """X with frames of pandas for foreign tables, and what makes such tables of filled frames."""
+    views = dict(_items(X))
+    tables = {k: v for k, v in views.items() if is_foreign(v)}
+    if not tables:
+        return X, as_it_is
+    known = {k: _known(k, v) for k, v in tables.items()}
+    _check_rows(known, views)
+    frames = {k: _frame(v) for k, v in known.items()}
+    some = next(iter(known.values()))
+
+    def back(filled: Any) -> Any:
+        """Each as the table it was; a view that was not there as a table like the others."""
+        return _replaced(filled, {
+            k: _back(known[k], frames[k], new) if k in known else _new(some, new)
+            for k, new in _items(filled)
+        })  # fmt: skip
+
+    return _replaced(X, frames), back
+
+
+def _items(X: Any) -> Iterable[tuple[Any, Any]]:
+    """The views of a container by name or position; a table is at None."""
+    if isinstance(X, Mapping):
+        return X.items()
+    return enumerate(X) if isinstance(X, (list, tuple)) else [(None, X)]
+
+
+def _replaced(X: Any, new: Mapping[Any, Any]) -> Any:
+    """A container like X with new views."""
+    if isinstance(X, Mapping):
+        return {k: new.get(k, v) for k, v in X.items()}
+    if isinstance(X, (list, tuple)):
+        made = [new.get(k, v) for k, v in enumerate(X)]
+        return tuple(made) if isinstance(X, tuple) else made
+    return new[None]
+
+
+def _known(name: Any, table: Any) -> Any:
+    """A table or column of narwhals."""
+    if find_spec("narwhals") is None:
+        raise ImportError(
+            f"a table of {type(table).__module__.split('.')[0]} needs narwhals: "
+            "pip install narwhals, or pass frames of pandas"
+        )
+    import narwhals as nw
+
+    try:
+        found = nw.from_native(table, eager_only=True, allow_series=True)
+    except TypeError:
+        raise TypeError(
+            f"cannot read views from {type(table).__name__}; pass tables of pandas, polars or "
+            "pyarrow"
+        ) from None
+    if INDEX in getattr(found, "columns", ()):
+        raise ValueError(
+            f"view {name!r} has a column {INDEX!r}, the index of a frame; drop the column, or pass "
+            "to_pandas() of each table to join them by it"
+        )
+    return found
+
+
+def _check_rows(known: Mapping[Any, Any], views: Mapping[Any, Any]) -> None:
+    """Refuse tables that cannot be aligned by row."""
+    first, *others = known
+    for name in others:
+        if len(known[name]) != len(known[first]):
+            raise ValueError(
+                f"views differ in length: {first!r} {len(known[first])}, {name!r} "
+                f"{len(known[name])}; align their rows, or pass frames of pandas to join by index"
+            )
+    indexed = next((k for k, v in views.items() if is_frame(v)), None)
+    if indexed is not None:
+        raise TypeError(
+            f"view {indexed!r} is a frame of pandas, joined by index, while view {first!r} has "
+            "no index; pass all views as one kind of table"
+        )
+
+
+def _frame(table: Any) -> pd.DataFrame | pd.Series:
+    if not hasattr(table, "iter_columns"):
+        return pd.Series(_column(table), name=table.name)
+    columns = {c.name: _column(c) for c in table.iter_columns()}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+
+
+def _column(c: Any) -> Any:
+    """A column as pandas has it: whole numbers and truth values stay what they are where some are
+    missing."""
+    kind, dtype = str(c.dtype), c.dtype
+    if dtype.is_float() or dtype.is_temporal():
+        return c.to_numpy()
+    if dtype.is_integer() or kind == "Boolean":
+        whole = kind.replace("Boolean", "boolean")
+        return pd.array(c.to_list(), dtype=whole) if c.null_count() else c.to_numpy()
+    if kind == "Categorical" or kind.startswith("Enum"):
+        return pd.Categorical(c.to_list(), getattr(dtype, "categories", None))
+    return pd.Series(c.to_list(), dtype=float if dtype.is_decimal() else object)
+
+
+def _back(table: Any, before: Any, filled: Any) -> Any:
+    """The table with the columns that were changed, in its own types."""
+    if isinstance(filled, pd.Series):
+        return _series(table, filled.to_frame(table.name))[0].cast(table.dtype).to_native()
+    changed = [c for c in filled.columns if not filled[c].equals(before[c])]
+    native = table.with_columns(*_series(table, filled[changed])).to_native()
+    return native.cast(table.to_native().schema)
+
+
+def _new(like: Any, frame: pd.DataFrame) -> Any:
+    """A table of the same library."""
+    import narwhals as nw
+
+    return nw.DataFrame.from_dict(
+        {c.name: c for c in _series(like, frame)}, backend=like.implementation
+    ).to_native()
+
+
+def _series(like: Any, frame: pd.DataFrame) -> list[Any]:
+    """Columns of a frame without missing cells, as the library of `like` has them."""
+    import narwhals as nw
+
+    plain = {str(k): c.to_numpy() if is_plain(c.dtype) else c.tolist() for k, c in frame.items()}
+    return [nw.new_series(k, x, backend=like.implementation) for k, x in plain.items()]

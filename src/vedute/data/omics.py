@@ -1,0 +1,77 @@
+"""MuData and AnnData objects as views: modalities; or the matrix of an AnnData, cut by
+`feature_types`, and the matrices of its `obsm` that are no embeddings (names without X_).
+
+They are known by their attributes: neither package is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+KINDS = "feature_types"
+Dense = Callable[[Any, str], Any]  # an array of a sparse matrix, which is named where it is refused
+
+
+def is_omics(X: Any) -> bool:
+    return all(hasattr(X, name) for name in ("obs_names", "obsm", "write_h5ad")) or is_mu(X)
+
+
+def is_mu(whole: Any) -> bool:
+    return hasattr(whole, "mod") and hasattr(whole, "obs_names")
+
+
+def views(whole: Any, what: str = "X") -> dict[str, pd.DataFrame]:
+    """One frame per view with a row for every sample, in the order of `obs_names`."""
+    return in_order(whole, what, parts(whole, what))
+
+
+def in_order(whole: Any, what: str, found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    ids = pd.Index(whole.obs_names.astype(str))
+    if not ids.is_unique:
+        twice = ids[ids.duplicated()][0]
+        raise ValueError(f"{what}: id {twice!r} occurs twice; make obs_names unique")
+    return {k: v.reindex(ids) for k, v in found.items()}
+
+
+def plainly(x: Any, what: str) -> Any:
+    return x.toarray()
+
+
+def parts(whole: Any, what: str, dense: Dense = plainly) -> dict[str, pd.DataFrame]:
+    """The views with the samples that each of them has."""
+    if is_mu(whole):
+        if not whole.mod:
+            raise ValueError(f"{what} has no modality; write at least one")
+        return {k: matrix(mod, f"{what}, {k}", dense) for k, mod in whole.mod.items()}
+    found = {}
+    if whole.X is not None and whole.n_vars:
+        table = matrix(whole, what, dense)
+        kinds = whole.var[KINDS].astype(str) if KINDS in whole.var else None
+        if kinds is not None and kinds.nunique() > 1:
+            found = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
+        else:
+            found = {"X": table}
+    for name, a in whole.obsm.items():
+        if not name.startswith("X_"):
+            columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
+            found[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}", dense)
+    if not found:
+        raise ValueError(f"{what} has no matrix X; write one")
+    return found
+
+
+def matrix(ann: Any, what: str, dense: Dense = plainly) -> pd.DataFrame:
+    """X of an AnnData, or of a modality."""
+    return _frame(ann.X, ann.obs_names, ann.var_names, what, dense)
+
+
+def _frame(x: Any, ids: Any, columns: Any, what: str, dense: Dense) -> pd.DataFrame:
+    if x is None:
+        raise ValueError(f"{what} has no matrix X; write one")
+    a = dense(x, what) if sparse.issparse(x) else np.asarray(x)
+    return pd.DataFrame(a, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))

@@ -1,0 +1,153 @@
+"""Tables of polars and pyarrow in, the same out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vedute.data import foreign
+from vedute.data.views import Views
+from vedute.methods import find
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("narwhals")
+N = 40
+
+
+def columns():
+    """Of two views: every kind of column, with gaps; the second is missing for some rows."""
+    rng = np.random.default_rng(0)
+    some = lambda cells: [None if i % 7 == 3 else x for i, x in enumerate(cells)]  # noqa: E731
+    a = {
+        "real": rng.normal(size=N).tolist(),
+        "whole": some(2**53 + 1 + i for i in range(N)),
+        "flag": some(i % 3 == 0 for i in range(N)),
+        "kind": some("xyz"[i % 3] for i in range(N)),
+        "small": list(range(N)),
+    }
+    b = {k: [None if i % 4 == 1 else x + i for i in range(N)] for k, x in (("p", 0.5), ("q", 3.0))}
+    return a, b
+
+
+def arrow():
+    a, b = columns()
+    a["kind"], a["small"] = pa.array(a["kind"]).dictionary_encode(), pa.array(a["small"], pa.int8())
+    return pa.table(a), pa.table(b)
+
+
+def polars():
+    pl = pytest.importorskip("polars")
+    a, b = columns()
+    kinds = {"kind": pl.Enum(["z", "y", "x"]), "small": pl.UInt8}
+    return pl.DataFrame(a, schema_overrides=kinds), pl.DataFrame(b)
+
+
+def cells(table):
+    """By name, whatever the library."""
+    return table.to_pydict() if isinstance(table, pa.Table) else table.to_dict(as_series=False)
+
+
+def fitted(X, **settings):
+    return find("mean_fill")(random_state=0, **settings).fit(X)
+
+
+def check_filled(new, old):
+    assert type(new) is type(old)
+    assert new.schema == old.schema
+    for name, own in cells(old).items():
+        filled = cells(new)[name]
+        assert None not in filled
+        assert all(x == y for x, y in zip(filled, own, strict=True) if y is not None)
+
+
+@pytest.mark.parametrize("make", [arrow, polars])
+@pytest.mark.parametrize("pack", [list, tuple, lambda views: dict(zip("ab", views, strict=True))])
+def test_tables_come_back_as_they_were_with_no_gaps(make, pack):
+    X = pack(make())
+    filled = fitted(X).impute(X)
+    assert type(filled) is type(X)
+    for k in X if isinstance(X, dict) else range(2):
+        check_filled(filled[k], X[k])
+
+
+@pytest.mark.parametrize("make", [arrow, polars])
+def test_tables_are_seen_as_frames_of_pandas_are(make):
+    a, b = columns()
+    whole = {"whole": pd.array(a["whole"], "Int64"), "flag": pd.array(a["flag"], "boolean")}
+    frames = [pd.DataFrame(a).assign(kind=pd.Categorical(a["kind"]), **whole), pd.DataFrame(b)]
+    mine, then = Views.of(list(make())), Views.of(frames)
+    np.testing.assert_array_equal(mine.mask, then.mask)
+    assert [s.columns for s in mine.specs] == [s.columns for s in then.specs]
+    level = {k: v for v, k in enumerate(mine.specs[0].levels[3])}
+    order = [0, 1, 2, *(3 + level[k] for k in "xyz"), 6]
+    np.testing.assert_array_equal(mine.x[0][:, order], then.x[0])
+    np.testing.assert_array_equal(mine.x[1], then.x[1])
+
+
+@pytest.mark.parametrize("make", [arrow, polars])
+def test_one_table_is_cut_and_comes_back_with_its_other_columns(make):
+    a, b = make()
+    merged = {**{n: a[n] for n in ("real", "kind")}, **{n: b[n] for n in ("p", "q")}}
+    X = type(a).from_pydict(merged) if make is arrow else type(a)(merged)
+    filled = fitted(X, columns={"a": ["real"], "b": ["p"]}).impute(X)
+    assert filled.schema == X.schema
+    assert cells(filled)["kind"] == cells(X)["kind"]
+    assert cells(filled)["q"] == cells(X)["q"]
+    assert None not in cells(filled)["p"]
+
+
+@pytest.mark.parametrize("make", [arrow, polars])
+def test_a_view_that_nobody_has_is_a_table_like_the_others(make):
+    a, b = make()
+    new = fitted({"a": a, "b": b}).impute({"b": b[2:5]})
+    assert type(new["a"]) is type(a)
+    assert list(cells(new["a"])) == list(cells(a))
+    assert len(new["a"]) == 3
+    lower, upper = fitted({"a": a, "b": b}).impute({"a": a, "b": b}, interval=0.9)[1:]
+    assert type(lower["b"]) is type(upper["b"]) is type(b)
+
+
+def test_a_column_alone_comes_back_alone():
+    _, b = arrow()
+    X = [b["p"], pa.table({"r": np.arange(float(N))})]
+    filled = fitted(X).impute(X)[0]
+    assert isinstance(filled, pa.ChunkedArray)
+    assert filled.null_count == 0
+    assert filled.type == pa.float64()
+
+
+FRAME = pd.DataFrame({"p": [1.0, 2.0]}, index=["s", "t"])
+REFUSED = {
+    "lengths": (lambda a: [a, a[1:]], r"differ in length: 0 40, 1 39; align .* join by index"),
+    "a mixture": (lambda a: {"a": a, "b": FRAME}, r"'b' is a frame of pandas.* 'a' has no index"),
+    "an index": (lambda a: [pa.Table.from_pandas(FRAME)], r"'__index_level_0__'.* to_pandas\(\)"),
+    "text": (lambda a: [pa.table({"k": ["red", "blue"]})], r"column 'k' holds 'red'.* categorical"),
+    "dates": (
+        lambda a: [pa.table({"k": pa.array([1, 2], pa.timestamp("s"))})],
+        r"column 'k' holds datetime64.*, not numbers; drop the column",
+    ),
+    "names twice": (lambda a: [pa.table([[1.0], [2.0]], names=["k", "k"])], r"unique.*\n.*'k' 2"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_read_is_refused_in_one_sentence(case):
+    make, said = REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=said):
+        Views.of(make(arrow()[0]))
+
+
+def test_without_narwhals_one_sentence_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(foreign, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pyarrow needs narwhals: pip install narwhals, or pass"):
+        Views.of(list(arrow()))
+
+
+def test_what_is_no_table_is_named():
+    class Odd:
+        def __dataframe__(self):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="cannot read views from Odd; pass tables of pandas"):
+        Views.of([Odd()])
