@@ -71,15 +71,16 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     records, name = vars(model).get("history_", []), type(model).__name__
     if not records:
         raise ValueError(f"{name} is not trained in steps: there is no training to show")
-    warm = history.warmup_end(records) if model._trained().get_params().get("warmup") else 0
+    trained = model._trained()  # of several, the first
+    warm = history.warmup_end(records) if trained.get_params().get("warmup") else 0
     stages = warm, history.second(records)
     ax = _axes(ax, 6.6, 3.4)
     if terms or all(r["hidden_error"] is None for r in records):
         axes.terms(ax, records, *stages)
-        ax.set_title(f"Training of {name}: terms of the loss")
+        ax.set_title(f"{type(trained).__name__}: terms of the loss")
     else:
         axes.errors(ax, records, history.kept(records), *stages)
-        ax.set_title(f"Training of {name}: error on hidden views")
+        ax.set_title(f"{type(trained).__name__}: error on hidden views")
     return ax
 
 

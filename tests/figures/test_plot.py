@@ -121,7 +121,7 @@ def test_training_shows_terms_if_asked_or_if_nothing_was_hidden(mvp):
     assert words(ax.get_legend().get_texts()) == names
     few = {k: f.iloc[:8] for k, f in cohort(8, share=0.0).items()}
     ax = plot.training(MVP(**TINY).fit(few))
-    assert ax.get_title("left") == "Training of MVP: terms of the loss"
+    assert ax.get_title("left") == "MVP: terms of the loss"
 
 
 def test_training_of_a_fill_is_refused(ridge):
