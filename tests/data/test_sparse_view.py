@@ -224,7 +224,7 @@ def test_a_view_that_is_fitted_as_numbers_is_made_dense():
 def test_fit_and_transform_never_make_the_view_dense(method):
     n, width = 300, 40_000  # 48 MB in float32
     rng = np.random.default_rng(0)
-    words = sparse.random_array((n, width), density=0.002, rng=rng, format="csr")
+    words = sparse.random(n, width, density=0.002, random_state=1, format="csr")
     numbers = rng.normal(size=(n, 3))
     model = small(METHODS[method])
     model.fit([words[:40, :100], numbers[:40]])  # modules that a fit loads are not counted
