@@ -33,6 +33,7 @@ from vedute.metrics import scores
 
 Settings = dict[str, Any]
 LIGHT = {"steps": 700, "cooldown": 250, "lr": 6e-3, "batch_size": 256}
+LIGHTER = LIGHT | {"weight_decay": 0.1, "patience": 200}
 FIRST = {"steps": 2300, "cooldown": 300, "lr": 2e-3, "batch_size": 128, "patience": 400}
 SHORT = {"steps": 500, "cooldown": 200}
 OF_MVP: dict[str, Settings] = {
@@ -65,16 +66,15 @@ OF_VAES: dict[str, Settings] = {
     "cool": DROP | {"cooldown": 250},
     "vd": DROP | {"view_dropout": 0.3},
     "all": ALL,
-    "light": ALL | LIGHT | {"weight_decay": 0.1, "patience": 200},
+    "light": ALL | LIGHTER,
 }
-TRIMMED = {"steps": 700, "lr": 6e-3, "batch_size": 256, "weight_decay": 0.1, "patience": 200}
 FOUR = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OF_BLEND: dict[str, Settings] = {
     "base": {"experts": FOUR},
     "mvae": {"experts": (*FOUR, "mvae")},
     "mvae_light": {
         "experts": (*FOUR, "mvae"),
-        "expert_settings": {f"mvae__{k}": v for k, v in TRIMMED.items()},
+        "expert_settings": {f"mvae__{k}": v for k, v in LIGHTER.items()},
     },
     "mopoe": {"experts": (*FOUR, "mopoe")},
 }

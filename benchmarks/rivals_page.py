@@ -110,6 +110,9 @@ def sections(t: Table) -> list[str]:
         *_scores(t, "error", 3, min),
         "### Blend against the best other method",
         _ratios(t),
+        "### Every method beside MVP\n\nOf methods that have a number on every set: geometric mean "
+        "of the errors over those of MVP, and mean accuracy in percent.",
+        _beside_mvp(t),
         "## Other rates",
         *_rates(t),
         "## Clusters\n\nAccuracy in percent.",
@@ -157,6 +160,20 @@ def _ratios(t: Table) -> str:
         mean = exp(fmean(map(log, ratios)))
         rows.append(["geometric mean", "", "", "", f"**{mean:.3f}**"])
     return markdown(["", t.default, "best other", "which", "ratio"], rows)
+
+
+def _beside_mvp(t: Table) -> str:
+    rows = []
+    for method in t.methods:
+        scores = [
+            [t.mean(m, s, k) for s in t.sets]
+            for m, k in ((method, "error"), ("mvp", "error"), (method, "acc"))
+        ]
+        if all(v is not None for values in scores for v in values):
+            mine, theirs, acc = scores
+            ratio = exp(fmean(log(a / b) for a, b in zip(mine, theirs, strict=True)))
+            rows.append([method, f"{ratio:.3f}", f"{fmean(acc):.1f}"])
+    return markdown(["", "error / MVP's", "accuracy"], rows)
 
 
 def _rates(t: Table) -> list[str]:

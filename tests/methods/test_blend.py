@@ -1,5 +1,6 @@
 """Blend: weights of experts by hidden views, and what is made of them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import METHODS, small
+from joblib import Parallel, delayed
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
@@ -287,6 +289,23 @@ def test_callbacks_hear_an_expert_that_would_have_learned_elsewhere(apart):
     model = small(Blend, experts=("lowrank_fill", "mvp"), callbacks=[heard.append]).fit(views())
     kept = [r["terms"] for r in model.experts_["mvp"].history_]  # of the second training
     assert [r["terms"] for r in heard][len(kept) :] == kept
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_fits_inside_workers_of_joblib_are_the_same(apart, backend):
+    X = views()
+    fits = [delayed(_imputed)(X, True), delayed(_imputed)(X, True)]
+    both = Parallel(n_jobs=1 if backend == "threading" else 2, backend=backend)(fits)
+    with ThreadPoolExecutor(1) as threads:
+        both.append(threads.submit(_imputed, X, True).result())
+    for found in both:
+        assert_allclose(found, _imputed(X, False), atol=1e-6)
+
+
+def _imputed(X, beside):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_apart, "pays", lambda data: beside)
+        return small(Blend).fit(X).impute(X)[0]
 
 
 def test_one_thread_means_one_process():

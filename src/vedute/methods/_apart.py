@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class Apart:
         self, models: Sequence[Estimator], data: Views, held: HoldOut | None, seed: int
     ) -> None:
         self.tasks = [(model, data, held, seed) for model in models]
-        work = Parallel(n_jobs=max(1, len(models)), return_as="generator")
+        work = Parallel(n_jobs=max(1, len(models)), backend="loky", return_as="generator")
         self.results = work(delayed(_learned)(*task) for task in self.tasks)
 
     def learned(self) -> list[Estimator]:
@@ -62,9 +63,12 @@ def _learned(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> 
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; what it means is decided by the first."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ctrl-C reaches every process of a terminal; what it means is decided by the first. A thread
+    of its own, where joblib may start no process, hears nothing anyway."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if main:
+            signal.signal(signal.SIGINT, before)
