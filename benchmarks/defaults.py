@@ -40,6 +40,10 @@ OF_MVP: dict[str, Settings] = {
     "base": FIRST | {"weight_decay": 0.0},  # the defaults of the first release
     "s700": {"steps": 700},  # the defaults of the second
     "now": {},
+    "m64": {"map_hidden": (64,)},
+    "m64s240": {"map_hidden": (64,), "steps": 240, "again": 40},
+    "m64s200": {"map_hidden": (64,), "steps": 200, "again": 40},
+    "m64lat48": {"map_hidden": (64,), "latent_dim": 48},
     "s1200": FIRST | {"steps": 1200, "cooldown": 250},
     "s700lr4": LIGHT | {"lr": 4e-3, "batch_size": 128},
     "s700lr6b256": LIGHT | {"weight_decay": 0.0, "patience": 400},
@@ -70,6 +74,9 @@ OF_VAES: dict[str, Settings] = {
 }
 FOUR = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OF_BLEND: dict[str, Settings] = {
+    "now": {},
+    "m64": {"expert_settings": {"mvp__map_hidden": (64,)}},
+    "m64s240": {"expert_settings": {"mvp__map_hidden": (64,), "mvp__steps": 240, "mvp__again": 40}},
     "base": {"experts": FOUR},
     "mvae": {"experts": (*FOUR, "mvae")},
     "mvae_light": {
@@ -134,7 +141,7 @@ def key(record: RunRecord) -> Run:
 def work(run: Run) -> int:
     """A guess: numbers decoded in all steps."""
     model = methods.find(run.method)(**variants(run.method)[run.variant])
-    steps, rows = (vars(model).get(k, 1) for k in ("steps", "batch_size"))
+    steps, rows = (vars(model).get(k) or 1 for k in ("steps", "batch_size"))
     return int(steps * rows * _width(run.set))
 
 

@@ -32,7 +32,7 @@ from vedute.nn.likelihoods import Kinds
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, ended, useful_steps
 from vedute.training.loop import INTERRUPTED, Settings, train
-from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
+from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, load_state
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
@@ -142,27 +142,32 @@ class NeuralEstimator(Estimator):
         self._trainings += 1
         device = self._device()
         watched = held is not None or not self.early_stopping or self.epochs is not None
-        self.steps_ = self.steps if watched else min(self.steps, self.length_ or UNWATCHED_STEPS)
-        self.front_ = front.learn(self.views_, data, self.components, self.seed_)
-        self.model_ = self._build().to(device)
-        coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
+        steps, batch_size = self._amounts(len(data))
+        again = self._again() if self._trainings > 1 else None
+        if again is None:
+            self.steps_ = steps if watched else min(steps, self.length_ or UNWATCHED_STEPS)
+            self._start(data, device)
+        else:
+            self.steps_ = again
+            self._go_on(device)
         settings = Settings(
             steps=self.steps_,
             epochs=self.epochs,
-            batch_size=self.batch_size,
+            batch_size=batch_size,
             lr=self.lr,
             weight_decay=self.weight_decay,
             clip=self.clip,
             patience=self.patience,
             bf16=self._bf16(data, device),
             compiled=self._pays_to_compile(data, device),
+            again=again is not None,
             checkpoint=self._checkpoint(data),
         )
         seen = front.narrow(self.front_, data)
         watched_views = None if held is None else front.narrow_held(self.front_, held)
         before: list[Record] = vars(self)["history_"] if self._trainings > 1 else []
         reasons: list[str] = []
-        with _speeds(self.model_, seen, self.batch_size), self._counted():
+        with _speeds(self.model_, seen, batch_size), self._counted():
             history = train(
                 self.model_,
                 seen.to(device),
@@ -176,6 +181,25 @@ class NeuralEstimator(Estimator):
         watched_before = before if self.length_ is not None else []  # else nothing to compare with
         self.history_ = continued(watched_before, ended(history, reasons[0]))
         self.length_ = None if held is None else useful_steps(history)
+
+    def _amounts(self, rows: int) -> tuple[int, int]:
+        """Steps, and rows of each, of a training with so many rows."""
+        return self.steps, self.batch_size
+
+    def _again(self) -> int | None:
+        """Steps of a second training that goes on from the first; None: it starts anew."""
+        return None
+
+    def _start(self, data: Views, device: torch.device) -> None:
+        self.front_ = front.learn(self.views_, data, self.components, self.seed_)
+        self.model_ = self._build().to(device)
+        coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
+
+    def _go_on(self, device: torch.device) -> None:
+        """A model for another length of training, with the weights that were learned."""
+        before = self.model_.state_dict()
+        self.model_ = self._build().to(device)
+        load_state(self.model_, before)
 
     @torch.no_grad()
     def _embed(self, data: Views) -> Array:
@@ -300,7 +324,8 @@ class NeuralEstimator(Estimator):
 
     def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
         """Half a minute of compilation saves half a millisecond per step on images."""
-        steps = self.steps if self.epochs is None else self.epochs * len(data) // self.batch_size
+        steps, size = self._amounts(len(data))
+        steps = steps if self.epochs is None else self.epochs * len(data) // size
         images = any(len(s) > 1 for s in data.shapes)
         return device.type == "cuda" and images and steps >= COMPILED_STEPS
 

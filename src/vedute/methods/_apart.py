@@ -17,7 +17,7 @@ from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.base import Estimator
 
-LARGE = 5e5  # numbers in the data, below which starting a process takes longer than learning
+LARGE = 1e5  # numbers in the data, below which starting a process takes longer than learning
 
 
 def pays(data: Views) -> bool:

@@ -54,14 +54,32 @@ class Trimmed(Generative):
         """The training before the cool-down, of this length."""
 
     def stages(self, data: Views) -> Iterator[Stage]:
+        cool = min(self.hp.cooldown, self.length // 4)
+        self._fit_to(data)
+        yield from self.main_stages(self.length - cool)
+        yield from self._cooling(cool)
+        self.finish(data)
+
+    def stages_again(self, data: Views) -> Iterator[Stage]:
+        cool = self.length // 2
+        self._fit_to(data)
+        yield self.hp.stage(self.loss, self.length - cool, watch=True, lr=self.hp.lr)
+        yield from self._cooling(cool)
+        self.finish(data)
+
+    def finish(self, data: Views) -> None:
+        """What is kept of the data when training has ended."""
+
+    def _fit_to(self, data: Views) -> None:
+        """Dropout and weights of views, by the number of samples."""
         hp, few = self.hp, len(data) < FEW_ROWS
-        cool = min(hp.cooldown, self.length // 4)
         self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
         for module in self._dropouts() if hp.dropout is None else ():
             module.p = DROPOUT[few]
-        yield from self.main_stages(self.length - cool)
-        if cool > 0:
-            yield hp.stage(self.cooldown_loss, cool, watch=True, lr=hp.lr / 10)
+
+    def _cooling(self, length: int) -> Iterator[Stage]:
+        if length > 0:
+            yield self.hp.stage(self.cooldown_loss, length, watch=True, lr=self.hp.lr / 10)
 
     def cooldown_loss(self, batch: Views) -> Terms:
         """Without dropout: gains precision where dropout cost some; where dropout was needed, early

@@ -22,7 +22,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.random import Generator
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, lapack
+from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import choose
 from vedute.estimators.base import Array
@@ -58,9 +59,11 @@ class GaussianFill(ComponentsFill):
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
         if "noise" not in self.choice_:
-            self.choice_["noise"] = self._best_noise(small, unit)
+            with threadpool_limits(1, "blas"):  # many small steps: threads would wait
+                self.choice_["noise"] = self._best_noise(small, unit)
         self.noise_ = self.choice_["noise"] * unit
-        self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
+        with threadpool_limits(1, "blas"):
+            self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
 
     def _moments(self, small: Table) -> Array:
         x = self._started(small)
@@ -77,14 +80,15 @@ class GaussianFill(ComponentsFill):
         S, best = self._moments(part), (np.inf, NOISES[0])
         for noise in NOISES:
             S = em(part, S, noise * unit, FEW)
-            off = (conditional(part, S, noise * unit)[0] - small.x)[where]
+            off = (completed(part, S, noise * unit) - small.x)[where]
             if off @ off > best[0]:
                 break
             best = float(off @ off), noise
         return best[1]
 
     def _complete(self, small: Table) -> Array:
-        return conditional(small, self.covariance_, self.noise_)[0]
+        with threadpool_limits(1, "blas"):
+            return completed(small, self.covariance_, self.noise_)
 
     def _covariance(self, small: Table, v: int) -> Array:
         (pattern, _), *_ = small.groups
@@ -102,15 +106,55 @@ def em(small: Table, S: Array, noise: float, steps: int) -> Array:
 
 
 def conditional(small: Table, S: Array, noise: float) -> tuple[Array, Array]:
-    """Rows completed by conditional means (n, k), and the sum of conditional covariances (k, k)."""
-    x, left = small.x.copy(), np.zeros_like(S)
+    """Rows completed by conditional means (n, k), and the sum of conditional covariances (k, k).
+
+    With P = (S + noise I)^-1, also c_m = -P_mm^-1 P_mo c_o, with the covariance P_mm^-1 - noise I:
+    cheaper where less is missing than observed.
+    """
+    x, left, P = small.x.copy(), np.zeros_like(S), None
     for pattern, rows in small.groups:
         o = np.repeat(pattern, small.widths)
-        m = ~o
-        B = slopes(S[np.ix_(o, o)], S[np.ix_(o, m)], noise)
-        x[np.ix_(rows, m)] = small.x[np.ix_(rows, o)] @ B
-        left[np.ix_(m, m)] += len(rows) * (S[np.ix_(m, m)] - S[np.ix_(m, o)] @ B)
+        m, seen = ~o, small.x[np.ix_(rows, o)]
+        if not m.any():
+            continue
+        if m.sum() < o.sum():
+            P = inverse(S, noise) if P is None else P
+            inner = inverse(P[np.ix_(m, m)])
+            x[np.ix_(rows, m)] = -seen @ P[np.ix_(o, m)] @ inner
+            inner[np.diag_indices_from(inner)] -= noise
+        else:
+            B = slopes(S[np.ix_(o, o)], S[np.ix_(o, m)], noise)
+            x[np.ix_(rows, m)] = seen @ B
+            inner = S[np.ix_(m, m)] - S[np.ix_(m, o)] @ B
+        left[np.ix_(m, m)] += len(rows) * inner
     return x, left
+
+
+def completed(small: Table, S: Array, noise: float) -> Array:
+    """The rows of `conditional` alone."""
+    x: Array = small.x.copy()
+    P: Array | None = None
+    for pattern, rows in small.groups:
+        o = np.repeat(pattern, small.widths)
+        m, seen = ~o, small.x[np.ix_(rows, o)].T
+        if not m.any():
+            continue
+        if m.sum() < o.sum():
+            P = inverse(S, noise) if P is None else P
+            found = -slopes(P[np.ix_(m, m)], P[np.ix_(m, o)] @ seen, 0.0)
+        else:
+            found = S[np.ix_(m, o)] @ slopes(S[np.ix_(o, o)], seen, noise)
+        x[np.ix_(rows, m)] = found.T
+    return x
+
+
+def inverse(S: Array, noise: float = 0.0) -> Array:
+    """(S + noise I)^-1, which is symmetric and positive definite."""
+    factor, failed = lapack.dpotrf(S + noise * np.eye(len(S)), lower=1)
+    if failed:
+        raise np.linalg.LinAlgError("the covariance is not positive definite")
+    lower: Array = np.tril(lapack.dpotri(factor, lower=1)[0])
+    return lower + np.tril(lower, -1).T
 
 
 def slopes(S: Array, right: Array, noise: float) -> Array:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._mvp_priors import diagonal, fixed_prior
@@ -45,6 +45,7 @@ Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
+STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
 
 
 @estimator
@@ -56,18 +57,32 @@ class MVP(NeuralEstimator):
     training. The paper's settings are presets.
     """
 
-    steps: int = 500
-    batch_size: int = 256
+    steps: int | None = setting(  # type: ignore[assignment]
+        None, "Most steps of optimisation; None: 500, below 1000 rows 240.", at_least=1, length=True
+    )
+    batch_size: int | None = setting(  # type: ignore[assignment]
+        None,
+        "Rows per step; None: 256, below 1000 rows 128. An epoch, in an order of its own, leaves "
+        "out a last batch under an eighth of this.",
+        at_least=1,
+    )
     lr: float = 6e-3
     weight_decay: float = 0.1
     patience: int = 200
+    again: int | None = setting(
+        40,
+        "Below 1000 rows, steps with all views that go on from those with some hidden; None: as "
+        "many as these, from the start.",
+        at_least=1,
+        length=True,
+    )
     latent_dim: int = _settings.latent_dim(32)
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
     )
-    hidden: Sizes | dict[str, Sizes] = _settings.hidden((128, 128), ": for all, or by view")
+    hidden: Sizes | dict[str, Sizes] = _settings.hidden((128,), ": for all, or by view")
     network: str = _settings.network()
-    map_hidden: Sizes = setting((64, 64), "Hidden layers of the maps.", at_least=1)
+    map_hidden: Sizes = setting((64,), "Hidden layers of the maps.", at_least=1)
     beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
     beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
     rec_weight: float = _settings.rec_weight(100.0)
@@ -94,6 +109,13 @@ class MVP(NeuralEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         _settings.check_shared(self.shared_dim, self.latent_dim)
+
+    def _amounts(self, rows: int) -> tuple[int, int]:
+        steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
+        return self.steps or steps, self.batch_size or size
+
+    def _again(self) -> int | None:
+        return self.again if self.epochs is None else None
 
     def sizes(self, names: Names) -> list[Sizes]:
         """The hidden sizes of each view's encoder and decoder."""
@@ -124,8 +146,7 @@ class MVPModel(Trimmed):
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
 
-    def stages(self, data: Views) -> Iterator[Stage]:
-        yield from super().stages(data)
+    def finish(self, data: Views) -> None:
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
         consensus, latents = self.fuse(self.table(data[rows].floating()), data.mask[rows])
         self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)

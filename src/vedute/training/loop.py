@@ -37,6 +37,7 @@ class Settings:
     patience: int = 500
     bf16: bool = False
     compiled: bool = False
+    again: bool = False  # go on from the weights that the model has
     checkpoint: Checkpoint | None = None
 
 
@@ -95,7 +96,8 @@ class _Loop:
         self.history: list[Record] = []
 
     def run(self) -> list[Record]:
-        stages = self.model.stages(self.data)
+        again = self.settings.again
+        stages = self.model.stages_again(self.data) if again else self.model.stages(self.data)
         try:
             with stopping.deferred():
                 self._train(stages)

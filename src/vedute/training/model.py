@@ -68,6 +68,11 @@ class Model(nn.Module, ABC):
         and without gradients; code after the last one runs with the best weights back."""
         yield Stage(self.loss, watch=True)
 
+    def stages_again(self, data: Views) -> Iterator[Stage]:
+        """A short schedule that goes on from weights that were learned without the hidden views;
+        models that can define it."""
+        raise NotImplementedError
+
 
 class Generative(Model):
     """A model that can also decode the views of a sample, missing ones included."""
