@@ -3,6 +3,9 @@
     python benchmarks/defaults.py -o records.jsonl [--methods mvae,mvtcae] [--variants base,drop]
                                   [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
     python benchmarks/defaults.py --table benchmarks/results/defaults/records.jsonl
+    python benchmarks/defaults.py --table benchmarks/results/defaults/layers.jsonl --against layers2
+
+`--sets handwritten:500`: so many of its rows.
 
 Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only
 read to record `acc`, which chooses nothing. Runs that have a record are not made again; when the
@@ -40,10 +43,6 @@ OF_MVP: dict[str, Settings] = {
     "base": FIRST | {"weight_decay": 0.0},  # the defaults of the first release
     "s700": {"steps": 700},  # the defaults of the second
     "now": {},
-    "m64": {"map_hidden": (64,)},
-    "m64s240": {"map_hidden": (64,), "steps": 240, "again": 40},
-    "m64s200": {"map_hidden": (64,), "steps": 200, "again": 40},
-    "m64lat48": {"map_hidden": (64,), "latent_dim": 48},
     "s1200": FIRST | {"steps": 1200, "cooldown": 250},
     "s700lr4": LIGHT | {"lr": 4e-3, "batch_size": 128},
     "s700lr6b256": LIGHT | {"weight_decay": 0.0, "patience": 400},
@@ -59,6 +58,35 @@ OF_MVP: dict[str, Settings] = {
     "s500b192": SHORT | {"batch_size": 192},
     "b128lr4": {"batch_size": 128, "lr": 4e-3},
 }
+# The second defaults, and what was tried before the third (results/defaults/layers.jsonl).
+LAYERS2 = {"hidden": (128, 128), "map_hidden": (64, 64), "again": None}
+LAYERS2 |= {"steps": 500, "batch_size": 256}
+FEWER = {"batch_size": 128, "steps": 300}
+LAYERS: dict[str, Settings] = {
+    "layers2": {},
+    **{f"layers2again{n}": {"again": n} for n in (60, 100, 150)},
+    "layers2b128s300": FEWER,
+    **{f"layers2hid{n}": {"hidden": (n, n)} for n in (64, 96)},
+    **{f"layers2m{n}": {"map_hidden": (n,)} for n in (32, 64)},
+    "layers2m32x32": {"map_hidden": (32, 32)},
+    "layers2lin": {"maps": "linear"},
+    "layers2lat24": {"latent_dim": 24},
+    **{f"h{n}": {"hidden": (n,)} for n in (128, 256, 512)},
+    **{f"h{n}m32": {"hidden": (n,), "map_hidden": (32,)} for n in (128, 256)},
+    "h256m64": {"hidden": (256,), "map_hidden": (64,)},
+    **{f"h{n}s300": {"hidden": (n,), "steps": 300} for n in (128, 256)},
+    **{f"h{n}b128s300": {"hidden": (n,), **FEWER} for n in (128, 256)},
+    **{f"h{n}lat48": {"hidden": (n,), "latent_dim": 48} for n in (128, 256)},
+    **{
+        f"h{n}lat{d}m32": {"hidden": (n,), "latent_dim": d, "map_hidden": (32,)}
+        for n, d in ((128, 48), (128, 64), (192, 48))
+    },
+    **{f"h{n}again60": {"hidden": (n,), "again": 60} for n in (128, 256)},
+    "h128lat48again60": {"hidden": (128,), "latent_dim": 48, "again": 60},
+    "h128b128s300again60": {"hidden": (128,), "again": 60, **FEWER},
+    "h128m64b128s300again60": {"hidden": (128,), "map_hidden": (64,), "again": 60, **FEWER},
+}
+OF_MVP |= {name: LAYERS2 | settings for name, settings in LAYERS.items()}
 PLAIN = FIRST | {"weight_decay": 0.0, "cooldown": 0}  # the VAEs of the first release
 PLAIN |= {"dropout": 0.0, "balance": 0.0, "view_dropout": 0.0}
 DROP = PLAIN | {"dropout": None}
@@ -71,12 +99,13 @@ OF_VAES: dict[str, Settings] = {
     "vd": DROP | {"view_dropout": 0.3},
     "all": ALL,
     "light": ALL | LIGHTER,
+    "now": {},
+    "h128": {"hidden": (128,)},
+    "h128lat48": {"hidden": (128,), "latent_dim": 48},
 }
 FOUR = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 OF_BLEND: dict[str, Settings] = {
     "now": {},
-    "m64": {"expert_settings": {"mvp__map_hidden": (64,)}},
-    "m64s240": {"expert_settings": {"mvp__map_hidden": (64,), "mvp__steps": 240, "mvp__again": 40}},
     "base": {"experts": FOUR},
     "mvae": {"experts": (*FOUR, "mvae")},
     "mvae_light": {
@@ -84,6 +113,10 @@ OF_BLEND: dict[str, Settings] = {
         "expert_settings": {f"mvae__{k}": v for k, v in LIGHTER.items()},
     },
     "mopoe": {"experts": (*FOUR, "mopoe")},
+    **{
+        name: {"expert_settings": {f"mvp__{k}": v for k, v in (LAYERS2 | settings).items()}}
+        for name, settings in LAYERS.items()
+    },
 }
 FAMILIES = {"mvp": OF_MVP, "blend": OF_BLEND}
 DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
@@ -186,23 +219,24 @@ def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
 # The tables.
 
 
-def table(found: Sequence[RunRecord]) -> Iterator[str]:
+def table(found: Sequence[RunRecord], against: str) -> Iterator[str]:
     """Markdown, method by method: per variant the geometric mean over sets of its error over that
-    of `base`, and the mean time of a fit."""
+    of the variant `against`, and the mean time of a fit."""
     for method in dict.fromkeys(key(r).method for r in found):
-        yield from (f"\n{method}\n", "| variant | sets | error / base | seconds |")
+        yield from (f"\n{method}\n", f"| variant | sets | error / {against} | seconds |")
         yield "|---|--:|--:|--:|"
-        yield from _rows([r for r in found if key(r).method == method])
+        yield from _rows([r for r in found if key(r).method == method], against)
 
 
-def _rows(found: Sequence[RunRecord]) -> Iterator[str]:
+def _rows(found: Sequence[RunRecord], against: str) -> Iterator[str]:
     errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     seconds = defaultdict(list)
     for r in found:
         errors[r["variant"]][r["set"]][r["seed"]] = r["error"]
         seconds[r["variant"]].append(r.get("seconds", np.nan))
+    base = errors.get(against, {})
     for variant, by_set in errors.items():
-        pairs = ((by_set[s], errors["base"].get(s, {})) for s in by_set)
+        pairs = ((by_set[s], base.get(s, {})) for s in by_set)
         ratios = [_ratio(mine, base) for mine, base in pairs if mine.keys() & base.keys()]
         mean, took = np.exp(np.mean(np.log(ratios or [np.nan]))), np.mean(seconds[variant])
         yield f"| {variant} | {len(ratios)} | {mean:.4f} | {took:.1f} |"
@@ -224,9 +258,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e5)
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--against", default="base", help="the variant that others are divided by")
     options = parser.parse_args()
     if options.table:
-        return print("\n".join(table(read(options.table))))
+        return print("\n".join(table(read(options.table), options.against)))
     run_all(planned(options), options.out, options.jobs, options.minutes)
 
 

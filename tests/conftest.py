@@ -12,6 +12,7 @@ IN_A_PROCESS = _pages._in_a_process
 SMALL = {  # sizes that train in a blink, set where a method has such a field
     "steps": 12,
     "warmup": 4,
+    "again": 4,
     "pretrain": 4,
     "hidden": (12,),
     "map_hidden": (8,),

@@ -3,8 +3,11 @@ are, a cool-down at the end, views that are hidden and predicted."""
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import torch
+from blobs import blobs
 from building import model_of
 from conftest import METHODS, small
 from oracles import vaes
@@ -167,3 +170,36 @@ def test_without_view_dropout_a_batch_stays_as_it_is():
     assert kept.mask.any(1).all()
     assert kept.mask.sum() < batch.mask.sum()
     assert not (kept.mask & ~batch.mask).any()
+
+
+@every_method
+def test_going_on_is_half_training_and_half_cool_down(name):
+    one = model(name)
+    one.length = 7
+    stages = list(one.stages_again(data(8)))
+    assert [s.steps for s in stages] == [4, 3]
+    assert [s.lr for s in stages] == [one.hp.lr, one.hp.lr / 10]
+
+
+def test_a_second_learning_goes_on_from_the_first(monkeypatch):
+    cls, states = METHODS["mvp"], []
+    go_on = cls._go_on
+
+    def spied(self, device):
+        states.append(deepcopy(self.model_.state_dict()))
+        go_on(self, device)
+        states.append(deepcopy(self.model_.state_dict()))
+
+    monkeypatch.setattr(cls, "_go_on", spied)
+    assert small(cls, steps=6, again=2).fit(blobs(60)).steps_ == 2
+    first, second = states
+    assert all(torch.equal(first[k], second[k]) for k in first)
+    assert small(cls, again=None).fit(blobs(60)).learned_again_
+    assert len(states) == 2  # anew
+
+
+def test_steps_and_batches_by_the_number_of_rows():
+    MVP = METHODS["mvp"]
+    assert MVP()._amounts(999) == (240, 128)
+    assert MVP()._amounts(1000) == (500, 256)
+    assert MVP(steps=7, batch_size=3)._amounts(999) == (7, 3)
