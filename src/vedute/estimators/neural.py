@@ -141,33 +141,12 @@ class NeuralEstimator(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         self._trainings += 1
         device = self._device()
-        watched = held is not None or not self.early_stopping or self.epochs is not None
-        steps, batch_size = self._amounts(len(data))
-        again = self._again() if self._trainings > 1 else None
-        if again is None:
-            self.steps_ = steps if watched else min(steps, self.length_ or UNWATCHED_STEPS)
-            self._start(data, device)
-        else:
-            self.steps_ = again
-            self._go_on(device)
-        settings = Settings(
-            steps=self.steps_,
-            epochs=self.epochs,
-            batch_size=batch_size,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            patience=self.patience,
-            bf16=self._bf16(data, device),
-            compiled=self._pays_to_compile(data, device),
-            again=again is not None,
-            checkpoint=self._checkpoint(data),
-        )
+        settings = self._prepare(data, device, watched=held is not None)
         seen = front.narrow(self.front_, data)
         watched_views = None if held is None else front.narrow_held(self.front_, held)
         before: list[Record] = vars(self)["history_"] if self._trainings > 1 else []
         reasons: list[str] = []
-        with _speeds(self.model_, seen, batch_size), self._counted():
+        with _speeds(self.model_, seen, settings.batch_size), self._counted():
             history = train(
                 self.model_,
                 seen.to(device),
@@ -181,6 +160,31 @@ class NeuralEstimator(Estimator):
         watched_before = before if self.length_ is not None else []  # else nothing to compare with
         self.history_ = continued(watched_before, ended(history, reasons[0]))
         self.length_ = None if held is None else useful_steps(history)
+
+    def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:
+        """The model that training starts from, and how it goes."""
+        steps, batch_size = self._amounts(len(data))
+        again = self._again() if self._trainings > 1 else None
+        if again is None:
+            counted = watched or not self.early_stopping or self.epochs is not None
+            self.steps_ = steps if counted else min(steps, self.length_ or UNWATCHED_STEPS)
+            self._start(data, device)
+        else:
+            self.steps_ = again
+            self._go_on(device)
+        return Settings(
+            steps=self.steps_,
+            epochs=self.epochs,
+            batch_size=batch_size,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            patience=self.patience,
+            bf16=self._bf16(data, device),
+            compiled=self._pays_to_compile(data, device),
+            again=again is not None,
+            checkpoint=self._checkpoint(data),
+        )
 
     def _amounts(self, rows: int) -> tuple[int, int]:
         """Steps, and rows of each, of a training with so many rows."""
