@@ -265,7 +265,7 @@ def test_callbacks_hear_every_record_in_order():
 
 def test_callbacks_count_on_where_history_is_that_of_the_second_training_alone():
     heard = []
-    model = small(MVP, callbacks=[heard.append]).fit(data(60))
+    model = small(MVP, again=None, callbacks=[heard.append]).fit(data(60))
     assert model.learned_again_  # too few views to hide any from the first training
     steps, kept = [r["step"] for r in heard], [r["step"] for r in model.history_]
     assert kept[-1] == 12

@@ -157,8 +157,8 @@ class NeuralEstimator(Estimator):
                 reasons.append,
             )
         self._end(reasons[0], again=bool(before))
-        watched_before = before if self.length_ is not None else []  # else nothing to compare with
-        self.history_ = continued(watched_before, ended(history, reasons[0]))
+        led_here = settings.again or self.length_ is not None  # else nothing to compare with
+        self.history_ = continued(before if led_here else [], ended(history, reasons[0]))
         self.length_ = None if held is None else useful_steps(history)
 
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:
