@@ -78,7 +78,9 @@ def _own(run: FittedRun) -> str:
         adds = gain[v][np.isfinite(gain[v])]
         kin = f"{escape(run.names[best])} ({svg.percent(alone[best])})" if best >= 0 else "–"
         unique = svg.percent(max(1 - from_others, 0)) if np.isfinite(from_others) else "–"
-        lines.append([escape(name), kin, unique, svg.percent(adds.max()) if len(adds) else "–"])
+        lines.append(
+            [escape(name), kin, unique, svg.percent(max(adds.max(), 0)) if len(adds) else "–"]
+        )
     heads = ["view", "best predicted by", "of its own", "most that it adds"]
     note = (
         "of its own: what the others do not explain, noise included. Most that it adds: by how "
@@ -96,7 +98,8 @@ def _one_more(run: FittedRun) -> str:
         if lacking:
             found.append((float(gain[u, v]), int(u), int(v), lacking))
     words = [_says(run, *each) for each in sorted(found, reverse=True)[:MOST]]
-    words = words or ["No single view would lower the error of another one by 5 % or more."]
+    none = "There are no samples for which one more view would lower the error of another by 5 %."
+    words = words or [none]
     note = (
         "measured where the second view was hidden and the first was there: root mean square error "
         "with it and without it, beside all else that was observed"
