@@ -57,9 +57,11 @@ def own(run: FittedRun) -> str:
     body = samples.samples(run)
     lead = "All samples, one line each. "
     if "doubt" in run.found:
+        left = (~run.mask).any(1) & np.isnan(run.found["doubt"])
+        unmeasured = f", and for {svg.number(left.sum())} that were not measured" * bool(left.any())
         lead += (
             "<b>Uncertainty</b> is of what was inferred for a sample: 0 % is known exactly, 100 % "
-            "no more than the mean of each feature; – where nothing is missing. "
+            f"no more than the mean of each feature; – where nothing is missing{unmeasured}. "
         )
     if run.labels is not None and "margin" in run.found:
         lead += "Two clusters are named where either is about as near. "
