@@ -7,7 +7,6 @@ are incomplete, then `vedute report run -o page.html --shape pix=16x15`.
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,17 +21,20 @@ from chromium import Chromium  # noqa: E402
 HERE = ROOT / "docs" / "images"
 PARTS = (
     "header",
-    "data",
-    "training",
+    "samples",
     "hidden",
+    "examples",
     "intervals",
+    "views",
     "map",
     "clusters",
-    "examples",
+    "data",
+    "training",
     "repeat",
 )
-AT_NIGHT = ("hidden", "map", "clusters", "examples")
+AT_NIGHT = ("samples", "hidden", "map", "clusters", "examples")
 MARGIN = 24
+SHEET = 760, 1075  # pixels
 
 
 def main(page: Path) -> None:
@@ -42,15 +44,31 @@ def main(page: Path) -> None:
             browser.dark(dark)
             browser.open(page)
             browser.value("document.querySelector('nav').style.position = 'static'")
+            browser.value("document.querySelectorAll('.sample')[2].open = true")
             for part in AT_NIGHT if dark else PARTS:
                 raw = Path(folder) / "raw.png"
                 browser.screenshot(raw, part if part == "header" else f"#{part}", MARGIN)
                 keep(Image.open(raw), f"{part}-dark" if dark else part)
         browser.dark(False)
         browser.open(page)
-        browser.print(Path(folder) / "p.pdf")
-        keep(sheets(Path(folder)), "print")
+        keep(sheets(browser, Path(folder) / "raw.png"), "print")
         point(browser)
+        telephone(browser, page, Path(folder) / "raw.png")
+
+
+def telephone(browser: Chromium, page: Path, raw: Path) -> None:
+    """Three sections, 400 pixels wide, side by side."""
+    browser.size(400, 800)
+    browser.open(page)
+    shots = []
+    for part in ("#samples", "#views", "#data"):
+        browser.screenshot(raw, part)
+        shots.append(Image.open(raw).convert("RGB").crop((0, 0, 372, 820)))
+    whole = Image.new("RGB", (len(shots) * 400, 840), "#8a8f98")
+    for i, shot in enumerate(shots):
+        whole.paste("#fdfdfc", (i * 400 + 6, 10, i * 400 + 394, 830))
+        whole.paste(shot, (i * 400 + 14, 10))
+    keep(whole, "telephone")
 
 
 def point(browser: Chromium) -> None:
@@ -68,15 +86,22 @@ def point(browser: Chromium) -> None:
     keep(Image.open(io.BytesIO(browser.window())), "hover")
 
 
-def sheets(folder: Path) -> Image.Image:
-    """The first four sheets of paper, side by side."""
-    words = ["pdftoppm", "-r", "60", "-l", "4", "-png", str(folder / "p.pdf"), str(folder / "p")]
-    subprocess.run(words, check=True)
-    pages = [Image.open(p) for p in sorted(folder.glob("p-*.png"))]
-    width, height = pages[0].size
-    whole = Image.new("RGB", ((width + 12) * len(pages) + 12, height + 24), "#8a8f98")
-    for i, sheet in enumerate(pages):
-        whole.paste(sheet, (12 + i * (width + 12), 12))
+def sheets(browser: Chromium, raw: Path) -> Image.Image:
+    """What would be printed, in the style of paper: its first four sheets, side by side."""
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.size(SHEET[0] - 2 * MARGIN, SHEET[1])
+    browser.screenshot(raw)
+    printed = Image.open(raw).convert("RGB")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.size(1180, 900)
+    width, height = (side // 2 for side in SHEET)
+    whole = Image.new("RGB", ((width + 12) * 4 + 12, height + 24), "#8a8f98")
+    for i in range(4):
+        sheet, inside = Image.new("RGB", SHEET, "white"), SHEET[1] - 2 * MARGIN
+        part = printed.crop((0, i * inside, printed.width, (i + 1) * inside))
+        sheet.paste(part, (MARGIN, MARGIN))
+        small = sheet.resize((width, height), Image.Resampling.LANCZOS)
+        whole.paste(small, (12 + i * (width + 12), 12))
     return whole
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vedute.methods.mvp import MVP as MVP
     from vedute.methods.mvtcae import MVTCAE as MVTCAE
     from vedute.methods.ridge_fill import RidgeFill as RidgeFill
+    from vedute.report.page import write_report as write_report
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ _HOMES = {
     "drop_views": "vedute.data.missing",
     "load": "vedute.methods",
     "pool": "vedute.analysis.pooling",
+    "write_report": "vedute.report.page",
 }
 
 

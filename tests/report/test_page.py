@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import chromium
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import small
@@ -22,7 +23,9 @@ from safetensors.numpy import load_file
 from shell import done, refused, short_mvp
 from sklearn.datasets import load_breast_cancer
 
+import vedute
 from vedute import io, methods
+from vedute.analysis.missingness import missingness
 from vedute.commands import _pages, fit
 from vedute.data.views import Views
 from vedute.figures.png import picture
@@ -235,7 +238,8 @@ def test_means_stand_beside_medians_and_the_distribution(place, text):
     assert f"{error.mean():.3f}</b><small>{np.median(error):.3f}</small>" in text or (
         f"{error.mean():.3f}<small>{np.median(error):.3f}</small>" in text
     )
-    assert len(re.findall(r'class="dot each', text)) == len(error)
+    broad = re.sub(r'<div class="slim">.*?</div>', "", text, flags=re.DOTALL)
+    assert len(re.findall(r'class="dot each', broad)) == len(error)
     few = int(re.search(r"(\d+) of \d+ hidden views make half of the whole error", text).group(1))
     ranked = np.sort(error)[::-1]
     assert ranked[: few - 1].sum() < error.sum() / 2 <= ranked[:few].sum()
@@ -259,7 +263,7 @@ def test_a_run_of_the_first_release_shows_no_flattering_numbers():
 
 
 def test_the_page_has_all_sections_and_loads_nothing(text):
-    wanted = "data training hidden intervals map clusters examples repeat"
+    wanted = "samples hidden examples intervals views map clusters data training repeat"
     assert sections(text) == wanted.split()
     assert len(text) < 1e6
     outside = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\'\s)>]+)', text)
@@ -377,7 +381,9 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
     assert "ids, values" in page  # it says what it lacks
     model = methods.load(private / "private")
     assert model.embedding_.shape[0] == 0
-    assert {"at", "error", "levels", "covered", "crps"} == set(model.hidden_predictions_)
+    kept = {"at", "error", "levels", "covered", "crps", "alone", "without"}
+    kept |= {f"{k}{v}" for k in ("known", "explained", "off") for v in range(2)}
+    assert kept == set(model.hidden_predictions_)
     told = refused("embed", private / "private", "-o", private / "z.npz")
     assert "does not say what it was fitted on; name DATA" in told
     done("embed", private / "private", private / "Wobbleworth.npz", "-o", private / "z.npz")
@@ -440,7 +446,7 @@ def test_runs_that_tell_less_give_shorter_pages(place, tmp_path):
     (run / "report.npz").unlink()
     write_page(run, tmp_path / "p.html")
     found = sections((tmp_path / "p.html").read_text(encoding="utf-8"))
-    assert found == ["data", "training", "hidden", "clusters", "repeat"]
+    assert found == ["hidden", "clusters", "data", "training", "repeat"]
     for name in ("hidden.npz", "history.jsonl"):
         (run / name).unlink()
     with np.load(run / "embedding.npz") as arrays:
@@ -528,6 +534,125 @@ def test_shapes_are_parsed():
     assert examples(run, {"a": (2, 2)}) == ""
 
 
+def test_features_are_measured_where_they_were_hidden(few):
+    """Errors by feature, by hand, from what was predicted before it was learned from."""
+    X, (model, _) = cancer(), few
+    known = model.hidden_predictions_
+    rows, which = (model.hidden_[k][known["at"]] for k in ("row", "view"))
+    for v in range(3):
+        truth, mean = X[v][rows[which == v]], known[f"mean{v}"]
+        base = ((truth - np.nanmean(X[v], axis=0)) ** 2).sum(0)
+        share = 1 - ((truth - mean) ** 2).sum(0) / base
+        np.testing.assert_allclose(known[f"explained{v}"], share, atol=2e-3)
+        np.testing.assert_allclose(known[f"off{v}"], np.median(abs(truth - mean), 0), rtol=1e-3)
+        assert (known[f"known{v}"] == len(truth)).all()
+
+
+def test_what_one_view_tells_of_another_is_measured_before_it_is_learned(few):
+    """By hand, with the model that had not seen the hidden views."""
+    X, (model, first) = cancer(), few
+    rows, which = (model.hidden_[k] for k in ("row", "view"))
+    some = (which == 1) & ~np.isnan(X[0][rows]).all(1)
+    alone = [np.full_like(x, np.nan) for x in X]
+    alone[0][rows[some]] = X[0][rows[some]]
+    got = first.impute([x[rows[some]] for x in alone])[1]
+    off = (((got - X[1][rows[some]]) / np.nanstd(X[1], axis=0)) ** 2).mean(1).sum()
+    error, base, count = model.hidden_predictions_["alone"][:, 0, 1]
+    assert count == some.sum()
+    assert error == pytest.approx(off, rel=0.02)
+    assert base == pytest.approx(model.hidden_["mean_error"][some].sum(), rel=1e-3)
+    less, more, few_ = model.hidden_predictions_["without"][:, 0, 1]
+    assert few_ <= count
+    assert less > 0 < more
+
+
+def test_samples_are_shown_with_what_the_model_imputes(place):
+    run, model = FittedRun.of(place / "run"), methods.load(place / "run")
+    views, found = io.enter(io.read(place / "d.npz")).views, FittedRun.of(place / "run").found
+    mean, low, high = model.impute(views, interval=0.9)
+    seen = [views.seen(v).numpy() for v in range(3)]
+    names = [list(measure.features(spec)) for spec in model.specs]
+    for t in np.linspace(0, len(found["sample_of"]) - 1, 40).astype(int):
+        row, v = found["listed"][found["sample_of"][t]], found["sample_view"][t]
+        f = names[v].index(found["sample_names"][found["sample_name"][t]])
+        assert found["sample_seen"][t] == seen[v][row, f]
+        width = float(high.x[v][row, f] - low.x[v][row, f])  # of other draws, but about the same
+        for key, own in zip(("value", "low", "high"), (mean, low, high), strict=True):
+            close = pytest.approx(float(own.x[v][row, f]), rel=1e-4, abs=0.15 * width + 1e-5)
+            assert found[f"sample_{key}"][t] == close
+    doubt = found["doubt"]
+    assert np.isnan(doubt[run.mask.all(1) & views.seen(1).all(1).numpy()]).all()
+    assert (np.diff(doubt[found["listed"]][~np.isnan(doubt[found["listed"]])]) <= 0).all()
+    assert np.bincount(found["sample_of"]).max() <= 30
+
+
+def test_python_writes_the_same_page(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(90, 2))
+    ids = [f"p{i}" for i in range(90)]
+    sex = np.where(z[:, 1] > 0, "f", "m")
+    grade = np.array(["low", "mid", "high"])[np.digitize(z[:, 0], [-0.5, 0.5])]
+    a = pd.DataFrame(z @ rng.normal(size=(2, 4)), index=ids, columns=["iron", "zinc", "b6", "b12"])
+    b = pd.DataFrame({"grade": pd.Categorical(grade), "sex": pd.Categorical(sex)}, ids)
+    X = {"blood": a[:80], "clinic": b[10:].assign(weight=70 + 9 * z[10:, 0])}
+    model = methods.find("ridge_fill")(n_clusters=2, random_state=0).fit(X)
+    vedute.write_report(model, X, tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "samples" in sections(page)
+    assert "<td>grade</td>" in page  # a category by its word, with its probability
+    assert re.search(r"<b>(low|mid|high)( \(\d+ %\))?</b>", page)
+    assert "RidgeFill(n_clusters=2, random_state=0)" in page
+    vedute.write_report(model, X, tmp_path / "q.html", ids=False, values=False)
+    private = (tmp_path / "q.html").read_text(encoding="utf-8")
+    assert not re.search(r"\bp\d\d?\b", private)
+    assert "<td>grade</td>" not in private
+    with pytest.raises(ValueError, match="fitted on 90; pass the X of fit"):
+        vedute.write_report(model, {k: x[:60] for k, x in X.items()}, tmp_path / "r.html")
+    with pytest.raises(ValueError, match=r"ends in \.html"):
+        vedute.write_report(model, X, tmp_path / "r.pdf")
+
+
+@pytest.mark.parametrize("name", methods.available())
+def test_every_method_has_a_page(name, tmp_path):
+    X = list(np.random.default_rng(0).normal(size=(2, 61, 5)))
+    X[0][:9] = np.nan
+    cls = methods.find(name)
+    model = small(cls, **({"n_clusters": 3} if cls.soft else {})).fit(X)
+    vedute.write_report(model, X, tmp_path / "p.html")
+    found = sections((tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert {"data", "map", "repeat"} <= set(found)
+    assert cls.generative == ("samples" in found and "hidden" in found) or not cls.generative
+
+
+def test_a_page_of_images_and_words(tmp_path):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, size=(60, 1, 8, 8)).astype(np.uint8)
+    words = rng.integers(0, 5, size=(60, 4))
+    X, mask = (
+        {"image": images, "text": words, "number": rng.normal(size=(60, 2))},
+        np.ones((60, 3), bool),
+    )
+    mask[:9, 0] = mask[9:20, 1] = mask[20:30, 2] = False
+    model = small(methods.find("mvp"), kinds={"text": "tokens"}).fit(Views.of(X, mask=mask))
+    vedute.write_report(model, Views.of(X, mask=mask), tmp_path / "p.html")
+    assert "samples" in sections((tmp_path / "p.html").read_text(encoding="utf-8"))
+
+
+def test_it_warns_where_what_is_missing_depends_on_what_is_observed():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 400, 6))
+    names = [[f"a{i}" for i in range(6)], [f"b{i}" for i in range(6)]]
+    for depends in (False, True):
+        mask = np.ones((400, 2), bool)
+        mask[:, 1] = (
+            rng.random(400) < 1 / (1 + np.exp(3 * a[:, 2])) if depends else rng.random(400) < 0.5
+        )
+        found = missingness(Views.of([a, b], mask=mask), names)
+        assert (found["p"].min() < 0.01) == depends
+    assert found.iloc[0][["missing", "view", "feature"]].tolist() == ["view1", "view0", "a2"]
+    assert found.iloc[0]["difference"] > 0.5
+
+
 # In a browser.
 
 
@@ -583,6 +708,65 @@ def test_pointing_at_a_sample_tells_its_name(page):
     assert "samples" in page.value("document.querySelector('#tip b').innerText")
     page.mouse("mouseMoved", *center(page, "#training .spot.s1"))
     assert "step" in page.value("document.querySelector('#tip').innerText")
+
+
+def lines(page):
+    """Names of the samples in sight."""
+    spans = "[...document.querySelectorAll('.samples .sample summary span:first-child')]"
+    return page.value(f"{spans}.map(s => s.textContent)")
+
+
+def typed(page, words):
+    act = f"f.value = {words!r}; f.dispatchEvent(new Event('input'))"
+    page.value(f"(f => {{ {act} }})(document.querySelector('.finder input'))")
+
+
+@browser
+def test_samples_are_searched_sorted_and_opened(page, place):
+    run = FittedRun.of(place / "run")
+    assert len(lines(page)) == 10
+    typed(page, "patient <7>")
+    assert lines(page) == ["patient <7>"]
+    assert page.value("document.querySelector('.finder span').textContent") == "1 of 120"
+    typed(page, "missing blood")
+    assert (
+        page.value("parseInt(document.querySelector('.finder span').textContent)")
+        == (~run.mask[:, 1]).sum()
+    )
+    typed(page, "")
+    shares = "[...document.querySelectorAll('.sample summary span:nth-child(2)')]"
+    first = page.value(f"{shares}.map(s => parseInt(s.textContent))")
+    assert first == sorted(first, reverse=True)
+    for _ in range(2):  # down, then up
+        page.click(*center(page, ".heads button[data-by=uncertainty]"))
+    assert page.value("document.querySelector('.heads [data-sorted=up]') !== null")
+    page.click(*center(page, ".heads button[data-by=sample]"))
+    assert lines(page)[:3] == ["patient <0>", "patient <1>", "patient <2>"]
+    page.click(*center(page, ".sample summary"))
+    assert page.value("document.querySelector('.sample').open")
+    assert "Cluster" in page.value("document.querySelector('.sample[open] p').innerText")
+    assert visible(page, ".sample[open] tr") > 5
+    near = page.value("document.querySelector('.sample[open] .near button').textContent")
+    page.click(*center(page, ".sample[open] .near button"))
+    assert lines(page)[0] == near
+    assert page.value("document.querySelector('.sample').open")
+
+
+@browser
+def test_samples_open_by_keyboard_and_without_scripts(page, place):
+    page.value("document.querySelector('.sample summary').focus()")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowDown", code="ArrowDown")
+    at = "[...document.querySelectorAll('.sample')].indexOf(document.activeElement.parentNode)"
+    assert page.value(at) == 1
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+    page.call("Input.dispatchKeyEvent", type="keyDown", **enter)
+    page.call("Input.dispatchKeyEvent", type="keyUp", **enter)
+    assert page.value("document.querySelectorAll('.sample')[1].open")
+    page.scripts(False)
+    page.open(place / "page.html")
+    page.click(*center(page, ".sample summary"))
+    assert page.value("document.querySelector('.sample').open")
+    assert visible(page, ".sample[open] tr") > 5
 
 
 @browser
@@ -648,9 +832,15 @@ def test_it_follows_the_light_and_goes_on_paper(page, place, tmp_path):
 @browser
 def test_it_fits_a_telephone(page, place):
     try:
-        page.size(390, 800)
+        page.size(400, 800)
         page.open(place / "page.html")
-        assert page.value("document.documentElement.scrollWidth") <= 390
+        assert page.value("document.documentElement.scrollWidth") <= 400
+        page.value("document.querySelector('.sample').open = true")
+        wide = "[...document.querySelectorAll('main *')].filter(e => e.checkVisibility()"
+        wide += " && e.getBoundingClientRect().right > 401).map(e => e.outerHTML.slice(0, 80))"
+        assert page.value(wide) == []
+        assert visible(page, ".slim svg") > 3
+        assert visible(page, ".broad svg") == 0
     finally:
         page.size(1280, 900)
 

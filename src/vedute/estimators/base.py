@@ -31,6 +31,7 @@ from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
 from vedute.estimators import categories, clustering, cross_fitting, progress, saving, settings
 from vedute.estimators.abilities import Ability
+from vedute.estimators.contributions import contributions
 from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
@@ -331,8 +332,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self.views_ = self._imputer().calibrated(held, self.shrinks)
         imputer = self._imputer()
         self.hidden_, self.r2_ = imputer.hidden_results(held)
-        found = cross_fitting.predictions(imputer, held, self.shrinks) if unseen else {}
-        self.hidden_predictions_ = found
+        self.hidden_predictions_ = {}
+        if unseen:
+            found = cross_fitting.predictions(imputer, held, self.shrinks)
+            self.hidden_predictions_ = found | contributions(imputer, held)
 
     def _imputer(self) -> Imputer:
         if not self.generative:

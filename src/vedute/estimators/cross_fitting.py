@@ -34,6 +34,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     crps             (L,)             of their distributions, in standard deviations, by view
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
     reach<v>         (h_v, q)         of their intervals, in standard deviations
+    known<v>, explained<v>, off<v>    of each feature of view v: see `_by_feature`
     """
     width = sum(view.numbers for view in imputer.views)
     at = some(len(held.hidden), min(MOST, NUMBERS // width))
@@ -65,8 +66,11 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
         found |= {f"mean{v}": mean, f"std{v}": std, f"reach{v}": reach[v, mine]}
-        if mine.any() and view.likelihood.scaled:
-            truth = imputer.truth(held, v)
+        if not mine.any() or view.likelihood.text:
+            continue
+        truth = imputer.truth(held, v)
+        found |= {f"{k}{v}": a for k, a in _by_feature(view, truth, mean).items()}
+        if view.likelihood.scaled:
             found["covered"][v] = _coverage(view.far(truth, mean, std), reach[v, mine])
             found["crps"][v] = _crps(view, truth, mean, std)
     return found
@@ -97,6 +101,41 @@ def _coverage(far: Array, reach: Array) -> Array:
     known = ~np.isnan(far)
     inside = [(far <= r[:, None]).sum(1) / known.sum(1) for r in reach.T]
     return np.mean(inside, axis=1) if len(far) else np.full(len(LEVELS), np.nan)
+
+
+def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]:
+    """Of truth and mean (h, *shape) in the user's units, for each feature, (features,) each:
+
+    known      how many of these are known
+    explained  1 - squared error / that of the mean of the feature, in scaled units; NaN: unknown
+    off        the median of the absolute error, in the user's units
+    """
+    seen = ~np.isnan(truth).reshape(len(truth), -1)
+    known, apart = seen.sum(0), np.abs(truth - mean).reshape(len(truth), -1)
+    scaled = [_scaled(view, a).reshape(len(truth), -1) for a in (np.nan_to_num(truth), mean)]
+    center = view.scaler.mean.ravel()
+    error, base = (
+        np.where(seen, (scaled[0] - other) ** 2, 0.0).sum(0) for other in (scaled[1], center)
+    )
+    some = (known > 0) & (base > 0) & (view.scaler.std.ravel() > 0)
+    explained = np.full(len(known), np.nan)
+    explained[some] = 1 - error[some] / base[some]
+    apart[:, known == 0] = 0.0
+    off = np.where(known > 0, np.nanmedian(apart, axis=0), np.nan)
+    return {
+        "known": known,
+        "explained": explained.astype(np.float32),
+        "off": off.astype(np.float32),
+    }
+
+
+def _scaled(view: FittedView, values: Array) -> Array:
+    """Values (h, *shape) in the user's units as the model sees them."""
+    if view.likelihood.shares:
+        return values
+    x = torch.from_numpy(np.asarray(values, np.float64))
+    x = x if view.scaler.signed else x.clamp(min=0)
+    return np.asarray(view.scaler.transform(x, torch.ones_like(x).bool()).double().numpy())
 
 
 def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:

@@ -30,6 +30,7 @@ from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
+from vedute.estimators.contributions import contributions
 from vedute.estimators.imputation import Decode, Gathered, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
@@ -244,7 +245,8 @@ class Blend(Estimator):
         self.views_ = Imputer(decode, self.views_).calibrated(held, self.shrinks)
         imputer = Imputer(decode, self.views_)
         self.hidden_, self.r2_ = imputer.hidden_results(held)
-        self.hidden_predictions_ = cross_fitting.predictions(imputer, held, self.shrinks)
+        found = cross_fitting.predictions(imputer, held, self.shrinks)
+        self.hidden_predictions_ = found | contributions(self._imputer(), held)
 
     def _decoder(self, mixed: list[Array]) -> Decode:
         """Of rows that are numbered, with known values as their means."""

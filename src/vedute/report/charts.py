@@ -3,41 +3,152 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import escape
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from vedute.report import svg
-from vedute.report.html import Key, color, figure, legend
+from vedute.report.html import Key, color, figure, legend, table
 from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 from vedute.training import history
 
-MOST_PATTERNS, MOST_SPOTS = 24, 160
-WIDE, HALF = 1000, 492
+MOST_SPOTS, HALF = 160, 492
 CONTRAST = 20  # counts further apart are drawn on a logarithmic scale
-LEFT, RIGHT, TOP, GROUND, STEP = 96.0, 800.0, 44.0, 200.0, 26  # of the pattern chart, in pixels
+TOP, GROUND, STEP = 44.0, 200.0, 26  # of the pattern chart, in pixels
+SURE, SMALL = 0.01, 0.2  # a probability, and a difference in standard deviations that matters
+
+
+class Frame(NamedTuple):
+    """A wide chart, in pixels: its width, where it begins and ends beside its labels, how many
+    letters these have, how many ticks and patterns there are."""
+
+    width: int
+    left: float
+    right: float
+    letters: int
+    ticks: int
+    patterns: int
+
+
+BROAD, SLIM = Frame(1000, 130.0, 960.0, 14, 8, 24), Frame(380, 84.0, 368.0, 9, 4, 7)
+
+
+def both(draw: Callable[[Frame], object]) -> str:
+    """A chart twice: one for a wide window and paper, one for a telephone."""
+    return f'<div class="broad">{draw(BROAD)}</div><div class="slim">{draw(SLIM)}</div>'
 
 
 def patterns(run: FittedRun) -> str:
     """Which views are observed together: one column per pattern, most frequent first."""
     counts = Counter(map(tuple, run.mask.tolist())).most_common()
-    shown, rest = counts[:MOST_PATTERNS], counts[MOST_PATTERNS:]
+    title = f"{len(counts)} pattern{'' if len(counts) == 1 else 's'} of observed views"
+    note = (
+        "One column per pattern: dark dots, joined by a line, are observed views, pale dots "
+        "missing ones. On the right, how much of each view is missing."
+    )
+    return figure(title, both(lambda frame: _upset(run, counts, frame)), note, kind="wide")
+
+
+def _upset(run: FittedRun, counts: list[tuple[tuple[bool, ...], int]], frame: Frame) -> str:
+    shown, rest = counts[: frame.patterns], counts[frame.patterns :]
     most, fewest = shown[0][1], shown[-1][1]
     log = most > CONTRAST * fewest
     y = Scale(max(0.7 * fewest, 0.5) if log else 0.0, most, GROUND, TOP, log)
-    size = WIDE, int(GROUND) + 14 + STEP * len(run.names)
-    plot = Plot(size, Scale(0, 1, LEFT, RIGHT), y, "missing patterns", zoom=False, axes=False)
-    plot.notes += _shares(run)
+    size = frame.width, int(GROUND) + 14 + STEP * len(run.names)
+    x = Scale(0, max(len(shown), 8 if frame is BROAD else 4), frame.left, _end(frame))
+    plot = Plot(size, x, y, "missing patterns", zoom=False, axes=False)
+    plot.notes += _shares(run, frame)
     for p, (pattern, count) in enumerate(shown):
-        plot.notes += _pattern(run, y, p, max(len(shown), 8), pattern, count)
-    plot.notes.append(svg.text(LEFT, 12, f"samples{' (logarithmic)' if log else ''}", "name"))
+        plot.notes += _pattern(run, y, float(x(p + 0.5)), float(x(1) - x(0)), pattern, count)
+    plot.notes.append(svg.text(frame.left, 12, f"samples{' (logarithmic)' if log else ''}", "name"))
     if rest:
-        more = f"and {len(rest)} rarer patterns, {svg.number(sum(c for _, c in rest))} samples"
-        plot.notes.append(svg.text(RIGHT, 12, more, "name end"))
-    title = f"{len(counts)} pattern{'' if len(counts) == 1 else 's'} of observed views"
-    note = "One column per pattern: dark dots are observed views, pale dots missing ones."
-    return figure(title, plot, note, kind="wide")
+        more = f"and {len(rest)} rarer: {svg.number(sum(c for _, c in rest))} samples"
+        plot.notes.append(svg.text(_end(frame), 12 if frame is BROAD else 26, more, "name end"))
+    return str(plot)
+
+
+def _end(frame: Frame) -> float:
+    """Where patterns end and shares begin."""
+    return frame.left + (0.8 if frame is BROAD else 0.68) * (frame.right - frame.left)
+
+
+def dependence(run: FittedRun) -> str:
+    """Whether what is missing depends on what is observed: a warning, or that there is no sign."""
+    if not len(run.found.get("depends_p", ())):
+        return ""
+    p, difference = run.found["depends_p"], run.found["depends_difference"]
+    sure = (p < SURE) & (np.abs(difference) >= SMALL)
+    how = (
+        "Welch tests of every feature, p times the number of tests; differences in standard "
+        "deviations"
+    )
+    title = f"<h3>Does what is missing depend on what is observed? <small>{how}</small></h3>"
+    if not sure.any():
+        words = "<p>No sign of it: samples that lack a view are much like the others.</p>"
+        return f'<div class="plain">{title}{words}</div>'
+    missing = run.found["depends_missing"].astype(str)
+    rows = [
+        [
+            escape(missing[i]),
+            f"{escape(feature_name(str(run.found['depends_feature'][i])))}"
+            f"<small>{escape(str(run.found['depends_view'][i]))}</small>",
+            f"{'+' if difference[i] > 0 else ''}{svg.number(difference[i])}",
+            f"{p[i]:.1g}" if p[i] >= 1e-12 else "< 1e−12",
+        ]
+        for i in np.flatnonzero(sure)[:10]
+    ]
+    lost = ", ".join(
+        dict.fromkeys(str(run.found["depends_missing"][i]) for i in np.flatnonzero(sure))
+    )
+    words = (
+        f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random to '
+        "measure errors; where views are really missing for a reason, errors may be larger.</p>"
+    )
+    heads = ["missing", "feature that differs there", "difference", "p"]
+    return f'<div class="plain">{title}{words}{table(heads, rows, 2)}</div>'
+
+
+def feature_name(name: str) -> str:
+    return f"feature {name}" if name.isdecimal() else name
+
+
+def stages(run: FittedRun) -> str:
+    """What happened in which steps, and what came of it."""
+    rows, start, second = [], 0, run.second()
+    least = np.inf
+    for _, group in groupby(run.history, key=lambda record: record["stage"]):
+        records = list(group)
+        errors = [r["hidden_error"] for r in records if r["hidden_error"] is not None]
+        last = int(records[-1]["step"])
+        least = min([least, *errors])
+        watched = any(r["watched"] for r in records)
+        if second and start >= second:
+            what = "learned again, hidden views and all"
+        elif watched:
+            what = "trained; hidden views decide when to stop"
+        else:
+            what = "warm-up" if start < run.warmup() else "trained for a fixed number of steps"
+        error = f"{errors[0]:.3f} to {min(errors):.3f}" if errors else "–"
+        rows.append([what, f"{svg.number(start + 1)} to {svg.number(last)}", error])
+        start = last
+    heads = ["stage", "steps", "hidden error, first to least"]
+    return f'<div class="plain">{table(heads, _merged(rows))}</div>'
+
+
+def _merged(rows: list[list[str]]) -> list[list[str]]:
+    """Stages of one kind that follow each other as one, where errors say nothing."""
+    found: list[list[str]] = []
+    for row in rows:
+        if found and found[-1][0] == row[0] and found[-1][2] == row[2] == "–":
+            first = found[-1][1].partition(" to ")[0]
+            found[-1] = [row[0], f"{first} to {row[1].partition(' to ')[2]}", "–"]
+        else:
+            found.append(row)
+    return found
 
 
 def terms(run: FittedRun) -> str:
@@ -84,33 +195,39 @@ def short(name: str, most: int = 12) -> str:
 
 
 def _pattern(
-    run: FittedRun, y: Scale, p: int, columns: int, pattern: tuple[bool, ...], count: int
+    run: FittedRun, y: Scale, x: float, step: float, pattern: tuple[bool, ...], count: int
 ) -> Iterator[str]:
     """The bar of one pattern and its column of dots."""
-    step = (RIGHT - LEFT) / columns
-    x, wide, height = LEFT + step * (p + 0.5), min(0.68 * step, 40.0), GROUND - float(y(count))
+    wide, height = min(0.68 * step, 40.0), GROUND - float(y(count))
     lost = [k for k, seen in zip(run.names, pattern, strict=True) if not seen]
     size = f"{svg.number(count)} samples ({svg.percent(count / len(run.mask), 1)})"
     kind = "part" if lost else "full"
     missing = f"missing: {', '.join(lost) or 'nothing'}"
     yield svg.bar(x - wide / 2, GROUND - height, wide, height, kind, size, missing)
     yield svg.text(x, GROUND - height - 8, svg.number(count), "mid small")
+    ends = [v for v, seen in enumerate(pattern) if seen]
+    top, bottom = (GROUND + 24 + STEP * v for v in (ends[0], ends[-1]))
+    yield f'<path class="joined" d="M{svg.px(x)} {top}V{bottom}"/>'
     for v, seen in enumerate(pattern):
         at = GROUND + 24 + STEP * v
         yield f'<circle class="{"seen" if seen else "lost"}" cx="{svg.px(x)}" cy="{at}" r="6"/>'
 
 
-def _shares(run: FittedRun) -> Iterator[str]:
+def _shares(run: FittedRun, frame: Frame) -> Iterator[str]:
     """The names of the views, and how much of each is missing."""
-    shares = (~run.mask).mean(0)
-    yield svg.text(820, GROUND, "missing", "name")
+    shares, end = (~run.mask).mean(0), _end(frame)
+    room = frame.right - end - 56
+    yield svg.text(end + 20, GROUND, "missing", "name")
     for v, (name, share) in enumerate(zip(run.names, shares, strict=True)):
-        at, length = GROUND + 24 + STEP * v, 100 * float(share) / max(float(shares.max()), 1e-9)
-        yield svg.bar(LEFT - 4, at - 11, RIGHT - LEFT + 8, 22, "row")
-        yield svg.text(LEFT - 14, at, short(name), "end")
+        at, length = (
+            GROUND + 24 + STEP * v,
+            max(room, 0) * float(share) / max(float(shares.max()), 1e-9),
+        )
+        yield svg.bar(frame.left - 4, at - 11, end - frame.left + 8, 22, "row")
+        yield svg.text(frame.left - 14, at, short(name, frame.letters), "end")
         words = f"{name}: missing for {svg.number((~run.mask[:, v]).sum())} samples"
-        yield svg.bar(820, at - 8, length, 16, "gone", words)
-        yield svg.text(826 + length, at, svg.percent(share), "small")
+        yield svg.bar(end + 20, at - 8, length, 16, "gone", words)
+        yield svg.text(end + 26 + length, at, svg.percent(share), "small")
 
 
 def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str) -> Plot:

@@ -1,4 +1,4 @@
-"""Clusters: their sizes, how certain they are, which samples are uncertain, and the labels."""
+"""Clusters: their sizes, what makes them, how certain they are, and the labels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from html import escape
 import numpy as np
 
 from vedute.report import svg
-from vedute.report.charts import short
+from vedute.report.charts import feature_name, short
 from vedute.report.html import Key, color, figure, legend, table
 from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
-MOST_CLUSTERS, MOST_CLASSES, MOST_ROWS, FIRST_ROWS = 40, 30, 60, 12
+MOST_CLUSTERS, MOST_CLASSES, TRAITS = 40, 30, 6
 
 
 def sizes(run: FittedRun) -> str:
@@ -104,38 +104,66 @@ def stability(run: FittedRun) -> str:
     return figure("How many clusters", plot, note, keys)
 
 
-def uncertain(run: FittedRun) -> str:
-    """The samples between two clusters, the most uncertain first."""
-    if "margin" not in run.found or run.labels is None:
+def traits(run: FittedRun) -> str:
+    """What makes each cluster: the features that differ most, and by how much."""
+    if "profile" not in run.found or run.labels is None:
         return ""
-    found, rows = run.found, np.flatnonzero(run.uncertain())
-    share = np.where(found["tries"] > 0, found["stays"] / np.maximum(found["tries"], 1), 1.0)
-    rows = rows[np.lexsort((found["margin"][rows], share[rows]))]
-    if not len(rows):
-        return "<p>No sample is uncertain.</p>"
-    heads = [*([] if run.private else ["sample"]), "cluster", "next", "margin", "kept", "views"]
-    lines = [_line(run, int(row)) for row in rows[:MOST_ROWS]]
-    title = f"<h3>Uncertain samples <small>{len(rows)} of {len(run.mask)}</small></h3>"
-    head = table(heads, lines[:FIRST_ROWS], numeric=99)
-    more = ""
-    if len(lines) > FIRST_ROWS:
-        rest = table(heads, lines[FIRST_ROWS:], numeric=99)
-        more = f"<details><summary>{len(lines) - FIRST_ROWS} more</summary>{rest}</details>"
-    return f'<div class="plain">{title}{head}{more}</div>'
+    effects, lines = run.found["profile"], []
+    for k in range(min(effects.shape[1], MOST_CLUSTERS)):
+        effect = effects[:, k]
+        order = np.argsort(-np.abs(np.nan_to_num(effect)), kind="stable")[:TRAITS]
+        some = [i for i in order if np.isfinite(effect[i])]
+        if some:
+            words = "".join(_trait(run, int(i), float(effect[i])) for i in some)
+            lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
+    note = (
+        "mean of a cluster minus that of all other samples, observed values only, in standard "
+        "deviations of the feature; they describe clusters and test nothing"
+    )
+    head = f"<h3>What makes a cluster <small>{note}</small></h3>"
+    whole = table(["cluster", "features that differ most"], lines, 9)
+    return f'<div class="plain">{head}{whole}</div>'
 
 
-def _line(run: FittedRun, row: int) -> list[str]:
+def _trait(run: FittedRun, i: int, effect: float) -> str:
+    name = feature_name(str(run.found["profile_feature"][i]))
+    view = escape(str(run.found["profile_view"][i]))
+    kind = "up" if effect > 0 else "down"
+    size = f"{'+' if effect > 0 else ''}{svg.number(effect)}"
+    return f'<span class="{kind}">{escape(name)}<small>{view}</small> <b>{size}</b></span> '
+
+
+def by_pattern(run: FittedRun) -> str:
+    """Sizes of clusters, how stable they are, and how many of their samples lack which view."""
     assert run.labels is not None
-    found, k, other = run.found, int(run.labels[row]), int(run.found["runner_up"][row])
-    tries = int(found["tries"][row])
-    return [
-        *([] if run.private else [f"<code>{escape(run.sample(row))}</code>"]),
-        f'<i class="{color(k)}"></i>{k}',
-        f'<i class="{color(other)}"></i>{other}',
-        f"{found['margin'][row]:.2f}",
-        f"{found['stays'][row]} of {tries}" if tries else "one view only",
-        escape(run.views_of(row)),
-    ]
+    K, lacking = int(run.labels.max()) + 1, (~run.mask).mean(0)
+    tries = run.found.get("tries", np.zeros(len(run.mask)))
+    lines = []
+    for k in range(min(K, MOST_CLUSTERS)):
+        mine = run.labels == k
+        if not mine.any():
+            continue
+        kept = run.found["stays"][mine].sum() / tries[mine].sum() if tries[mine].sum() else np.nan
+        shares = (~run.mask[mine]).mean(0)
+        cells = [
+            f"<b>{svg.percent(s)}</b>" if _unlike(s, all_, int(mine.sum())) else svg.percent(s)
+            for s, all_ in zip(shares, lacking, strict=True)
+        ]
+        sure = "–" if np.isnan(kept) else svg.percent(kept)
+        lines.append([f'<i class="{color(k)}"></i>{k}', svg.number(mine.sum()), sure, *cells])
+    heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
+    note = (
+        "kept: how often samples stay in it when one of their views is left out. Then the share of "
+        "its samples that lack each view; bold where that is far from the share in all samples"
+    )
+    whole = f"<h3>Stability and missing views <small>{note}</small></h3>{table(heads, lines)}"
+    return f'<div class="plain">{whole}</div>'
+
+
+def _unlike(share: float, among_all: float, n: int) -> bool:
+    """Whether a share of n samples is more than three standard errors off, and a tenth."""
+    error = np.sqrt(max(among_all * (1 - among_all), 1e-12) / n)
+    return bool(abs(share - among_all) > max(3 * error, 0.1))
 
 
 def _matched(counts: Array) -> list[int]:

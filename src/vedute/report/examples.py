@@ -107,18 +107,18 @@ def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
     else:
         plot.marks.append(svg.band(x(p.feature), y(p.low), y(p.high), "may"))
         plot.marks.append(svg.line(x(p.feature), y(p.mean), "is"))
-    _dots(plot, p, few, run.found.get(f"columns{v}"))
+    _dots(plot, p, few, run.features(v))
     who = run.sample(int(run.found[f"at{v}"][i]))
     plot.notes.append(svg.text(LEFT, 14, " · ".join(w for w in (word, who) if w), "name"))
     plot.notes.append(svg.text(RIGHT, 14, f"error {_error(run, v, i):.2f}", "name end"))
     return str(plot)
 
 
-def _dots(plot: Plot, p: Profile, few: bool, names: Array | None) -> None:
+def _dots(plot: Plot, p: Profile, few: bool, names: Sequence[str]) -> None:
     """Dots for the inferred and the true values, with both in the tooltip."""
     for f, t, m, a, b in zip(*p, strict=True):
         lines = (
-            f"feature {f}" if names is None else str(names[f]),
+            names[f],
             f"inferred {svg.number(m)}",
             f"90 % interval {svg.number(a)} to {svg.number(b)}",
             f"truth {svg.number(t)}" if np.isfinite(t) else "truth unknown",

@@ -17,13 +17,21 @@ levels, covered          (q,), (L, q)  nominal and actual coverage of intervals,
 truth<v>, mean<v>, std<v>, at<v>       some hidden instances of view v, by error; their rows
 reach<v>                 (h, q)        of their intervals, in standard deviations
 center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
-columns<v>               (width,)      their names, where they have some
+features<v>              (width,)      their names; positions where they have none
+known<v>, explained<v>, off<v>         (width,), see `vedute.estimators.cross_fitting`
+alone, without           (3, L, L)     see `vedute.estimators.contributions`
+doubt, listed, nearest, sample_<what>  single samples, see `vedute.report.sample_values`
+profile                  (f, K)        what makes a cluster, see `vedute.analysis.profiles`
+profile_view, profile_feature          (f,) the view and the name of each of its features
+depends_<what>           (t,)          see `vedute.analysis.missingness`
 
-Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mean, std and reach.
+Where a run keeps no values (`vedute fit --no-values`) there is no y, truth, mean, std and reach,
+and no sample_<what>.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
@@ -33,12 +41,16 @@ import torch
 from numpy.typing import NDArray
 
 from vedute import methods
+from vedute.analysis.inspection import features
+from vedute.analysis.missingness import missingness
+from vedute.analysis.profiles import profiles
 from vedute.data.holdout import HoldOut
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
 from vedute.figures import plots
+from vedute.report import sample_values
 
 Array = NDArray[Any]
 Found = dict[str, Array]
@@ -46,6 +58,9 @@ FILLS = ("lowrank_fill", "knn_fill")  # mean-fill is the unit of R2
 MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MOST
 NUMBERS = 2**24  # a simple fill may learn from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
+FEWEST, TRAITS = 5, 8  # samples of a cluster that is described, features that do
+BY_FEATURE = re.compile(r"(known|explained|off)\d+")
+WHOLE = ("levels", "covered", "crps", "alone", "without")
 
 
 def evidence(model: Estimator, views: Views) -> Found:
@@ -59,10 +74,14 @@ def evidence(model: Estimator, views: Views) -> Found:
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        z = model._embed(model._enter(views))
+        data = model._enter(views)
+        z = model._embed(data)
         found |= _in_the_plane(z)
         if "labels_" in vars(model):
-            found |= _certainty(model, views, z)
+            found |= _certainty(model, views, z) | _profiles(model, views)
+        if model.generative:
+            found |= sample_values.samples(model, views, data, z)
+        found |= _dependence(data, model)
         if len(vars(model).get("hidden_", {}).get("row", ())):
             found |= _on_hidden_views(model, views)
     return found
@@ -112,7 +131,10 @@ def _on_hidden_views(model: Estimator, views: Views) -> Found:
     for v in (v for v in range(len(views.x)) if f"mean{v}" in known):
         mine = which == v
         found |= _examples(model, views, v, rows[mine], known["error"][mine])
-    return found | {k: known[k] for k in ("levels", "covered", "crps") if k in known}
+    found |= {k: known[k] for k in known if BY_FEATURE.fullmatch(k)}
+    for v in (v for v in range(len(views.x)) if f"known{v}" in known):
+        found[f"features{v}"] = np.array(features(model.specs[v]))
+    return found | {k: known[k] for k in WHOLE if k in known}
 
 
 def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array) -> Found:
@@ -126,9 +148,28 @@ def _examples(model: Estimator, views: Views, v: int, rows: Array, error: Array)
     kept = {k: known[f"{k}{v}"][shown] for k in stored}
     kept |= {"truth": views.known(v)[rows[shown]]}
     kept |= dict(zip(("center", "scale"), scaler.moments(scaler.mean, scaler.std), strict=True))
-    found = {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}
-    names = [str(c) for c in model.views_[v].spec.columns or ()]
-    return found | ({f"columns{v}": np.array(names)} if len(names) == scaler.mean.size else {})
+    return {f"{k}{v}": a.astype(np.float32) for k, a in kept.items()} | {f"at{v}": rows[shown]}
+
+
+def _profiles(model: Estimator, views: Views) -> Found:
+    """The features that differ most between clusters, some of each that has enough samples."""
+    counts = np.bincount(model.labels_)
+    if (counts >= FEWEST).sum() < 1 or (counts > 0).sum() < 2:
+        return {}
+    effects = profiles(model, views).reindex(columns=range(len(counts)))
+    effects = effects[effects.columns[counts >= FEWEST]]
+    best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
+    some = effects[best].reindex(columns=range(len(counts)))
+    view, name = (np.array([str(k[i]) for k in some.index], str) for i in (0, 1))
+    return {"profile": some.to_numpy(), "profile_view": view, "profile_feature": name}
+
+
+def _dependence(data: Views, model: Estimator) -> Found:
+    """Whether what is missing depends on what is observed; where that can be asked."""
+    found = missingness(data, [features(spec) for spec in model.specs])
+    words = {k: found[k].to_numpy().astype(str) for k in ("missing", "view", "feature")}
+    sizes = {k: found[k].to_numpy(np.float64) for k in ("difference", "p")}
+    return {f"depends_{k}": a for k, a in (words | sizes).items()}
 
 
 def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) -> Found:

@@ -10,9 +10,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING, Any
 
 from vedute.report import html, plane, sections
 from vedute.report.run_folder import FittedRun, Keep
+
+if TYPE_CHECKING:
+    from vedute.estimators.base import Estimator
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # nothing is ever loaded
 
@@ -32,9 +36,33 @@ def write_page(
     out.write_text(page(FittedRun.of(run, Keep(ids, values)), shapes or {}), encoding="utf-8")
 
 
+def write_report(
+    model: Estimator,
+    X: Any,
+    path: str | Path,
+    *,
+    ids: bool = True,
+    values: bool = True,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> None:
+    """Write one self-contained page (.html) about a fitted model and the X that it was fitted on.
+
+    ids: whether samples are named. values: whether values of samples are shown. shapes: of views
+    that are pictures, {"pix": (16, 15)}. What the page shows is measured first, which takes some
+    seconds.
+    """
+    from vedute.report import run_folder
+
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"a page ends in .html, got {path}")
+    run = run_folder.of_model(model, X, Keep(ids, values))
+    path.write_text(page(run, shapes or {}), encoding="utf-8")
+
+
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     """The page as text; the same for the same run."""
-    script = _file("charts.js")
+    script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     body = sections.all_of(run, shapes)
     found = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)

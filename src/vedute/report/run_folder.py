@@ -39,7 +39,9 @@ Array = NDArray[Any]
 Found = TypeVar("Found")
 FILES = ("config.toml", "data.json", "embedding.npz")
 FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
-VALUES = re.compile(r"y|(truth|mean|std|reach)\d+")  # in report.npz: labels and values of samples
+VALUES = re.compile(
+    r"y|(truth|mean|std|reach)\d+|sample_\w+"
+)  # in report.npz: labels and values of samples
 ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 AS_GOOD = 1.02  # times the error of the model
@@ -74,9 +76,7 @@ def write(
 ) -> None:
     """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
     from vedute import io
-    from vedute.estimators.base import saveable
     from vedute.io import toml
-    from vedute.methods._best_pair import BestPair
 
     if not keep.values:
         _forget(model)
@@ -84,14 +84,9 @@ def write(
         folders = [k for k in model.get_params() if k.rpartition("__")[2] == "checkpoint"]
         model.set_params(**dict.fromkeys(folders))
     model.save(folder)
-    learned = vars(model)
-    asked = model.unwrapped() if isinstance(model, BestPair) else model
-    settings = saveable(asked.get_params(deep=False))
-    method = type(asked).__module__.rpartition(".")[2]
-    config = {"method": method, "preset": preset, "settings": settings}
+    learned, config = vars(model), _config(model, preset)
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
-    facts = describe(views, source) | {"seed": settings["random_state"], "reading": dict(reading)}
-    facts |= {"left_out": keep.left_out(), "weights": learned.get("weights_", {})}
+    facts = _facts_of(model, views, source, keep) | {"reading": dict(reading)}
     facts |= {} if keep.ids else _without_names(facts, source)
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
@@ -101,6 +96,52 @@ def write(
     results |= {"ids": views.ids} if views.ids is not None and keep.ids else {}
     io.write_npz(folder / "embedding.npz", results)
     io.write_npz(folder / "hidden.npz", learned.get("hidden_", {}))
+
+
+def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
+    """A fitted model as a run that is not on the disk; X is what it was fitted on."""
+    import torch
+    from sklearn.utils.validation import check_is_fitted
+
+    from vedute.data.views import Views
+    from vedute.report.measure import evidence
+
+    check_is_fitted(model, "views_")
+    views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
+    learned = vars(model)
+    n = len(learned.get("labels_", model.embedding_))
+    if n and n != len(views):
+        raise ValueError(
+            f"X has {len(views)} samples, the model was fitted on {n}; pass the X of fit"
+        )
+    facts = _facts_of(model, views, "Data", keep) | {"command": [repr(model), ".fit(X)"]}
+    return FittedRun(
+        config=_config(model, None),
+        facts=facts,
+        history=learned.get("history_", []),
+        mask=views.mask.numpy(),
+        labels=learned.get("labels_"),
+        ids=views.ids if keep.ids else None,
+        hidden=learned.get("hidden_", {}),
+        found=keep.of(evidence(model, views)),
+        private=not keep.ids,
+    )
+
+
+def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
+    """Method and settings, of a pair those of the method inside."""
+    from vedute.estimators.base import saveable
+    from vedute.methods._best_pair import BestPair
+
+    asked = model.unwrapped() if isinstance(model, BestPair) else model
+    settings = saveable(asked.get_params(deep=False))
+    method = type(asked).__module__.rpartition(".")[2]
+    return {"method": method, "preset": preset, "settings": settings}
+
+
+def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
+    facts = describe(views, source) | {"seed": model.random_state, "left_out": keep.left_out()}
+    return facts | {"weights": vars(model).get("weights_", {})}
 
 
 def _forget(model: Estimator) -> None:
@@ -263,6 +304,13 @@ class FittedRun:
         if self.private:
             return ""
         return f"row {row}" if self.ids is None else str(self.ids[row])
+
+    def features(self, v: int) -> list[str]:
+        """Names of the features of view v; older runs keep fewer."""
+        known = self.found.get(f"features{v}", self.found.get(f"columns{v}"))
+        count = int(np.prod(self.facts["shapes"][v]))
+        names = range(count) if known is None else known
+        return [f"feature {k}" if str(k).isdecimal() else str(k) for k in names]  # positions
 
     def views_of(self, row: int) -> str:
         """Which views a sample has, or lacks, whichever is the shorter list."""

@@ -7,12 +7,13 @@ from html import escape
 import numpy as np
 
 from vedute.report import svg
-from vedute.report.charts import WIDE, short
+from vedute.report.charts import BROAD, Frame, both, short
 from vedute.report.html import Key, color, figure, legend, table
 from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 STEP = 34  # pixels per view
+MOST_SLIM = 60  # dots of a view on a telephone
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -20,15 +21,24 @@ def explained(run: FittedRun) -> str:
     """R2 of every view, by the model and by the simple fills."""
     errors, base, rows = run.errors(), run.base(), _rows(run)
     scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in errors.items()}
+    keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
+    note = "Right is better. 0 % is the mean of each feature, 100 % the truth."
+    charts = both(lambda frame: _explained(run, scores, frame))
+    return figure("Hidden views explained (R²), against simple fills", charts, note, keys, "wide")
+
+
+def _explained(run: FittedRun, scores: dict[str, list[float]], frame: Frame) -> str:
+    errors, rows = run.errors(), _rows(run)
     low = max(min(0.0, *(min(s) for s in scores.values())), -1.0)
     height, title = 20 + STEP * len(rows), "variance of hidden views explained"
-    x = Scale(low - 0.03, 1.0, 130, 960, percent=True)
-    plot = Plot((WIDE, height + 46), x, Scale(0, 1, height, 8), title, (title, ""))
+    x = Scale(low - 0.03, 1.0, frame.left, frame.right, percent=True)
+    plot = Plot((frame.width, height + 46), x, Scale(0, 1, height, 8), title, (title, ""))
     plot.zoom, plot.axes = False, False
-    _ruled(plot, height, len(rows))
+    _ruled(plot, height, len(rows), frame)
     for r, (name, at) in enumerate(rows):
         y, ends = 26.0 + STEP * r, [float(x(max(s[r], low))) for s in scores.values()]
-        plot.notes.append(svg.text(114, y, short(name), "end" if r else "end strong"))
+        kind = "end" if r else "end strong"
+        plot.notes.append(svg.text(frame.left - 16, y, short(name, frame.letters), kind))
         span = f"M{svg.px(min(ends))} {svg.px(y)}H{svg.px(max(ends))}"
         plot.notes.append(f'<path class="span" d="{span}"/>')
         for i, method in reversed(list(enumerate(scores))):  # the model on top
@@ -38,9 +48,7 @@ def explained(run: FittedRun) -> str:
                 f"error {errors[method][at].mean():.3f}",
             )
             plot.notes.append(svg.dot(ends[i], y, f"{SIZES[i > 0]} s{i} {color(i)}", *tip))
-    keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
-    note = "Right is better. 0 % is the mean of each feature, 100 % the truth."
-    return figure("Hidden views explained (R²), against simple fills", plot, note, keys, "wide")
+    return str(plot)
 
 
 SIZES = ("big", "mean")
@@ -48,31 +56,38 @@ SIZES = ("big", "mean")
 
 def distribution(run: FittedRun) -> str:
     """The error of every hidden instance by view, with the mean and the median of each view."""
-    error, rows = run.errors()[run.method], _rows(run)[1:]
+    error = run.errors()[run.method]
+    words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
+    keys = legend(Key(*each) for each in [*words, ("s2", "ink", "median")])
+    note = (
+        f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
+    )
+    charts = both(lambda frame: _distribution(run, error, frame))
+    return figure(f"Errors of {run.method} one by one", charts, note, keys, "wide")
+
+
+def _distribution(run: FittedRun, error: Array, frame: Frame) -> str:
+    rows = _rows(run)[1:]
     high = float(error.max()) or 1.0
     low = max(float(error[error > 0].min(initial=high)), 1e-4 * high)
-    x = Scale(0.8 * low, 1.25 * high, 130, 960, log=True)
+    x = Scale(0.8 * low, 1.25 * high, frame.left, frame.right, log=True)
     height = 20 + STEP * len(rows)
-    title = "mean squared error of an instance in standard deviations, logarithmic"
-    plot = Plot((WIDE, height + 46), x, Scale(0, 1, height, 8), "errors", (title, ""))
+    title = "squared error of an instance in standard deviations, logarithmic"
+    plot = Plot((frame.width, height + 46), x, Scale(0, 1, height, 8), "errors", (title, ""))
     plot.zoom, plot.axes = False, False
-    _ruled(plot, height, len(rows))
+    _ruled(plot, height, len(rows), frame)
     for r, (name, at) in enumerate(rows):
         mine, y = np.sort(error[at]), 26.0 + STEP * r
-        plot.notes.append(svg.text(114, y, short(name), "end"))
-        for i, e in enumerate(mine):  # apart, so that all are seen
+        plot.notes.append(svg.text(frame.left - 16, y, short(name, frame.letters), "end"))
+        step = 1 if frame is BROAD else -(-len(mine) // MOST_SLIM)
+        for i, e in list(enumerate(mine))[::step]:  # apart, so that all are seen
             off = 16 * (0.618 * i % 1 - 0.5)
             tip = name, f"error {e:.3f}", f"{i + 1} of {len(mine)}"
             plot.notes.append(svg.dot(x(max(e, low)), y + off, f"each s0 {color(0)}", *tip))
         for kind, value in (("average s1 k2", mine.mean()), ("middle s2", np.median(mine))):
             place = f"M{svg.px(x(max(value, low)))} {svg.px(y - 13)}V{svg.px(y + 13)}"
             plot.notes.append(f'<path class="line {kind}" d="{place}"/>')
-    words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
-    keys = legend(Key(*each) for each in [*words, ("s2", "ink", "median")])
-    note = (
-        f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
-    )
-    return figure(f"Errors of {run.method} one by one", plot, note, keys, "wide")
+    return str(plot)
 
 
 def _half(error: Array) -> str:
@@ -82,10 +97,11 @@ def _half(error: Array) -> str:
     return f"{few} of {len(error)} hidden views make half of the whole error."
 
 
-def _ruled(plot: Plot, height: int, rows: int) -> None:
+def _ruled(plot: Plot, height: int, rows: int, frame: Frame) -> None:
     """Bands for rows, and ticks of x below them."""
-    plot.notes += [svg.bar(126, 12.0 + STEP * r, 840, 28, "row") for r in range(rows)]
-    for value, word in plot.x.ticks(8):
+    width = frame.right - frame.left + 10
+    plot.notes += [svg.bar(frame.left - 4, 12.0 + STEP * r, width, 28, "row") for r in range(rows)]
+    for value, word in plot.x.ticks(frame.ticks):
         at = float(plot.x(value))
         plot.notes.append(f'<path class="tick" d="M{svg.px(at)} {height}V8"/>')
         plot.notes.append(svg.text(at, height + 14, word, "mid small"))

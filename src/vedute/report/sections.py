@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from vedute.data import together
-from vedute.report import charts, clusters, examples, plane, scores, svg
+from vedute.report import charts, clusters, examples, features, plane, samples, scores, svg
+from vedute.report import informs as views_
 from vedute.report.html import section, table
 from vedute.report.run_folder import FittedRun, public
 
@@ -31,7 +32,56 @@ def head(run: FittedRun) -> str:
         f"<div><b>{number}</b><span>{escape(words)}</span></div>" for number, words in figures(run)
     )
     title = f'<h1>{escape(run.source)}</h1><p class="lead">{sentence}</p>'
-    return f'{title}<div class="cards">{cards}</div>'
+    return f'{title}<div class="cards">{cards}</div>{_first(run)}'
+
+
+def _first(run: FittedRun) -> str:
+    """What to know before anything else, where there is such."""
+    said = []
+    advice = run.advice()
+    if advice is not None:
+        said.append(advice[:1].upper() + advice[1:])
+    if 0 < len(run.hidden_views()) < FEW:
+        said.append(f"Only {len(run.hidden_views())} views were hidden: errors are uncertain")
+    apart = together.warning(together.components(run.mask, run.names))
+    said += [] if apart is None else [apart[:1].upper() + apart[1:]]
+    p, size = (run.found.get(f"depends_{k}", np.zeros(0)) for k in ("p", "difference"))
+    if ((p < charts.SURE) & (np.abs(size) >= charts.SMALL)).any():
+        said.append("What is missing depends on what is observed: see Data")
+    words = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said)
+    return f'<ul class="says">{words}</ul>' if words else ""
+
+
+def own(run: FittedRun) -> str:
+    """My samples."""
+    body = samples.samples(run)
+    lead = "All samples, one line each. "
+    if "doubt" in run.found:
+        left = (~run.mask).any(1) & np.isnan(run.found["doubt"])
+        unmeasured = f", and for {svg.number(left.sum())} that were not measured" * bool(left.any())
+        lead += (
+            "<b>Uncertainty</b> is of what was inferred for a sample: 0 % is known exactly, 100 % "
+            f"no more than the mean of each feature; – where nothing is missing{unmeasured}. "
+        )
+    if run.labels is not None and "margin" in run.found:
+        lead += "Two clusters are named where either is about as near. "
+    if "sample_of" in run.found and len(run.found["sample_of"]):
+        lead += (
+            "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
+            f"{len(run.found['listed'])} most uncertain samples: up to 30 features that are "
+            "farthest from the mean. Bars reach from three standard deviations below the mean of a "
+            "feature to three above."
+        )
+    return section("samples", "Samples", lead, body) if body else ""
+
+
+def relations(run: FittedRun) -> str:
+    body = views_.informs(run)
+    lead = (
+        "Measured where views were hidden, by the model before it learned from them. What view is "
+        "worth measuring, and which ones say the same?"
+    )
+    return section("views", "Which view informs which", lead, body) if body else ""
 
 
 def figures(run: FittedRun) -> list[tuple[str, str]]:
@@ -94,7 +144,7 @@ def data(run: FittedRun) -> str:
         f"{svg.number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
         "all of it is missing for a sample; zeros are values like any other."
     )
-    parts = charts.patterns(run), table(heads, rows, 3), _together(run)
+    parts = charts.patterns(run), charts.dependence(run), table(heads, rows, 3), _together(run)
     return section("data", "Data", lead, *parts)
 
 
@@ -135,7 +185,7 @@ def training(run: FittedRun) -> str:
             "this page says of hidden views is from before."
         )
     pair = f'<div class="two">{charts.terms(run)}{charts.hidden_error(run)}</div>'
-    return section("training", "Training", lead, pair)
+    return section("training", "Training", lead, charts.stages(run), pair)
 
 
 def hidden(run: FittedRun) -> str:
@@ -158,9 +208,10 @@ def hidden(run: FittedRun) -> str:
         lead += OLDER
     parts = (
         scores.explained(run),
+        features.by_feature(run),
         scores.error_table(run),
-        scores.trust_table(run),
         scores.distribution(run),
+        scores.trust_table(run),
     )
     return section("hidden", title, lead, *parts)
 
@@ -209,7 +260,8 @@ def grouping(run: FittedRun) -> str:
     words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
     pair = f'<div class="two">{clusters.sizes(run)}{clusters.matrix(run)}'
     pair += f"{clusters.stability(run)}</div>"
-    return section("clusters", "Clusters", lead, words, pair, clusters.uncertain(run))
+    parts = words, clusters.traits(run), pair, clusters.by_pattern(run)
+    return section("clusters", "Clusters", lead, *parts)
 
 
 def inferred(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
@@ -244,8 +296,10 @@ def repeat(run: FittedRun) -> str:
 
 
 def all_of(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    parts = (data, training, hidden, intervals, representation, grouping)
-    return "".join(part(run) for part in parts) + inferred(run, shapes) + repeat(run)
+    """A scientist's questions, in order: my samples, how good, by what, then all else."""
+    first = own(run) + hidden(run) + inferred(run, shapes)
+    rest = (intervals, relations, representation, grouping, data, training, repeat)
+    return first + "".join(part(run) for part in rest)
 
 
 def _public(run: FittedRun, word: Any) -> Any:

@@ -1,0 +1,74 @@
+"""Whether a view is missing where other views have certain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from vedute.data.views import Views
+
+Floats = NDArray[np.float64]
+FEWEST = 10  # samples with and without a view, to compare them
+NUMBERS = 2**25  # of a view that are looked at
+KEPT = 5  # features by pair of views
+
+
+def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
+    """For each view that some samples lack and each other view, the features that differ most
+    between samples that lack the one and samples that have it, the least probable first.
+
+    data      in scaled units: of counts and positive numbers the logarithms
+    names     of the features of each view
+
+    missing, view, feature   which view is missing, and what differs where it is
+    difference               of the means, where it is missing minus where it is not, in standard
+                             deviations
+    p                        Welch's t-test, times the number of all such tests (Bonferroni), at
+                             most 1: under 0.01 what is missing depends on what is observed
+    """
+    found, tests = [], 0
+    for u in range(len(data.x)):
+        if data.x[u].dtype == torch.int64:  # words
+            continue
+        rows = max(2 * FEWEST, NUMBERS // max(data.x[u][0].numel(), 1))
+        x, seen = data.floating().x[u].flatten(1)[:rows], data.seen(u).flatten(1)[:rows]
+        for v in (v for v in range(len(data.x)) if v != u):
+            gone = ~data.mask[:rows, v] & data.mask[:rows, u]
+            here = data.mask[:rows, v] & data.mask[:rows, u]
+            if min(int(gone.sum()), int(here.sum())) < FEWEST:
+                continue
+            difference, p = _compared(x, seen, gone, here)
+            tests += int(np.isfinite(p).sum())
+            for f in np.argsort(p, kind="stable")[:KEPT]:
+                if np.isfinite(p[f]):
+                    found.append((data.names[v], data.names[u], names[u][f], difference[f], p[f]))
+    table = pd.DataFrame(found, columns=["missing", "view", "feature", "difference", "p"])
+    table["p"] = np.minimum(table["p"].astype(float) * tests, 1.0)
+    table["difference"] = table["difference"].astype(float)
+    return table.sort_values(["p", "missing"], kind="stable", ignore_index=True)
+
+
+def _compared(
+    x: torch.Tensor, seen: torch.Tensor, gone: torch.Tensor, here: torch.Tensor
+) -> tuple[Floats, Floats]:
+    """Of each feature of x (n, features): the standardised difference of the means of two groups
+    of rows, and the p-value of Welch's test; NaN where that is not defined."""
+    from scipy.stats import ttest_ind_from_stats
+
+    stats = []
+    for rows in (gone, here):
+        there, values = seen[rows], x[rows].double()
+        count = there.sum(0).double()
+        mean = values.masked_fill(~there, 0).sum(0) / count
+        off = (values - mean).masked_fill(~there, 0).square().sum(0)
+        stats += [mean.numpy(), (off / (count - 1)).sqrt().numpy(), count.numpy()]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pooled = np.sqrt((stats[1] ** 2 + stats[4] ** 2) / 2)
+        varies = (pooled > 1e-6) & (np.minimum(stats[2], stats[5]) >= FEWEST)
+        p = ttest_ind_from_stats(*stats, equal_var=False).pvalue
+        difference = (stats[0] - stats[3]) / pooled
+    return np.where(varies, difference, np.nan), np.where(varies, p, np.nan)

@@ -1,0 +1,182 @@
+"""What is inferred for single samples: how uncertain it is, its values, and who is like them.
+
+doubt      (n,)      the standard deviation of what is inferred for a sample, in those of each
+                     feature and at most 1, averaged; NaN: nothing is missing, or not measured
+listed     (m,)      the samples that are shown with values, the most uncertain first
+nearest    (m, k)    samples whose representation is nearest to theirs
+sample_<what>  (t,)  values of these, one after the other: `of` which of them, in which `view`, the
+                     feature (its place in `names`), `seen` or inferred, `value`, `low` and `high`
+                     end of the interval, `word` of a category; and `z` (t, 3): value, low and high
+                     in standard deviations from the mean of the feature
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.analysis.inspection import features
+from vedute.data.frames import ViewSpec, numbers
+from vedute.data.views import Views
+from vedute.estimators import cross_fitting
+from vedute.estimators.base import Estimator
+from vedute.estimators.imputation import DRAWS
+
+Array = NDArray[Any]
+Found = dict[str, Array]
+MOST_LISTED, MOST_VALUES, MOST_INFERRED, NEAREST = 300, 30, 20, 5
+NUMBERS = 2**24  # that are inferred to compare samples
+LEVEL = 0.9  # of intervals
+
+
+class Cell(NamedTuple):
+    """One value of one sample; z: value, low and high in standard deviations from the mean."""
+
+    of: int
+    view: int
+    name: str
+    seen: bool
+    value: float
+    low: float
+    high: float
+    word: str
+    z: tuple[float, float, float]
+
+
+class Looked(NamedTuple):
+    """One view of some samples: seen, value, low, high, center and unit, (m, numbers) each."""
+
+    spec: ViewSpec
+    seen: Array
+    value: Array
+    low: Array
+    high: Array
+    center: Array
+    unit: Array
+
+
+def samples(model: Estimator, views: Views, data: Views, z: Array) -> Found:
+    """Of samples as they came, in scaled units, and in the representation (n, D)."""
+    doubt = uncertainty(model, data)
+    order = np.argsort(np.where(np.isnan(doubt), np.inf, -doubt), kind="stable")
+    listed = order[:MOST_LISTED]
+    cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
+    kept = {k: np.array([getattr(cell, k) for cell in cells]) for k in Cell._fields}
+    names, kept["name"] = np.unique(kept["name"].astype(str), return_inverse=True)
+    kept |= {k: kept[k].astype(np.float32) for k in ("value", "low", "high", "z")}
+    found: Found = {"doubt": doubt.astype(np.float32), "listed": listed}
+    found["nearest"] = _nearest(z, listed)
+    return found | {f"sample_{k}": np.asarray(a) for k, a in (kept | {"names": names}).items()}
+
+
+def uncertainty(model: Estimator, data: Views) -> Array:
+    """How uncertain it is what is inferred for each sample, (n,), see above."""
+    imputer, width = model._imputer(), sum(view.numbers for view in model.views_)
+    lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
+    wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
+    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // width))]
+    doubt = np.full(len(data), np.nan)
+    size = imputer.rows(DRAWS)
+    for start in range(0, len(wanted), size):
+        rows = wanted[start : start + size]
+        total, count = np.zeros((2, len(rows)))
+        part = data[rows]
+        for v, std in enumerate(imputer.values(part, spread=True)[1]):
+            unit = _moments(model, v)[1]
+            gap = ~part.seen(v).flatten(1).numpy() & (unit > 0)
+            share = np.minimum(std.reshape(gap.shape) / np.where(unit > 0, unit, 1.0), 1.0)
+            total += np.where(gap, share, 0.0).sum(1)
+            count += gap.sum(1)
+        doubt[rows] = np.divide(total, count, out=np.full(len(rows), np.nan), where=count > 0)
+    return doubt
+
+
+def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
+    """Views of numbers and categories; words and images are not listed."""
+    found, (means, stds) = {}, model._imputer().values(data, spread=True)
+    for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
+        if view.likelihood.text or len(view.shape) > 1:
+            continue
+        ends = model._ends(view, mean, std, data, v, LEVEL)
+        seen, own = views.seen(v).numpy(), np.nan_to_num(views.known(v))
+        each = view.possible(mean), ends.lower, ends.upper
+        value, low, high = (np.where(seen, own, a) for a in each)
+        found[v] = Looked(view.spec, seen, value, low, high, *_moments(model, v))
+    return found
+
+
+def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
+    """Of each sample some features of each view, those farthest from their mean: more of views
+    that are missing than of those that are there."""
+    items = {v: _items(view.spec) for v, view in looked.items()}
+    for i, seen in enumerate(mask):
+        lost = [v for v in looked if not seen[v]]
+        there = [v for v in looked if seen[v]]
+        room = _shared(lost, items, MOST_INFERRED if there else MOST_VALUES)
+        room |= _shared(there, items, MOST_VALUES - sum(room.values()))
+        for v, count in room.items():
+            yield from _farthest(looked[v], items[v], i, v, count)
+
+
+def _items(spec: ViewSpec) -> list[tuple[str, slice, tuple[Any, ...] | None]]:
+    """The features of a view: name, where its numbers are, and its categories."""
+    if spec.columns is None or spec.levels is None:
+        return [(name, slice(f, f + 1), None) for f, name in enumerate(features(spec))]
+    found, start = [], 0
+    for column, levels in zip(spec.columns, spec.levels, strict=True):
+        found.append((str(column), slice(start, start + numbers(levels)), levels))
+        start += numbers(levels)
+    return found
+
+
+def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int, int]:
+    """How many features of each view are shown: few views of few leave more to the others."""
+    found = {}
+    for i, v in enumerate(sorted(views, key=lambda v: len(items[v]))):
+        found[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
+        most -= found[v]
+    return {v: found[v] for v in sorted(found)}
+
+
+def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
+    """Some features of sample i, in their order."""
+    unit = np.where(view.unit > 0, view.unit, 1.0)
+    z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
+    far = np.maximum.reduceat(np.abs(z[0]), [at.start for _, at, _ in items])
+    for f in np.sort(np.argsort(-far, kind="stable")[:count]):
+        name, at, levels = items[f]
+        first = at.start + (int(view.value[i, at].argmax()) if levels else 0)
+        value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
+        word = "" if levels is None else _word(levels, view.value[i, at])
+        a, b, c = (float(np.clip(each[first], -9, 9)) for each in z)
+        yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
+
+
+def _word(levels: tuple[Any, ...], shares: Array) -> str:
+    """The most probable category; of two, there is the probability of the second."""
+    shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
+    best = min(int(shares.argmax()), len(levels) - 1)
+    sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
+    return f"{levels[best]}{sure}"
+
+
+def _nearest(z: Array, rows: Array) -> Array:
+    """The samples nearest to some rows of z (n, D), themselves aside, (m, k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(NEAREST, len(z) - 1)
+    if k < 1:
+        return np.zeros((len(rows), 0), np.int64)
+    found = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[rows], return_distance=False)
+    others = [[j for j in near if j != row][:k] for near, row in zip(found, rows, strict=True)]
+    return np.array(others, np.int64)
+
+
+def _moments(model: Estimator, v: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of the features of view v, in the user's units."""
+    scaler = model.views_[v].scaler
+    center, unit = scaler.moments(scaler.mean, scaler.std)
+    return center.ravel(), unit.ravel()

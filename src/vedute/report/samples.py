@@ -1,0 +1,159 @@
+"""What was inferred for single samples: a list to search and sort, each one opens to its values.
+
+Without scripts every line that has values opens, too, and the others are plain text, from which
+samples.js makes the same lines. A line is: name, uncertainty, cluster, what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from vedute.report import svg
+from vedute.report.charts import feature_name
+from vedute.report.html import color, table
+from vedute.report.run_folder import Array, FittedRun
+
+FIRST = 10  # lines in sight
+NONE = "–"
+HEADS = ("sample", "uncertainty", "cluster", "missing")
+HIGH = 3.0  # standard deviations at the ends of a bar
+
+
+def samples(run: FittedRun) -> str:
+    """The list; empty for older runs."""
+    if "doubt" not in run.found and "margin" not in run.found:
+        return ""
+    order = ordered(run)
+    names = dict(zip(order.tolist(), _names(run, order), strict=True))
+    listed = [int(row) for row in run.found.get("listed", ())]
+    listed = sorted(listed, key=order.tolist().index) if len(listed) else []
+    cells = _by_sample(run)
+    open_ = [_sample(run, row, names, cells.get(row, [])) for row in listed]
+    shown = set(listed)
+    rest = ["\t".join(_line(run, int(r), names[int(r)])) for r in order if int(r) not in shown]
+    more = "".join(open_[FIRST:])
+    if more:
+        count = f"{len(open_) - FIRST} more"
+        more = f'<details class="more"><summary>{count}</summary>{more}</details>'
+    return (
+        f'<div class="samples" data-heads="{escape(",".join(_heads(run)))}">'
+        f"{_head(run)}{''.join(open_[:FIRST])}{more}{_others(rest, bool(listed))}</div>"
+    )
+
+
+def ordered(run: FittedRun) -> Array:
+    """Rows of all samples, the most uncertain first. In private, nothing follows their order."""
+    n = len(run.mask)
+    doubt = run.found.get("doubt", np.full(n, np.nan)).astype(float)
+    margin = run.found.get("margin", np.zeros(n)).astype(float)
+    last = np.random.default_rng(0).permutation(n) if run.private else np.arange(n)
+    return np.lexsort((last, margin, np.where(np.isnan(doubt), 1.0, -doubt)))
+
+
+def _names(run: FittedRun, order: Array) -> list[str]:
+    """Names of samples, or their places in this list where they are to stay without."""
+    if run.private:
+        return [f"no. {place + 1}" for place in range(len(order))]
+    return [" ".join(run.sample(int(row)).split()) for row in order]
+
+
+def _heads(run: FittedRun) -> list[str]:
+    without = {"cluster"} if run.labels is None else set()
+    without |= set() if "doubt" in run.found else {"uncertainty"}
+    return [head for head in HEADS if head not in without]
+
+
+def _head(run: FittedRun) -> str:
+    cells = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in _heads(run))
+    return f'<div class="line heads">{cells}</div>'
+
+
+def _line(run: FittedRun, row: int, name: str) -> list[str]:
+    """The fields of one sample, as text."""
+    fields = {"sample": name}
+    doubt = float(run.found["doubt"][row]) if "doubt" in run.found else np.nan
+    fields["uncertainty"] = NONE if np.isnan(doubt) else svg.percent(doubt)
+    if run.labels is not None:
+        own, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
+        fields["cluster"] = f"{own} or {run.found['runner_up'][row]}" if unsure else own
+    lost = [n for n, seen in zip(run.names, run.mask[row], strict=True) if not seen]
+    fields["missing"] = ", ".join(" ".join(n.split()) for n in lost) or "nothing"
+    return [fields[h] for h in _heads(run)]
+
+
+def _sample(run: FittedRun, row: int, names: dict[int, str], cells: list[int]) -> str:
+    """A line that opens."""
+    fields = _line(run, row, names[row])
+    spans = "".join(f"<span>{escape(field)}</span>" for field in fields)
+    body = _about(run, row, names) + _values(run, cells)
+    return f'<details class="sample"><summary class="line">{spans}</summary>{body}</details>'
+
+
+def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
+    """Its views, its cluster and who is like it."""
+    parts = [f"{run.views_of(row).capitalize()}."]
+    if run.labels is not None and "margin" in run.found:
+        k, other = int(run.labels[row]), int(run.found["runner_up"][row])
+        tries = int(run.found["tries"][row])
+        kept = f", kept with {run.found['stays'][row]} of {tries} views left out" if tries else ""
+        margin = float(run.found["margin"][row])
+        parts.append(
+            f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, margin {margin:.2f}{kept}.'
+        )
+    parts = [escape(parts[0]), *parts[1:]]
+    place = np.flatnonzero(run.found["listed"] == row)[0]
+    near = [names[int(r)] for r in run.found["nearest"][place]]
+    if near:
+        buttons = " ".join(f'<button type="button">{escape(name)}</button>' for name in near)
+        parts.append(f'Nearest in the representation: <span class="near">{buttons}</span>')
+    return f"<p>{' '.join(parts)}</p>"
+
+
+def _by_sample(run: FittedRun) -> dict[int, list[int]]:
+    """Which of the flat values are of which row."""
+    found: dict[int, list[int]] = {}
+    for t, i in enumerate(run.found.get("sample_of", ())):
+        found.setdefault(int(run.found["listed"][i]), []).append(t)
+    return found
+
+
+def _values(run: FittedRun, cells: Sequence[int]) -> str:
+    """Inferred values first, with intervals; then what was observed."""
+    if not cells:
+        return ""
+    heads = ["view", "feature", "value", "90 % interval", ""]
+    order = sorted(cells, key=lambda t: bool(run.found["sample_seen"][t]))
+    return table(heads, [_value(run, t) for t in order], 99)
+
+
+def _value(run: FittedRun, t: int) -> list[str]:
+    found, seen, word = run.found, bool(run.found["sample_seen"][t]), run.found["sample_word"][t]
+    value, low, high = (float(found[f"sample_{k}"][t]) for k in ("value", "low", "high"))
+    wide = bool(not seen and not word and high > low)
+    text = escape(str(word)) or svg.number(value)
+    interval = f"{svg.number(low)} to {svg.number(high)}" if wide else NONE
+    return [
+        escape(run.names[int(found["sample_view"][t])]),
+        escape(feature_name(str(found["sample_names"][found["sample_name"][t]]))),
+        text if seen else f"<b>{text}</b>",
+        "observed" if seen else interval,
+        "" if word else _bar(found["sample_z"][t], wide),
+    ]
+
+
+def _bar(z: Array, wide: bool) -> str:
+    """Value and interval between three standard deviations below and above the mean."""
+    at, low, high = (round(50 + 48 * float(np.clip(v, -HIGH, HIGH)) / HIGH) for v in z)
+    low, high = (low, high) if wide else (at, at)
+    return f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
+
+
+def _others(lines: list[str], some: bool) -> str:
+    if not lines:
+        return ""
+    words = f"{svg.number(len(lines))}{' other' if some else ''} samples, one line each"
+    text = escape("\n".join(lines))
+    return f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'
