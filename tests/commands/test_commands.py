@@ -63,8 +63,8 @@ def load(path):
 
 def test_a_run_holds_all_that_a_report_will_need(place):
     run = place / "run"
-    files = "config.toml data.json embedding.npz hidden.npz history.jsonl model.json"
-    files += " model-card.md model.safetensors report.npz"
+    files = "config.toml data.json embedding.npz hidden.npz history.jsonl model-card.md"
+    files += " model.json model.safetensors report.npz"
     names = ["model.safetensors" if p.suffix == ".safetensors" else p.name for p in run.iterdir()]
     assert sorted(names) == files.split()
     config = tomllib.loads((run / "config.toml").read_text())

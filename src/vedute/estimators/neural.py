@@ -333,8 +333,8 @@ class NeuralEstimator(Estimator):
         which = "second training, with all views: " if again else ""
         if reason == INTERRUPTED:  # of which there has been a warning
             self._interrupted = True
-        else:
-            log.info("%s: %s%s", type(self).__name__, which, reason)
+            return
+        log.info("%s: %s%s", type(self).__name__, which, reason)
         progress.ended(f"{which}{reason}")
 
     def _report(self, before: Sequence[Record], record: Record) -> None:
