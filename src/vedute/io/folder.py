@@ -149,7 +149,7 @@ def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data
     elif source is not None and source.is_dir():
         images.write(below(out, name), source, view, _names(data))
     else:
-        arrays.write(below(out, name, ".npy"), view, data.ids)
+        arrays.write(below(out, name, ".npy"), view, data.ids, source)
 
 
 def _names(data: Data) -> Array:
