@@ -24,6 +24,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
+from vedute.cli import SLEEPING
+
 ROOT = Path(__file__).parents[1]
 STORIES, CACHE = ROOT / "docs" / "gallery", ROOT / "build" / "gallery"
 TINY = {"STEPS": 20, "ROWS": 80}
@@ -122,7 +124,7 @@ def made(name: str) -> Path:
             shutil.rmtree(old, ignore_errors=True)
         place.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(prefix=f".{name}-", dir=place))
-        env = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT / "src")}
+        env = SLEEPING | os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT / "src")}
         words = [sys.executable, __file__, name, str(part)]
         done = subprocess.run(words, env=env, capture_output=True, text=True)
         if done.returncode:

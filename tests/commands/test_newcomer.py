@@ -210,7 +210,12 @@ def test_from_file_to_page_to_filled_file(kind, tmp_path, monkeypatch):
     done("impute", "run", "-o", f"filled{ending}")
 
     assert "<html" in Path("page.html").read_text(encoding="utf-8")[:200]
-    assert is_filled(content(data), content(f"filled{ending}"))
+    before, after = content(data), content(f"filled{ending}")
+    if ending == ".h5mu":  # all modalities have the order of the whole
+        after = {
+            k: x.loc[[*before[k].index, *x.index.drop(before[k].index)]] for k, x in after.items()
+        }
+    assert is_filled(before, after)
     labels = pd.read_csv("labels.csv")
     assert len(labels) == 60
     named = kind not in (npz, a_folder_of_arrays, texts)

@@ -92,8 +92,8 @@ def _label_kept(ax: Axes, text: str, at: tuple[float, float]) -> None:
     level, shift = ("top", -8) if at[1] > 0.2 else ("bottom", 8)
     back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
     where = {"left": 6, "center": 0, "right": -6}[side], shift
-    how = {"textcoords": "offset points", "xycoords": "axes fraction", "ha": side, "va": level}
-    ax.annotate(text, at, where, color=RED, bbox=back, **how)
+    how: dict[str, Any] = {"xycoords": "axes fraction", "ha": side, "va": level, "color": RED}
+    ax.annotate(text, at, where, **OFFSET, **how, bbox=back)
 
 
 def terms(ax: Axes, history: Records, warm: int, second: int) -> None:

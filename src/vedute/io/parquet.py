@@ -67,7 +67,7 @@ def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
-    frame.rename_axis(frame.index.name or "id").to_parquet(out)
+    frame.rename_axis(str(frame.index.name or "id")).to_parquet(out)
 
 
 def _own(path: Path, how: Reading) -> pd.DataFrame:

@@ -124,7 +124,7 @@ def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
     ids = [spreadsheet.written(i) if isinstance(i, str) else i for i in frame.index.tolist()]
     with opened(out, "w", "utf-8") as file:
-        label = frame.index.name or "id"
+        label = str(frame.index.name or "id")
         frame.set_axis(ids).to_csv(file, index_label=label, lineterminator="\n")
 
 
