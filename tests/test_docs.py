@@ -315,6 +315,13 @@ def test_example_without_its_data(monkeypatch, tmp_path):
         runpy.run_path(str(ROOT / "examples" / "birds.py"), run_name="__main__")
 
 
+@pytest.mark.parametrize("name", ["sample_size", "memory"])
+def test_costs_are_those_of_the_records(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    table = runpy.run_path(str(ROOT / "benchmarks" / f"{name}.py"))["table"]()
+    assert table in (DOCS / "costs.md").read_text(encoding="utf-8")
+
+
 # Stories of the gallery: docs/stories.py.
 
 STORIES = sorted((DOCS / "gallery").glob("*.py"))
