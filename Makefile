@@ -93,7 +93,8 @@ rivals: .venv/.done
 	$(BIN)/python benchmarks/rivals.py $(RIVALS)
 	$(BIN)/python benchmarks/rivals.py --table
 
-# The docs site, in build/site: build/site/index.html opens in a browser.
+# The docs site, in build/site: build/site/index.html opens in a browser. The stories of the gallery run
+# once, for some minutes; what they gave is kept in build/gallery until they or the package change.
 docs: .venv/.done
 	@$(BIN)/python -c 'import material, mkdocstrings_handlers.python' 2>/dev/null || \
 	    $(PIP) install -c constraints.txt -e '.[docs]'

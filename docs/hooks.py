@@ -1,4 +1,5 @@
-"""What mkdocs takes from the code while it builds: a page per method, and tables in other pages.
+"""What mkdocs takes from the code while it builds: a page per method, the gallery, and tables in
+other pages.
 
 A line `<!-- made here: NAME -->` in a page stands for what the function NAME below returns.
 """
@@ -6,7 +7,9 @@ A line `<!-- made here: NAME -->` in a page stands for what the function NAME be
 from __future__ import annotations
 
 import csv
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
@@ -24,12 +27,28 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "clustering" / 
 MARK = re.compile(r"^<!-- made here: (\w+) -->$", re.MULTILINE)
 
 
+def sibling(name: str) -> Any:
+    """A module beside this one: mkdocs reads hooks as files, outside any package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+stories = sibling("stories")
+
+
 # What mkdocs calls.
 
 
 def on_config(config: Any) -> Any:
     pages = [{name: address(name)} for name in in_order()]
     config["nav"].insert(-1, {"Methods": pages})  # before the reference
+    tell = [{stories.title(name): f"gallery/{name}.md"} for name in stories.names()]
+    config["nav"].insert(1, {"Gallery": tell})  # after the quickstart
     return config
 
 
@@ -38,6 +57,9 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name in methods.available():
         files.append(File.generated(config, address(name), content=page(name)))
+    for name in stories.names():
+        for path in sorted(stories.made(name).iterdir()):
+            files.append(File.generated(config, f"gallery/{path.name}", abs_src_path=str(path)))
     return files
 
 

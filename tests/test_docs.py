@@ -4,6 +4,7 @@ data and a few steps; what they print stands on the page; tables are as the code
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import runpy
@@ -49,6 +50,7 @@ BLOCK = re.compile(
     r"^(?:<!-- needs (?P<needs>\w+) -->\n)?```(?P<kind>\w*) ?(?P<rest>[^\n]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+NEEDED = ("mudata", "openpyxl", "network", "gpu", "matplotlib", "mofapy2", "multivae", "R")
 SET_UP = ("make", "pip")  # what has been done where tests run
 
 
@@ -184,9 +186,7 @@ def test_code_runs(page, world, trackers, request):
     names, printed = {}, ""
     for block in blocks(page):
         if block.needs and not importlib.util.find_spec(block.needs):
-            assert block.needs in ("mudata", "openpyxl", "network", "gpu", "matplotlib"), (
-                block.needs
-            )
+            assert block.needs in NEEDED, block.needs
         elif block.kind == "python":
             printed = execute(block.text, page, names)
         elif block.kind in ("console", ""):  # the latter in README
@@ -315,10 +315,56 @@ def test_example_without_its_data(monkeypatch, tmp_path):
         runpy.run_path(str(ROOT / "examples" / "birds.py"), run_name="__main__")
 
 
+@pytest.mark.parametrize("name", ["sample_size", "memory"])
+def test_costs_are_those_of_the_records(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    table = runpy.run_path(str(ROOT / "benchmarks" / f"{name}.py"))["table"]()
+    assert table in (DOCS / "costs.md").read_text(encoding="utf-8")
+
+
+# Stories of the gallery: docs/stories.py.
+
+STORIES = sorted((DOCS / "gallery").glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def stories():
+    return runpy.run_path(str(DOCS / "stories.py"))
+
+
+@pytest.mark.parametrize("data", ["there", pytest.param("not there", marks=pytest.mark.all)])
+@pytest.mark.parametrize("story", STORIES, ids=lambda p: p.stem)
+def test_stories_run(story, data, stories, tmp_path, monkeypatch):
+    monkeypatch.setenv("VEDUTE_STORIES", "tiny")
+    if data == "not there":
+        monkeypatch.setenv("VEDUTE_DATA", str(tmp_path))
+        stories["run"](story.stem, tmp_path)
+        folder = tmp_path
+    else:
+        folder = stories["made"](story.stem)
+    page = (folder / f"{story.stem}.md").read_text(encoding="utf-8")
+    assert "**The question.**" in page
+    assert "**What was learned.**" in page
+    figures = re.findall(r"!\[\]\((.+)\)", page)
+    assert figures
+    assert all((folder / name).stat().st_size > 5000 for name in figures)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda p: p.stem)
+def test_notebooks_hold_the_story(story, stories):
+    book = json.loads(stories["notebook"](story.stem))
+    assert book["nbformat"] == 4
+    source = "\n".join("".join(cell["source"]) for cell in book["cells"])
+    code = ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+    assert all(part in story.read_text(encoding="utf-8") for part in code)
+    assert source.startswith("# ")
+    assert {c["cell_type"] for c in book["cells"]} == {"code", "markdown"}
+
+
 def test_site_builds(tmp_path):
     for package in ("material", "mkdocstrings_handlers"):
         pytest.importorskip(package, reason="the extra docs is not installed")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "VEDUTE_STORIES": "tiny"}
     built = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr

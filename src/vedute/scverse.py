@@ -16,7 +16,7 @@ def annotate(model: Estimator, X: Any) -> None:
     _check(X)
     rows = {"embedding": model.transform(X)}
     rows |= {"labels": model.predict(X)} if "labels_" in vars(model) else {}
-    mudata.put(X, rows, "vedute")
+    mudata.put(X, rows)
 
 
 def impute(model: Estimator, X: Any, interval: float | None = None) -> Any:

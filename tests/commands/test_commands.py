@@ -63,9 +63,9 @@ def load(path):
 
 def test_a_run_holds_all_that_a_report_will_need(place):
     run = place / "run"
-    files = "config.toml data.json embedding.npz hidden.npz history.jsonl model.json"
-    files += " model.safetensors report.npz"
-    names = [p.name if p.stem[:6] != "model-" else "model.safetensors" for p in run.iterdir()]
+    files = "config.toml data.json embedding.npz hidden.npz history.jsonl model-card.md"
+    files += " model.json model.safetensors report.npz"
+    names = ["model.safetensors" if p.suffix == ".safetensors" else p.name for p in run.iterdir()]
     assert sorted(names) == files.split()
     config = tomllib.loads((run / "config.toml").read_text())
     assert config["method"] == "mvp"

@@ -54,7 +54,7 @@ def test_one_table(place, tmp_path, ending):
     write(place, tmp_path / f"wide{ending}")
     filled(f"wide{ending}", f"filled{ending}", "--views", "views.toml")
     assert is_filled(read(tmp_path / f"filled{ending}"), place)
-    assert read(tmp_path / "labels.csv").iloc[:, 0].tolist() == IDS
+    assert read(tmp_path / "labels.csv")["patient"].tolist() == IDS
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -66,7 +66,7 @@ def test_a_folder(place, tmp_path, ending):
     for view in "ab":
         before, after = (read(tmp_path / f / f"{view}{ending}") for f in ("data", "filled"))
         assert is_filled(after, before)
-    assert read(tmp_path / "labels.csv").iloc[:, 0].tolist() == IDS
+    assert read(tmp_path / "labels.csv")["patient"].tolist() == IDS
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -101,3 +101,18 @@ def test_ampute_keeps_them_too(place, tmp_path):
     after = read(tmp_path / "less.csv")
     assert list(after.columns) == list(place.columns)
     assert after["patient"].tolist() == IDS
+
+
+def test_an_id_column_with_the_name_of_a_result_is_called_ids(place, tmp_path):
+    write(place.rename(columns={"patient": "labels"}), tmp_path / "wide.csv")
+    filled("wide.csv", "filled.csv", "--views", "views.toml")
+    assert list(read(tmp_path / "labels.csv").columns) == ["ids", "labels"]
+
+
+def test_a_view_that_new_data_lack_has_ids_under_their_name(place, tmp_path):
+    for view in "ab":
+        write(place[["patient", f"{view}0", f"{view}1"]], tmp_path / "d" / f"{view}.csv")
+    filled("d", "filled")
+    (tmp_path / "d" / "b.csv").unlink()
+    done("impute", "run", "d", "-o", "new")
+    assert list(read(tmp_path / "new" / "b.csv").columns) == ["patient", "b0", "b1"]

@@ -524,3 +524,12 @@ def test_ids_of_several_levels_and_dates_are_ids():
     days = pd.date_range("2020-01-01", periods=6)
     for one, other in (levels, (levels[0], range(6)), (days, days + pd.Timedelta(days=9))):
         assert len(Views.of({"a": a.set_axis(one), "b": b.set_axis(other)})) == 12
+
+
+def test_decimal_commas_are_refused_with_the_mend():
+    frame = pd.DataFrame({"iron": ["1,5", "NA", "2", "3,25"], "age": [1.0, 2, 3, 4]})
+    with pytest.raises(ValueError, match="'iron' holds '1,5', a number with a comma") as said:
+        Views.of({"a": frame})
+    mend = str(said.value).partition("convert the column: ")[2]
+    frame["iron"] = eval(mend, {"pd": pd, "frame": frame})
+    assert Views.of({"a": frame}).x[0][:, 0].tolist() == [1.5, 0.0, 2.0, 3.25]

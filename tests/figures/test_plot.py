@@ -317,3 +317,20 @@ def test_matplotlib_loads_late_and_without_it_one_sentence_says_what_to_install(
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "plots need matplotlib: pip install 'vedute[plots]'"
+
+
+@pytest.mark.parametrize("at", [20, 400, 640, 980])
+@pytest.mark.parametrize("least", [0.02, 0.5])
+def test_the_label_of_what_was_kept_stays_inside(at, least):
+    records = [
+        {"step": s, "hidden_error": least + abs(s - at) / 3000, "terms": {}}
+        for s in range(20, 1000, 20)
+    ]
+    figure, ax = plt.subplots(figsize=(6.6, 3.4))
+    axes.errors(ax, records, {"step": at, "hidden_error": least}, 0, 0)
+    figure.canvas.draw()
+    (label,) = (t for t in ax.texts if t.get_text().startswith("kept"))
+    room, box = ax.get_window_extent(), label.get_window_extent()
+    assert room.x0 < box.x0 < box.x1 < room.x1
+    assert room.y0 < box.y0 < box.y1 < room.y1
+    plt.close(figure)

@@ -307,7 +307,7 @@ def test_an_offset_of_a_view_changes_nothing_else(name, offset, within):
 def test_saved_and_loaded_says_the_same(name, tmp_path, monkeypatch):
     model = fitted(name)
     model.save(tmp_path / "model")
-    assert {p.suffix for p in (tmp_path / "model").iterdir()} == {".safetensors", ".json"}
+    assert {p.suffix for p in (tmp_path / "model").iterdir()} == {".safetensors", ".json", ".md"}
 
     def refuse(*_, **__):
         raise AssertionError("loading unpickles")

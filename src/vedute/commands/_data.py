@@ -242,13 +242,13 @@ def _write_rows(
         raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
     endings = [ending] if annotated else [*io.TABLES]
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
-        model, _, entry = open_run(run, source, reading)
+        model, given, entry = open_run(run, source, reading)
         ids, found = entry.views.ids, columns(model, entry.views)
         if annotated:
             io.annotate(part, Path(source), found)
         else:
             rows = entry.views.index.numpy() if ids is None else ids
-            io.TABLES[ending](part, {"ids": rows, **found})
+            io.TABLES[ending](part, io.with_ids(rows, given.id_name, found, ending))
     shapes = {name: column.shape for name, column in found.items()}
     return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 

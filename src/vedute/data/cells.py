@@ -13,6 +13,7 @@ import pandas as pd
 MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
            "#N/A", "<NA>")  # fmt: skip
 WHOLE = r"[+-]?\d+"
+COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 MOST_LEVELS = 50  # of a column of text; more are names, or notes
 SUCH = {
     **dict.fromkeys(("date", "datetime", "datetime64", "period"), "days since the first one"),
@@ -67,6 +68,11 @@ def numbers(cells: pd.Series) -> pd.Series | None:
 
 def all_match(cells: pd.Series, pattern: str) -> bool:
     return all(isinstance(x, str) and re.fullmatch(pattern, x) for x in cells.dropna())
+
+
+def have_commas(cells: pd.Series) -> bool:
+    """Whether all are numbers, some with a decimal comma."""
+    return all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?")
 
 
 def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:

@@ -185,6 +185,13 @@ def _as_numbers(name: str, s: pd.Series) -> pd.Series:
         return pd.to_numeric(s)
     own = cells.stripped(s)
     found = cells.numbers(own)
+    if found is None and cells.have_commas(own):
+        example = next(x for x in own.dropna() if "," in x)
+        raise ValueError(
+            f"view {name!r}, column {s.name!r} holds {example!r}, a number with a comma, as text; "
+            "read the file with pd.read_csv(..., decimal=','), or convert the column: "
+            f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
+        )
     if found is None:
         _, text, levels = cells.words(f"view {name!r}, column {s.name!r}", own)
         few = len(levels) <= cells.MOST_LEVELS

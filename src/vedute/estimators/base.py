@@ -29,21 +29,27 @@ from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
-from vedute.estimators import categories, clustering, cross_fitting, progress, saving, settings
+from vedute.estimators import (
+    card,
+    categories,
+    clustering,
+    cross_fitting,
+    progress,
+    saving,
+    settings,
+)
 from vedute.estimators.abilities import Ability
 from vedute.estimators.contributions import contributions
 from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learned import learned as learned_html
-from vedute.estimators.settings import choice, estimator, setting
+from vedute.estimators.settings import LOOSE, UNSAVED, choice, estimator, setting
 from vedute.nn import likelihoods
 from vedute.training import checkpoints
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
-UNSAVED = ("callbacks",)  # of the settings
-LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
 MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
@@ -119,6 +125,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "empty where none were hidden.",
         "learned_again_": "Whether it learned again, with them, after that.",
         "views_": "One record per view: name, shape, kind, likelihood, scaler, calibration.",
+        "fitted_on_": "Number of samples, how many had which views, and the version of vedute.",
     }
     paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
@@ -214,6 +221,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         raw = raw.bare()
         self._check(raw)
         self._interrupted = False
+        self.fitted_on_ = card.facts(raw)
         for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
@@ -526,9 +534,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return np.array([f"{name}{d}" for d in range(self.embedding_.shape[1])], dtype=object)
 
     def save(self, folder: str | Path) -> None:
-        """Write model.json and its arrays into `folder`, whole or not at all; see `vedute.load`."""
+        """Write model.json, its arrays and a model card for people into `folder`, whole or not at
+        all; see `vedute.load`."""
         check_is_fitted(self, "embedding_")
-        saving.write(Path(folder), self.saved())
+        saved = self.saved()
+        saving.write(Path(folder), saved, lambda arrays: card.text(self, saved.params, arrays))
 
     def saved(self) -> saving.Saved:
         """What `save` writes."""

@@ -22,10 +22,10 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
-from vedute.estimators.base import LOOSE, Array, Estimator, check_count, log, seed_of
+from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
 from vedute.estimators.imputation import NUMBERS, ROWS
 from vedute.estimators.search_space import Range
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import LOOSE, estimator, setting
 from vedute.nn import coders
 from vedute.nn.convolutions import check_image
 from vedute.nn.likelihoods import Kinds
@@ -362,8 +362,8 @@ class NeuralEstimator(Estimator):
         which = "second training, with all views: " if again else ""
         if reason == INTERRUPTED:  # of which there has been a warning
             self._interrupted = True
-        else:
-            log.info("%s: %s%s", type(self).__name__, which, reason)
+            return
+        log.info("%s: %s%s", type(self).__name__, which, reason)
         progress.ended(f"{which}{reason}")
 
     def _report(self, before: Sequence[Record], record: Record) -> None:

@@ -2,6 +2,7 @@
 
 model-<SHA-256 of its content>.safetensors   arrays
 model.json                                   the rest, and which file has the arrays
+model-card.md                                what the model is, for people; nothing reads it
 
 The arrays are written first, under a name of their own; replacing model.json is the moment at
 which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors.
@@ -38,9 +39,9 @@ from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 
-FORMATS, FACTS = ("1", "2"), "model.json"
+FORMATS, FACTS, CARD = ("1", "2"), "model.json", "model-card.md"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
-PART = re.compile(rf"\.({TENSORS.pattern}|model\.json)\.\d+\.part")
+PART = re.compile(rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part")
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
 _TYPES: dict[str, Any] = {
@@ -58,7 +59,7 @@ _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] 
 _KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may be any of PLAIN
     **dict.fromkeys(("embedding_", "labels_", "centers_"), np.ndarray),
     **dict.fromkeys(("n_clusters_", "n_features_in_", "seed_", "steps_"), int),
-    **dict.fromkeys(("stability_", "r2_", "hidden_", "model_"), dict),
+    **dict.fromkeys(("stability_", "r2_", "hidden_", "model_", "fitted_on_"), dict),
     **dict.fromkeys(("views_", "history_"), list),
     "length_": (int, type(None)),
 }
@@ -78,8 +79,9 @@ class Saved(NamedTuple):
     learned: dict[str, Any]
 
 
-def write(folder: Path, saved: Saved) -> None:
-    """Values may be arrays, the dataclasses above, plain Python, and nested."""
+def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
+    """Values may be arrays, the dataclasses above, plain Python, and nested. card: its text, given
+    the name of the file of arrays."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
     content = save(arrays)
@@ -88,6 +90,7 @@ def write(folder: Path, saved: Saved) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     before = tensors_of(folder)
     _put(folder / tensors, content)
+    _put(folder / CARD, card(tensors).encode())
     _put(folder / FACTS, text.encode())  # from here on it is this model
     clean(folder, before)
 

@@ -24,6 +24,8 @@ import numpy as np
 from vedute.estimators.search_space import Choice, Range
 
 KEY = "setting"  # of a field's metadata
+UNSAVED = ("callbacks",)
+LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
 BOUNDS = {
     "at_least": operator.ge,
     "above": operator.gt,

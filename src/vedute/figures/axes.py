@@ -74,17 +74,26 @@ def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, secon
     ax.plot(steps, values, color=BLUE, linewidth=1.8)
     step, least = kept["step"], kept["hidden_error"]
     ax.plot(step, least, "o", color=RED, markersize=7, zorder=3)
-    side, shift = ("right", -4) if step > last / 2 else ("left", 4)
-    text = f"kept: step {step}, error {least:.3f}"
-    back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
-    ax.annotate(text, (step, least), (shift, 10), **OFFSET, ha=side, color=RED, bbox=back)
     usual = [v for v in values if v <= 3 * max(values[-1], 1.0)]  # the first ones may be huge
-    ax.set_ylim(0, 1.12 * max(*usual, 1.0))
+    top = 1.12 * max(*usual, 1.0)
+    ax.set_ylim(0, top)
+    _label_kept(ax, f"kept: step {step}, error {least:.3f}", (step / last, least / top))
     ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     ax.annotate(
         "mean of each feature", (last, 1), (-3, -3), **OFFSET, ha="right", va="top", **SMALL
     )
     ax.set_ylabel("mean squared error\nin standard deviations")
+
+
+def _label_kept(ax: Axes, text: str, at: tuple[float, float]) -> None:
+    """Beside a point, as shares of the axes: to the side where there is room, and below it, where
+    no curve is, unless that is on the axis."""
+    side = ("left", "center", "right")[min(int(3 * at[0]), 2)]
+    level, shift = ("top", -8) if at[1] > 0.2 else ("bottom", 8)
+    back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+    where = {"left": 6, "center": 0, "right": -6}[side], shift
+    how: dict[str, Any] = {"xycoords": "axes fraction", "ha": side, "va": level, "color": RED}
+    ax.annotate(text, at, where, **OFFSET, **how, bbox=back)
 
 
 def terms(ax: Axes, history: Records, warm: int, second: int) -> None:

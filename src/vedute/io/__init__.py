@@ -32,6 +32,7 @@ from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
 from vedute.io.paths import below as below
 from vedute.io.rows import TABLES as TABLES
+from vedute.io.rows import with_ids as with_ids
 from vedute.io.rows import write_csv as write_csv
 from vedute.io.rows import write_npz as write_npz
 from vedute.io.table import read_spec as read_spec

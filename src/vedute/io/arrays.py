@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.io import limits
-from vedute.io.data import Array, checked_ids
+from vedute.io.data import Array, checked_ids, own_first
 
 
 class Keyed(NamedTuple):
@@ -52,23 +52,34 @@ def read(path: Path) -> Keyed:
             f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "npz"
         )
         raise ValueError(f"{path} holds {what}; a view is numbers (samples, features)")
+    ids = ids_of(path)
+    if ids is not None and len(ids) != len(values):
+        raise ValueError(
+            f"{_ids_file(path)} has {len(ids)} ids, {path.name} {len(values)} rows; give one each"
+        )
+    return Keyed(values, ids)
+
+
+def ids_of(path: Path) -> pd.Index | None:
+    """Those of the rows of an array, in their order, if there is a file of them."""
     names = _ids_file(path)
     if not names.is_file():
-        return Keyed(values, None)
+        return None
     limits.file_size(names)
     try:
         lines = names.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeError as e:
         raise ValueError(f"{names} is not UTF-8 text ({e}); save it as UTF-8") from None
     ids = [line for line in lines if line.strip()]
-    if len(ids) != len(values):
-        raise ValueError(
-            f"{names} has {len(ids)} ids, {path.name} {len(values)} rows; give one each"
-        )
-    return Keyed(values, checked_ids(pd.Series(ids, dtype=str), names))
+    return checked_ids(pd.Series(ids, dtype=str), names)
 
 
-def write(out: Path, values: Array, ids: Array | None) -> None:
+def write(out: Path, values: Array, ids: Array | None, source: Path | None = None) -> None:
+    """Rows that `source` has keep their order; others follow."""
+    own = None if source is None or ids is None else ids_of(source)
+    if own is not None and ids is not None:
+        order = own_first(pd.Index(ids), own)
+        values, ids = values[order], ids[order]
     with out.open("wb") as file:
         np.save(file, np.asarray(values), allow_pickle=False)
     if ids is not None:

@@ -13,13 +13,13 @@ from vedute.data.cells import (
     WHOLE,
     all_match,
     check_kind,
+    have_commas,
     numbers,
     stripped,
     words,
 )
 from vedute.io.data import Reading
 
-COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # or one with thousands separators
 
 
@@ -43,7 +43,7 @@ def typed(
             check_kind(f"{path}, column {name!r}", column)
             cells = stripped(column)
             number = numbers(cells)
-            if number is None and all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?"):
+            if number is None and have_commas(cells):
                 commas[name] = cells
                 number = pd.to_numeric(cells.str.replace(",", "."))
             done[name] = _categories(name, cells, path, how) if number is None else number

@@ -44,7 +44,8 @@ class Data(NamedTuple):
     """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.
 
     NaN, and False in the mask (n, L), mark what is missing. keys: names of the views in the file;
-    path, how: the file and how it was read, for writing another one like it.
+    path, how: the file and how it was read, for writing another one like it. id_name: what the
+    column of ids is called there.
     """
 
     views: dict[str, Any]
@@ -54,6 +55,7 @@ class Data(NamedTuple):
     keys: tuple[str, ...] = ()
     path: Path | None = None
     how: Reading = Reading()
+    id_name: str | None = None
 
 
 class Format(Protocol):
@@ -76,6 +78,11 @@ def joined(indices: Iterable[pd.Index]) -> pd.Index:
     ids = list(seen)
     whole = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", i) for i in ids)
     return pd.Index(np.array(ids, dtype=np.int64 if whole else np.str_) if ids else [])
+
+
+def name_of(indices: Iterable[pd.Index]) -> str | None:
+    """What ids are called in the first file that has a name for them."""
+    return next((str(index.name) for index in indices if index.name), None)
 
 
 def plain(ids: pd.Index) -> Array:

@@ -82,7 +82,7 @@ def _frame(path: Path, sheet: Any, how: Reading) -> pd.DataFrame:
     names = pd.Index([str(head[j]).strip() for j in used])
     if not names.is_unique:
         raise ValueError(f"{where}: column {listed(names[names.duplicated()])} is there twice")
-    index = checked_ids(raw[0].map(_id), where)
+    index = checked_ids(raw[0].map(_id), where).rename(None if head[0] is None else str(head[0]))
     frame = raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
     return columns.typed(frame, where, how)
 

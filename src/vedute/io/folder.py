@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from vedute.io import arrays, images, onefile
 from vedute.io.arrays import Keyed
-from vedute.io.data import Array, Data, Filled, Reading, aligned, joined, labels, no_label, plain
+from vedute.io.data import (
+    Array,
+    Data,
+    Filled,
+    Reading,
+    aligned,
+    joined,
+    labels,
+    name_of,
+    no_label,
+    plain,
+)
 from vedute.io.paths import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal")
@@ -41,7 +52,8 @@ def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading
     for name, view in found.items():
         if isinstance(view, Keyed) and view.ids is None:
             raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
-    ids = joined(v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values())
+    indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values()]
+    ids = joined(indices)
     views: dict[str, Any] = {}
     mask = np.ones((len(ids), len(found)), bool)
     for v, (name, view) in enumerate(found.items()):
@@ -52,7 +64,7 @@ def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading
             mask[:, v] = views[name].notna().any(axis=1)
     y_all = None if y is None else labels(y.reindex(ids.astype(str)))
     seen = None if all(isinstance(v, pd.DataFrame) for v in found.values()) else mask
-    return Data(views, seen, plain(ids), y_all, tuple(found), path, how)
+    return Data(views, seen, plain(ids), y_all, tuple(found), path, how, name_of(indices))
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -130,14 +142,14 @@ def _take_labels(
 def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data) -> None:
     if isinstance(view, pd.DataFrame):
         if source is None:
-            onefile.write_new(below(out, name, ".csv"), view)
+            onefile.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
         else:
             missing = data.views[name].isna().to_numpy()
             onefile.write(below(out, source.name), source, view, missing, data.how)
     elif source is not None and source.is_dir():
         images.write(below(out, name), source, view, _names(data))
     else:
-        arrays.write(below(out, name, ".npy"), view, data.ids)
+        arrays.write(below(out, name, ".npy"), view, data.ids, source)
 
 
 def _names(data: Data) -> Array:

@@ -3,7 +3,7 @@
 
 What is written has every sample in every modality, X as it was (NaN where there was nothing), and
 all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and
-.obs["vedute_cluster"].
+.obs["vedute"].
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 
 from vedute.data import omics
 from vedute.io import limits
-from vedute.io.data import Array, Data, Filled, Reading, labels, no_label
+from vedute.io.data import Array, Data, Filled, Reading, labels, name_of, no_label
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
@@ -40,8 +40,8 @@ def read(path: Path, how: Reading) -> Data:
             cut = chosen(how.views, list(table.columns), path)
             parts = {k: table[c] for k, c in cut.items()}
         views = omics.in_order(whole, str(path), parts)
-        ids = whole.obs_names.astype(str).to_numpy(np.str_)
-        return Data(views, None, ids, _labels(path, whole, how), tuple(views), path, how)
+        ids, y = whole.obs_names.astype(str).to_numpy(np.str_), _labels(path, whole, how)
+        return Data(views, None, ids, y, tuple(views), path, how, name_of([whole.obs_names]))
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -78,12 +78,12 @@ def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
         whole.write_h5mu(out) if _is_mu(source) else whole.write_h5ad(out)
 
 
-def put(whole: Any, rows: Mapping[str, Array], cluster: str = "vedute_cluster") -> None:
+def put(whole: Any, rows: Mapping[str, Array]) -> None:
     """Embedding (n, D) and clusters (n,) into the object."""
     if "embedding" in rows:
         whole.obsm["X_vedute"] = rows["embedding"]
     if "labels" in rows:
-        whole.obs[cluster] = pd.Categorical([str(k) for k in rows["labels"]])
+        whole.obs["vedute"] = pd.Categorical([str(k) for k in rows["labels"]])
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
-    frame.rename_axis("id").to_parquet(out)
+    frame.rename_axis(str(frame.index.name or "id")).to_parquet(out)
 
 
 def _own(path: Path, how: Reading) -> pd.DataFrame:
@@ -93,6 +93,7 @@ def _own(path: Path, how: Reading) -> pd.DataFrame:
         )
     ids = ids.astype("Int64") if ids.dtype.kind == "f" else ids
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
+    index = index.rename(ids.name)
     return (raw if inside else raw.drop(columns=raw.columns[at])).set_axis(index)
 
 

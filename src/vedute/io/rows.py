@@ -1,4 +1,5 @@
-"""Results with one row per sample: .csv, .parquet or .npz."""
+"""Results with one row per sample: .csv, .parquet or .npz; in the first two, ids under the name
+that they have in the data."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
 def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
     """One column per name, (n,) each; a 2-D array takes one column per feature: name0, name1."""
     flat = _flat(columns)
-    cells = [list(map(_id, c.tolist())) if k == "ids" else c.tolist() for k, c in flat.items()]
+    cells = [
+        [*map(_guarded, c.tolist())] if c.dtype.kind in "UO" else c.tolist() for c in flat.values()
+    ]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(flat)
@@ -36,7 +39,7 @@ def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     pd.DataFrame(_flat(columns)).to_parquet(path, index=False)
 
 
-def _id(value: Any) -> Any:
+def _guarded(value: Any) -> Any:
     return spreadsheet.written(value) if isinstance(value, str) else value
 
 
@@ -45,6 +48,14 @@ def _flat(columns: Mapping[str, Array]) -> dict[str, Array]:
     for name, a in columns.items():
         flat |= {name: a} if a.ndim == 1 else {f"{name}{d}": c for d, c in enumerate(a.T)}
     return flat
+
+
+def with_ids(
+    ids: Array, name: str | None, columns: Mapping[str, Array], ending: str
+) -> dict[str, Array]:
+    """Columns behind that of the ids, which keeps its name; in .npz, or if that is taken, `ids`."""
+    taken = name in _flat(columns)
+    return {"ids" if name is None or taken or ending == ".npz" else name: ids, **columns}
 
 
 TABLES: Mapping[str, Callable[[Path, Mapping[str, Array]], None]] = {

@@ -19,7 +19,17 @@ import pandas as pd
 
 from vedute.data.frames import listed
 from vedute.io import onefile
-from vedute.io.data import Data, Filled, Reading, aligned, joined, labels, no_label, plain
+from vedute.io.data import (
+    Data,
+    Filled,
+    Reading,
+    aligned,
+    joined,
+    labels,
+    name_of,
+    no_label,
+    plain,
+)
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal")
 EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
@@ -41,10 +51,11 @@ def read(path: Path, how: Reading) -> Data:
         return [how.label, *(c for part in cut.values() for c in part)]
 
     frame = onefile.read(path, how, only)
+    id_name = name_of([frame.index])
     frame = aligned(frame, joined([frame.index]))
     y = labels(frame[how.label]) if how.label in frame.columns else None
     views = {name: frame[part] for name, part in cut.items()}
-    return Data(views, None, plain(frame.index), y, tuple(cut), path, how)
+    return Data(views, None, plain(frame.index), y, tuple(cut), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:

@@ -45,7 +45,7 @@ def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     raw = raw[list(names)]
     whole = frozenset(names[j] for j in _whole(path, d, raw))
     raw = raw.set_axis(list(names.values()), axis=1)
-    return columns.typed(raw.set_axis(index), path, how, whole)
+    return columns.typed(raw.set_axis(index.rename(d.columns[at])), path, how, whole)
 
 
 def write(
@@ -124,7 +124,8 @@ def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
     ids = [spreadsheet.written(i) if isinstance(i, str) else i for i in frame.index.tolist()]
     with opened(out, "w", "utf-8") as file:
-        frame.set_axis(ids).to_csv(file, index_label="id", lineterminator="\n")
+        label = str(frame.index.name or "id")
+        frame.set_axis(ids).to_csv(file, index_label=label, lineterminator="\n")
 
 
 def _alike(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:

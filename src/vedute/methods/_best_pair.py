@@ -31,8 +31,8 @@ from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, progress, saving
 from vedute.estimators.abilities import Ability
-from vedute.estimators.base import UNSAVED, Array, Estimator, saveable
-from vedute.estimators.settings import KEY, Setting, choice, estimator, setting
+from vedute.estimators.base import Array, Estimator, saveable
+from vedute.estimators.settings import KEY, UNSAVED, Setting, choice, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
 
