@@ -75,7 +75,7 @@ def test_a_record_tells_how_to_repeat_the_run(place):
     assert (mvp["dataset"], mvp["rate"], mvp["seed"]) == ("synthetic", 0.5, 1)
     assert mvp["row_rate"] == 0.5
     assert 0.2 < mvp["slot_rate"] < 0.4
-    assert mvp["steps"] == 4
+    assert mvp["steps"] == 4 + 4  # few rows: with all views again
     assert mvp["parameters"] > 1000
     assert fill["steps"] is None
     assert fill["parameters"] is None

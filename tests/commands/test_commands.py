@@ -77,7 +77,7 @@ def test_a_run_holds_all_that_a_report_will_need(place):
     assert facts["missing_by_view"] == {"a": 0.0, "b": 0.25, "c": pytest.approx(1 / 6)}
     assert facts["source"] == str(place / "d.npz")
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    assert history[-1]["step"] == 20
+    assert history[-1]["step"] == 20 + 20  # few rows: with all views again
     results = load(run / "embedding.npz")
     assert results["embedding"].shape == (60, 32)
     assert results["labels"].shape == results["ids"].shape == (60,)

@@ -177,7 +177,9 @@ def cancer():
 def few():
     """An MVP fitted on few samples, and how it was before it learned again."""
     sizes = dict(steps=120, latent_dim=6, hidden=(32,), batch_size=64, lr=2e-3, weight_decay=0.0)
-    sizes |= dict(scaling="standard")  # so that errors and intervals are easy to compute by hand
+    sizes |= dict(
+        again=None, scaling="standard"
+    )  # so that errors and intervals are easy to compute by hand
     model, first = (small(methods.find("mvp"), **sizes) for _ in range(2))
     learn = first._learn
     first.__dict__["_learn"] = lambda data, held: learn(data, held) if held is not None else None

@@ -164,7 +164,7 @@ class NeuralEstimator(Estimator):
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:
         """The model that training starts from, and how it goes."""
         steps, batch_size = self._amounts(len(data))
-        again = self._again() if self._trainings > 1 else None
+        again = self._again(steps) if self._trainings > 1 else None
         if again is None:
             counted = watched or not self.early_stopping or self.epochs is not None
             self.steps_ = steps if counted else min(steps, self.length_ or UNWATCHED_STEPS)
@@ -190,8 +190,9 @@ class NeuralEstimator(Estimator):
         """Steps, and rows of each, of a training with so many rows."""
         return self.steps, self.batch_size
 
-    def _again(self) -> int | None:
-        """Steps of a second training that goes on from the first; None: it starts anew."""
+    def _again(self, steps: int) -> int | None:
+        """Steps of a second training that goes on from the first, which may have had `steps`;
+        None: it starts anew."""
         return None
 
     def _start(self, data: Views, device: torch.device) -> None:

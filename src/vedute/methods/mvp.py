@@ -71,8 +71,8 @@ class MVP(NeuralEstimator):
     patience: int = 200
     again: int | None = setting(
         40,
-        "Below 1000 rows, steps with all views that go on from those with some hidden; None: as "
-        "many as these, from the start.",
+        "Below 1000 rows, steps with all views that go on from those with some hidden, `steps` at "
+        "most; None: as many as these, from the start.",
         at_least=1,
         length=True,
     )
@@ -114,8 +114,9 @@ class MVP(NeuralEstimator):
         steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
         return self.steps or steps, self.batch_size or size
 
-    def _again(self) -> int | None:
-        return self.again if self.epochs is None else None
+    def _again(self, steps: int) -> int | None:
+        goes_on = self.again is not None and self.epochs is None
+        return min(self.again or 0, steps) if goes_on else None
 
     def sizes(self, names: Names) -> list[Sizes]:
         """The hidden sizes of each view's encoder and decoder."""
