@@ -31,33 +31,35 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     found = {k: np.zeros((3, L, L)) for k in ("alone", "without")}
     if not len(held.hidden) or L < 2:
         return found
+    rows, others, gone = _cases(held.inputs.mask)
+    part = held.part(rows)
     with torch.random.fork_rng():  # nobody's generator moves
         torch.manual_seed(0)
-        whole = imputer.hidden_results(held)[0]["error"]
-        for u in range(L):
-            there, only = held.inputs.mask[:, u], torch.arange(L) == u
-            _add(found["alone"], imputer, held, there, u, ~only, None)
-            more = there & (held.inputs.mask.sum(1) > 1)
-            _add(found["without"], imputer, held, more, u, only, whole)
+        results = imputer.hidden_results(replace(part, inputs=part.inputs.hide(gone)))[0]
+    n = len(held.hidden)
+    whole, view = results["error"][:n], results["view"]
+    single = gone.sum(1).numpy() == L - 1
+    for kind, base in (("alone", results["mean_error"]), ("without", whole[rows.numpy()])):
+        at = np.flatnonzero(single if kind == "alone" else ~single)
+        at = at[at >= n]  # the first are whole
+        for k, values in enumerate((results["error"], base, np.ones(len(view)))):
+            np.add.at(found[kind][k], (others[at], view[at]), values[at])
     return found
 
 
-def _add(
-    total: Array,
-    imputer: Imputer,
-    held: HoldOut,
-    rows: torch.Tensor,
-    u: int,
-    gone: torch.Tensor,
-    beside: Array | None,
-) -> None:
-    """To total[:, u], the errors in some rows (m,) where the views `gone` (L,) are hidden, too,
-    those that they are compared with (by default of the mean), and their number."""
-    if not rows.any():
-        return
-    part = held.part(rows)
-    less = part.inputs.hide(gone.expand_as(part.hidden))
-    results = imputer.hidden_results(replace(part, inputs=less))[0]
-    other = results["mean_error"] if beside is None else beside[rows.numpy()]
-    for k, values in enumerate((results["error"], other, np.ones(len(other)))):
-        np.add.at(total[k, u], results["view"], values)
+def _cases(mask: torch.Tensor) -> tuple[torch.Tensor, Array, torch.Tensor]:
+    """Rows of mask (m, L) as they are, then with one observed view alone, then without it where
+    others are left; all at once, since models work through rows with the same views together.
+
+    Which row of mask each is, which view it is about (-1: none), which views are gone (r, L).
+    """
+    L = mask.shape[1]
+    rows, others, gone = [torch.arange(len(mask))], [-1] * len(mask), [torch.zeros_like(mask)]
+    for u in range(L):
+        only = torch.arange(L) == u
+        for these, out in ((mask[:, u], ~only), (mask[:, u] & (mask.sum(1) > 1), only)):
+            at = these.nonzero()[:, 0]
+            rows.append(at)
+            others += [u] * len(at)
+            gone.append(out.expand(len(at), L))
+    return torch.cat(rows), np.array(others), torch.cat(gone)
