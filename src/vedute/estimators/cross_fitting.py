@@ -21,6 +21,7 @@ from vedute.nn import noise
 Array = NDArray[Any]
 FOLDS = 5
 MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they are of
+BLOCK = 2**18  # numbers that are compared at once
 
 
 def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Array]:
@@ -110,20 +111,25 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]
     explained  1 - squared error / that of the mean of the feature, in scaled units; NaN: unknown
     off        the median of the absolute error, in the user's units
     """
-    seen = ~np.isnan(truth).reshape(len(truth), -1)
-    known, apart = seen.sum(0), np.abs(truth - mean).reshape(len(truth), -1)
-    scaled = [_scaled(view, a).reshape(len(truth), -1) for a in (np.nan_to_num(truth), mean)]
-    center = view.scaler.mean.ravel()
-    error, base = (
-        np.where(seen, (scaled[0] - other) ** 2, 0.0).sum(0) for other in (scaled[1], center)
-    )
+    h, center = len(truth), view.scaler.mean.ravel()
+    known, error, base = (np.zeros(len(center)) for _ in range(3))
+    step = max(1, BLOCK // len(center))
+    for part in (slice(start, start + step) for start in range(0, h, step)):  # wide views are large
+        there = ~np.isnan(truth[part]).reshape(-1, len(center))
+        x, inferred = (
+            _scaled(view, a).reshape(there.shape) for a in (np.nan_to_num(truth[part]), mean[part])
+        )
+        known += there.sum(0)
+        error += np.where(there, (x - inferred) ** 2, 0.0).sum(0)
+        base += np.where(there, (x - center) ** 2, 0.0).sum(0)
+    apart = np.abs(np.subtract(truth, mean, dtype=np.float32)).reshape(h, -1)
     some = (known > 0) & (base > 0) & (view.scaler.std.ravel() > 0)
     explained = np.full(len(known), np.nan)
     explained[some] = 1 - error[some] / base[some]
     apart[:, known == 0] = 0.0
-    off = np.where(known > 0, np.nanmedian(apart, axis=0), np.nan)
+    off = np.where(known > 0, np.nanmedian(apart, axis=0, overwrite_input=True), np.nan)
     return {
-        "known": known,
+        "known": known.astype(np.int64),
         "explained": explained.astype(np.float32),
         "off": off.astype(np.float32),
     }
