@@ -59,6 +59,7 @@ def documented(command):
         "compare d.npz --methods mean_fill",
         "tune d.npz --method knn_fill --trials 2 -o OUT.toml",
         "ampute d.npz --rate .2 -o OUT.npz",
+        "convert d.npz -o OUT",
         "bench tiny.toml --jobs 1 -o OUT.jsonl",
         "list",
     ],

@@ -147,3 +147,19 @@ def test_a_bright_ground_does_not_hide_what_images_show():
     dark, bright = (Views.of([(noise + ground).astype(np.uint8)]) for ground in (0, 200))
     found = [float(scaling.effective_dimensions(views)) for views in (dark, bright)]
     assert found == pytest.approx([4.0, 4.0], rel=0.02)
+
+
+@pytest.mark.parametrize("word", [*KINDS, "log", "length", "depth"])
+def test_many_rows_are_scaled_block_by_block(monkeypatch, word):
+    """The same numbers, at a large offset, too."""
+    x = np.abs(holed()) + (1e6 if word in KINDS else 0.0)
+    whole, views = fit(word, x)
+    out = scaling.transform([whole], views)
+    monkeypatch.setattr(scaling, "BLOCK", 7)
+    scaler, _ = fit(word, x)
+    for name in ("shift", "scale", "mean", "std", "top"):
+        assert np.allclose(getattr(scaler, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+    again = scaling.transform([scaler], views)
+    assert torch.allclose(again.x[0], out.x[0], atol=1e-6)
+    assert again.x[0].dtype == torch.float32
+    assert (again.sizes[0] is None) == (word in (*KINDS, "log"))

@@ -9,7 +9,7 @@ from typing import Any
 
 ORDER = (
     *("demo", "inspect", "fit", "embed", "cluster", "impute", "generate", "report"),
-    *("compare", "tune", "ampute", "bench", "list"),
+    *("compare", "tune", "ampute", "convert", "bench", "list"),
 )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FILES = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
-    ".h5mu, .h5ad, one table with --views, or the name of a dataset"
+    ".h5mu, .h5ad, one table with --views, a store, or the name of a dataset"
 )
 Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}{FILES[1:]}.")]
 OptionalSource = Annotated[
@@ -243,14 +243,35 @@ def _write_rows(
     endings = [ending] if annotated else [*io.TABLES]
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
         model, given, entry = open_run(run, source, reading)
-        ids, found = entry.views.ids, columns(model, entry.views)
+        found = _rows(columns, model, given, entry.views)
+        ids = found.pop("")
         if annotated:
             io.annotate(part, Path(source), found)
         else:
-            rows = entry.views.index.numpy() if ids is None else ids
-            io.TABLES[ending](part, io.with_ids(rows, given.id_name, found, ending))
+            io.TABLES[ending](part, io.with_ids(ids, given.id_name, found, ending))
     shapes = {name: column.shape for name, column in found.items()}
     return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
+
+
+def _rows(
+    columns: Callable[[Estimator, Views], Mapping[str, Any]],
+    model: Estimator,
+    given: io.Data,
+    views: Views,
+) -> dict[str, Any]:
+    """Columns of all samples, and under "" their ids, or else their rows. A store is taken block
+    by block, and what comes of it has the order of the data it was made of."""
+    import numpy as np
+
+    from vedute.io import store
+
+    ids = views.index.numpy() if views.ids is None else views.ids
+    if given.whole is None or given.path is None:
+        return {"": ids, **columns(model, views)}
+    parts = [columns(model, b) for b in store.blocks(given.path, given.whole, model.specs)]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    own = ids if given.ids is not None or given.order is None else given.order
+    return store.in_order({"": own, **found}, given.order)
 
 
 @contextmanager
@@ -269,9 +290,17 @@ def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iter
 def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
     """Where to write what becomes `out`, a file or folder like `source`, or .npz."""
     from vedute import datasets, io
+    from vedute.io import store
 
     check_place(out, source)
     ending = out.suffix.lower()
+    if store.is_store(source):
+        if ending in io.FORMATS:
+            raise ValueError(f"OUT must be a folder, a store as {source} is; got {out}")
+        with store.new_store(out, force) as part:
+            yield part
+        print(f"wrote {out}")
+        return
     like = ".npz" if datasets.has(source) else io.ending(source)
     if like == "" and ending in io.FORMATS and ending != ".npz":
         raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")

@@ -55,6 +55,8 @@ def run(
         _data.new_views(out, force, data) as part,
     ):
         given = _data.open_data(data, how)
+        if given.whole is not None:
+            raise ValueError(f"{data} is a store; hide views in the data, and convert them then")
         known = _data.groups_of(groups, given)
         views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol, known)

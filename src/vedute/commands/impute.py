@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+
+if TYPE_CHECKING:
+    from vedute import io
+    from vedute.data.views import Entry, Views
+    from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
@@ -29,22 +35,61 @@ def run(
     """Write DATA with missing views and entries filled in, the rest as it was.
 
     OUT has the names, units and dtypes of DATA, and a row for every sample. DATA is read as the
-    data of RUN were, unless an option says otherwise.
+    data of RUN were, unless an option says otherwise. A store is read and written piece by piece.
     """
-    from vedute import io
-
     how = reading.checked()
     source = _data.source_of(run, data)
     with _data.guarded_ids(safe_csv), _data.new_views(out, force, source) as part:
         model, given, entry = _data.open_run(run, source, how)
-        views, imputed = entry.views, model.impute(entry.views, interval=interval)
-        ends = {"mean": imputed} if interval is None else imputed._asdict()
-        filled = {k: entry.filled([x.numpy() for x in end.x]) for k, end in ends.items()}
-        io.write_views(part, given, filled.pop("mean"), filled)
-        if part.suffix.lower() in io.ANNOTATED:
-            rows = {"embedding": model.transform(views)}
-            rows |= {"labels": model.predict(views)} if "labels_" in vars(model) else {}
-            io.annotate(part, part, rows)
+        views = entry.views
+        if given.whole is None:
+            _write(part, given, entry, model, interval)
+        else:
+            _write_store(part, given, model, interval)
     missing = (~views.mask).sum(0).tolist()
     found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
     return Answer(found | {"wrote": [out]})
+
+
+def _write(
+    part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None
+) -> None:
+    """A file or folder like the data."""
+    from vedute import io
+
+    ends = _ends(model.impute(entry.views, interval=interval))
+    filled = {k: entry.filled([x.numpy() for x in end.x]) for k, end in ends.items()}
+    io.write_views(part, given, filled.pop("mean"), filled)
+    if part.suffix.lower() in io.ANNOTATED:
+        rows = {"embedding": model.transform(entry.views)}
+        rows |= {"labels": model.predict(entry.views)} if "labels_" in vars(model) else {}
+        io.annotate(part, part, rows)
+
+
+def _write_store(part: Path, given: io.Data, model: Estimator, interval: float | None) -> None:
+    """A store like that of the data, block by block; lower and upper ends are stores inside it."""
+    from contextlib import ExitStack
+
+    from vedute.data import store as stored
+    from vedute.io import store
+
+    assert given.whole is not None
+    assert given.path is not None
+    n, writers = len(given.whole), dict[str, store.Writer]()
+    with ExitStack() as whole:
+        for block in store.blocks(given.path, given.whole, model.specs):
+            for end, views in _ends(model.impute(block, interval=interval)).items():
+                if end not in writers:
+                    folder = part if end == "mean" else part / end
+                    folder.mkdir(exist_ok=True)
+                    writers[end] = whole.enter_context(store.Writer(folder, n))
+                writers[end].add(views)
+            specs = views.specs or ()
+        for writer in writers.values():
+            writer.finish(specs, given.order, stored.manifest(given.path))
+
+
+def _ends(imputed: Any) -> dict[str, Views]:
+    """mean, lower and upper, where an interval was asked for; else mean only."""
+    each = imputed if isinstance(imputed, tuple) else (imputed,)
+    return dict(zip(("mean", "lower", "upper"), each, strict=False))

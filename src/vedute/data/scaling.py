@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ WORDS = ("standard", "minmax", "none")
 SIZED = ("length", "depth")  # rows are divided by their size, and zero stays zero until centred
 INNER = (*SIZED, "log", "tokens")  # what kinds of views ask for
 BYTES = 2048  # images at a time
+BLOCK = 2**16  # rows that are in double precision at a time
 MANY = 2000  # samples to measure dimensions on
 
 
@@ -67,7 +68,8 @@ class Scaler:
         if isinstance(x, Sparse):
             usual = torch.from_numpy(x.there) * profile.sum()
         else:
-            usual = seen.flatten(1).double() @ profile
+            parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(len(x))]
+            usual = torch.cat(parts)
         some = (total > 0) & (usual > 0)
         return torch.where(some, (total / usual).pow(1 / self.power), 1.0)
 
@@ -182,7 +184,7 @@ def _before(word: str, x: Part, seen: Tensor) -> Scaler:
             return replace(_sized(replace(plain, power=1), x, seen), offset=one)
         case "log":
             x = dense(x)
-            least = torch.where(seen & (x > 0), x.double(), torch.inf).amin(0)
+            least = torch.where(seen & (x > 0), x, torch.inf).amin(0).double()
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
             return plain
@@ -211,28 +213,63 @@ def _powers(x: Part, seen: Tensor, power: int, axis: int) -> Tensor:
     """Sums of x^power over what is seen, over rows (0) or columns (1), in float64."""
     if isinstance(x, Sparse):
         return x.sums(axis, power)
-    powers = x.double().masked_fill(~seen, 0).pow(power)
-    return powers.flatten(1).sum(1) if axis else powers.sum(0)
+    parts = []
+    for rows in _blocks(len(x)):
+        powers = x[rows].double().masked_fill(~seen[rows], 0).pow(power)
+        parts.append(powers.flatten(1).sum(1) if axis else powers.sum(0))
+    return torch.cat(parts) if axis else _total(parts)
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    """Of rows; one where there are none."""
+    return (slice(start, start + BLOCK) for start in range(0, max(n, 1), BLOCK))
+
+
+def _total(parts: Sequence[Tensor]) -> Tensor:
+    """Their sum; a single one as it is."""
+    first, *others = parts
+    return sum(others, first)
 
 
 def _bent_moments(scaler: Scaler, x: Part, seen: Tensor) -> tuple[Floats, ...]:
     """`_moments` of g(x / size)."""
     sizes = scaler.sizes(x, seen)
-    if not isinstance(x, Sparse):
-        return _moments(scaler._bent(x.double(), sizes), seen)
-    assert sizes is not None
-    return _sparse_moments(scaler._bent_sparse(x, sizes))
+    if isinstance(x, Sparse):
+        assert sizes is not None
+        return _sparse_moments(scaler._bent_sparse(x, sizes))
+
+    def bent(rows: slice) -> tuple[Tensor, Tensor]:
+        return scaler._bent(x[rows].double(), _part(sizes, rows)), seen[rows]
+
+    return _moments(bent, len(x))
 
 
-def _moments(x: Tensor, seen: Tensor) -> tuple[Floats, ...]:
-    """Minimum, maximum, mean and standard deviation per feature over what is seen."""
-    count = seen.sum(0).clamp(min=1)
-    centre = x.masked_fill(~seen, 0).sum(0) / count
-    gap = (x - centre).masked_fill(~seen, 0)
-    mean = centre + gap.sum(0) / count  # a second pass: exact at large offsets
-    std = (gap.square().sum(0) / count).sqrt()
-    low, high = torch.where(seen, x, mean).amin(0), torch.where(seen, x, mean).amax(0)
-    return _known_constants(low, high, mean, std)
+def _part(sizes: Tensor | None, rows: slice) -> Tensor | None:
+    return None if sizes is None else sizes[rows]
+
+
+def _moments(block: Callable[[slice], tuple[Tensor, Tensor]], n: int) -> tuple[Floats, ...]:
+    """Minimum, maximum, mean and standard deviation per feature over what is seen; of n rows,
+    block by block: values, and which are seen."""
+    firsts = [(x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n)]
+    count = _total([c for _, c in firsts]).clamp(min=1)
+    centre = _total([s for s, _ in firsts]) / count
+    gaps, squares = [], []
+    for x, seen in _each(block, n):
+        gap = (x - centre).masked_fill(~seen, 0)
+        gaps.append(gap.sum(0))
+        squares.append(gap.square().sum(0))
+    mean = centre + _total(gaps) / count  # a second pass: exact at large offsets
+    std = (_total(squares) / count).sqrt()
+    known = [torch.where(seen, x, mean).aminmax(dim=0) for x, seen in _each(block, n)]
+    low, high = torch.stack([k.min for k in known]), torch.stack([k.max for k in known])
+    return _known_constants(low.amin(0), high.amax(0), mean, std)
+
+
+def _each(
+    block: Callable[[slice], tuple[Tensor, Tensor]], n: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    return map(block, _blocks(n))
 
 
 def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
@@ -297,8 +334,18 @@ def _scaled(scaler: Scaler, x: Part, seen: Tensor, size: Tensor | None, mask: Te
         return x
     if isinstance(x, Sparse) and size is not None:
         return scaler.transform_sparse(x, size)
-    row = mask.view(-1, *[1] * (x.ndim - 1))
-    return scaler.transform(dense(x), seen, size).masked_fill(~row, 0)
+    row, x = mask.view(-1, *[1] * (x.ndim - 1)), dense(x)
+
+    def block(rows: slice) -> Tensor:
+        scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
+        return scaled.masked_fill(~row[rows], 0)
+
+    if len(x) <= BLOCK:
+        return block(slice(None))
+    out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
+    for rows in _blocks(len(x)):
+        out[rows] = block(rows)
+    return out
 
 
 def effective_dimensions(views: Views) -> Tensor:

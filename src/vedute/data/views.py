@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign, html, kinds, omics
+from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
@@ -78,6 +79,26 @@ class Views:
                 )
             views = replace(views, y=labels)
         return views
+
+    @classmethod
+    def open(cls, folder: str | Path, check: bool = True, rows: slice = slice(None)) -> Views:
+        """A store that `vedute convert` wrote: its arrays stay on the disk, and rows are read when
+        they are asked for.
+
+        check: compare the sums of all files first, which reads them once. rows: some of them, such
+        as slice(0, 1000).
+        """
+        found = store.read(folder, rows, check)
+        return cls(
+            tuple(torch.from_numpy(a) for a in found.x),
+            torch.from_numpy(found.mask),
+            torch.arange(len(found.mask)),
+            tuple(None if h is None else torch.from_numpy(h) for h in found.holes),
+            tuple(s.name for s in found.specs),
+            found.ids,
+            found.y,
+            found.specs,
+        )
 
     def __len__(self) -> int:
         return len(self.mask)

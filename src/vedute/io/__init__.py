@@ -6,6 +6,7 @@ table     one wide table (.csv, .tsv, .parquet), and which columns make which vi
 excel     .xlsx: one sheet per view, joined by id
 mat       .mat: a cell array of views, or view1, view2, ...
 mudata    .h5mu, .h5ad: modalities
+store     a folder of arrays that are read when asked, with a manifest
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 
 from vedute.data.frames import ViewSpec
 from vedute.data.views import Entry, Views
-from vedute.io import excel, folder, mat, mudata, npz, onefile, table
+from vedute.io import excel, folder, mat, mudata, npz, onefile, store, table
 from vedute.io.atomic import atomic_file as atomic_file
 from vedute.io.atomic import atomic_folder as atomic_folder
 from vedute.io.data import Array as Array
@@ -72,6 +73,9 @@ def format_of(path: str | Path) -> Format:
 
 def read(path: str | Path, how: Reading = AS_IT_IS) -> Data:
     """The views in a file or folder."""
+    if store.is_store(path):
+        check_options(how, (), path)
+        return store.read(Path(path))
     form = format_of(path)
     check_options(how, form.OPTIONS, path)
     return form.read(Path(path), how)
@@ -91,14 +95,22 @@ def of_views(views: Views) -> Data:
     return Data(arrays, views.mask.numpy(), views.ids, views.y, views.names)
 
 
-def enter(data: Data, like: Sequence[ViewSpec] | None = None) -> Entry:
-    """What a file holds, checked and in double precision; `like`: the views of a fitted model."""
+def enter(
+    data: Data,
+    like: Sequence[ViewSpec] | None = None,
+    dtype: torch.dtype | None = torch.float64,
+) -> Entry:
+    """What a file holds, checked and in double precision; `like`: the views of a fitted model. A
+    store as it is: its rows are read when asked."""
+    if data.whole is not None:
+        views = data.whole if like is None else store.arranged(data.whole, like)
+        return Entry.of(views, like=like)
     mask = data.mask
     if mask is not None and like is not None:  # its columns follow the file, views the model
         at = {name: v for v, name in enumerate(data.views)}
         absent = np.zeros(len(mask), bool)
         mask = np.stack([mask[:, at[s.name]] if s.name in at else absent for s in like], axis=1)
-    entry = Entry.of(data.views, mask, like=like, dtype=torch.float64, aligned=True)
+    entry = Entry.of(data.views, mask, like=like, dtype=dtype, aligned=True)
     if data.y is not None and len(data.y) != len(entry.views):
         raise ValueError(f"{len(data.y)} labels for {len(entry.views)} samples; give one each")
     return replace(entry, views=replace(entry.views, ids=data.ids, y=data.y))

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data.frames import listed
+from vedute.data.views import Views
 
 Array = NDArray[Any]
 Only = Callable[[list[Any]], Iterable[Any]]  # which of the columns to read
@@ -45,7 +46,8 @@ class Data(NamedTuple):
 
     NaN, and False in the mask (n, L), mark what is missing. keys: names of the views in the file;
     path, how: the file and how it was read, for writing another one like it. id_name: what the
-    column of ids is called there.
+    column of ids is called there. whole: a store, whose `views` here are empty; order: the row that
+    each of its rows was in the data it was made of, where rows were shuffled.
     """
 
     views: dict[str, Any]
@@ -56,6 +58,8 @@ class Data(NamedTuple):
     path: Path | None = None
     how: Reading = Reading()
     id_name: str | None = None
+    whole: Views | None = None
+    order: Array | None = None
 
 
 class Format(Protocol):

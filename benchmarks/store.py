@@ -1,0 +1,118 @@
+"""Processor time and peak memory of stores by the number of rows.
+
+    python benchmarks/store.py [ROWS ...]    measures; records in benchmarks/results/store
+    python benchmarks/store.py --table       the table in docs/scale.md
+
+Three views of 50 numbers, .npy files made block by block; every view is missing in a quarter of the
+rows. `convert`, `fit` (MVP, 200 steps) and `impute` run one after the other, each in a process of
+its own with one thread; `fit` without the measurements for a page, which another process makes.
+Seconds are those of the processor: other work on the machine does not count. Memory is the peak of
+what is resident (Linux), Python, torch and mapped pages of files included. `store` is the size of
+the float32 values.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+FILE = Path(__file__).parent / "results" / "store" / "records.jsonl"
+ROWS, BLOCK, VIEWS, WIDTH, LATENT = (10_000, 100_000), 10_000, 3, 50, 10
+VERBS = {
+    "convert": "convert data -o store --force",
+    "fit": "fit store -o run --force --method mvp --set steps=200",
+    "impute": "impute run store -o filled --force",
+}
+
+
+def make(folder: Path, rows: int) -> None:
+    """Views that share latent numbers, NaN where they are missing."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(LATENT, WIDTH)) for _ in range(VIEWS)]
+    folder.mkdir()
+    names = [folder / f"v{v}.npy" for v in range(VIEWS)]
+    shape = rows, WIDTH
+    files = [np.lib.format.open_memmap(p, "w+", np.float32, shape) for p in names]
+    for start in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - start)
+        z, gone = rng.normal(size=(n, LATENT)), rng.integers(VIEWS + 1, size=n)
+        for v, (file, w) in enumerate(zip(files, weights, strict=True)):
+            x = np.tanh(z @ w)
+            x[gone == v] = np.nan
+            file[start : start + n] = x
+
+
+def measured(words: str, place: Path) -> dict[str, float]:
+    """Seconds and MiB of a command."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    call = [sys.executable, __file__, "--one", words]
+    done = subprocess.run(
+        call, cwd=place, env=environment, check=True, capture_output=True, text=True
+    )
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def one(words: str) -> None:
+    """Run a command here, and print what this process took."""
+    from vedute.cli import app
+    from vedute.commands import _pages
+
+    _pages.measure = lambda run, source: None  # what a page shows, in another process
+    app(words.split(), standalone_mode=False)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "mib": used.ru_maxrss / 1024}))
+
+
+def measure(sizes: list[int]) -> None:
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    kept = [r for r in records() if r["rows"] not in sizes]
+    for rows in sizes:
+        with TemporaryDirectory() as folder:
+            make(Path(folder, "data"), rows)
+            for verb, words in VERBS.items():
+                kept.append({"rows": rows, "verb": verb, **measured(words, Path(folder))})
+                FILE.write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+
+
+def records() -> list[dict[str, Any]]:
+    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def table() -> str:
+    found = {(r["rows"], r["verb"]): r for r in records()}
+    heads = [f"`{verb}`, {unit}" for verb in VERBS for unit in ("s", "MiB")]
+    lines = [["rows", "store, MiB", *heads], ["--:"] * (2 + len(heads))]
+    for rows in sorted({rows for rows, _ in found}):
+        mine = [found.get((rows, verb)) for verb in VERBS]
+        cells = [f"{r[k]:.0f}" if r else "–" for r in mine for k in ("seconds", "mib")]
+        lines.append([f"{rows:,}", f"{rows * VIEWS * WIDTH * 4 / 2**20:.0f}", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rows", type=int, nargs="*", help="numbers of rows")
+    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    parser.add_argument("--one", metavar="WORDS", help="one command, in MiB")
+    options = parser.parse_args()
+    if options.one:
+        one(options.one)
+    elif options.table:
+        print(table())
+    else:
+        measure(options.rows or [*ROWS])
+
+
+if __name__ == "__main__":
+    main()

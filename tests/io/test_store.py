@@ -1,0 +1,216 @@
+"""Stores: what goes in comes out, rows are read when asked, and damage is noticed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import small
+from shell import done, refused, short_mvp
+
+from vedute import MVP, Views, load
+from vedute.data import store as stored
+from vedute.io import store
+
+N = 90
+IDS = np.array([f"p{i}" for i in range(N)])
+
+
+def arrays():
+    """Three views with missing rows and a hole."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(N, 2))
+    a, b, c = (z @ rng.normal(size=(2, d)) for d in (4, 3, 5))
+    a[:12], b[30:50], c[5, 1] = np.nan, np.nan, np.nan
+    return {"a": a, "b": b, "c": c}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("d.npz", **arrays(), ids=IDS, y=np.arange(N) % 3)
+    done("convert", "d.npz", "-o", "store")
+    return tmp_path
+
+
+def same(one, other):
+    """In all that training and results depend on."""
+    assert one.names == other.names
+    assert one.specs == other.specs
+    assert torch.equal(one.mask, other.mask)
+    for v in range(len(one.names)):
+        assert one.x[v].dtype == other.x[v].dtype
+        assert torch.equal(one.x[v], other.x[v])
+        assert torch.equal(one.seen(v), other.seen(v))
+
+
+def test_a_store_holds_the_data_in_another_order(place):
+    views, order = Views.open("store"), np.load("store/order.npy")
+    same(views, Views.of(arrays())[order])
+    assert sorted(order) == [*range(N)] != order.tolist()
+    assert views.ids.tolist() == IDS[order].tolist()
+    assert views.y.tolist() == (order % 3).tolist()
+    assert stored.manifest(place / "store")["seed"] == 0
+
+
+def test_rows_may_keep_their_order(place):
+    done("convert", "d.npz", "-o", "plain", "--keep-order")
+    same(Views.open("plain"), Views.of(arrays()))
+    assert not (place / "plain" / "order.npy").exists()
+
+
+def test_rows_are_mapped_and_writing_changes_no_file(place):
+    views = Views.open("store", rows=slice(10, 20))
+    same(views, Views.open("store")[10:20])
+    views.x[0][:] = 7.0
+    same(Views.open("store"), Views.of(arrays())[np.load("store/order.npy")])
+
+
+def test_columns_categories_and_offsets_survive(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    rng, ids = np.random.default_rng(0), pd.Index(range(40), name="patient")
+    stage = rng.choice(["I", "II", "III"], 40)
+    pd.DataFrame({"age": rng.integers(99, size=40), "stage": stage}, ids).to_csv("data/a.csv")
+    pd.DataFrame(1e9 + rng.normal(size=(40, 2)), ids, ["t", "u"]).to_csv("data/b.csv")
+    np.save("data/c.npy", rng.integers(256, size=(40, 4, 4, 3), dtype=np.uint8))
+    (tmp_path / "data/c.ids.txt").write_text("\n".join(map(str, ids)))
+    done("convert", "data", "-o", "store", "--one-hot", "--keep-order")
+    views = Views.open("store")
+    assert views.specs[0].columns == ("age", "stage")
+    assert views.specs[0].levels == (None, ("I", "II", "III"))
+    assert [x.dtype for x in views.x] == [torch.float32, torch.float64, torch.uint8]
+    done("fit", "data", "-o", "run", "--one-hot", "--method", "mean_fill")
+    done("embed", "run", "store", "-o", "e.csv")
+    assert pd.read_csv("e.csv")["patient"].tolist() == [*range(40)]
+
+
+def test_python_takes_a_store(place):
+    views = Views.open("store")
+    model, twin = small(MVP).fit(views), small(MVP).fit(Views.of(views))
+    assert np.array_equal(model.embedding_, twin.embedding_)
+    assert np.array_equal(model.transform(views), twin.transform(views))
+    assert bool(model.impute(views).mask.all())
+
+
+@pytest.mark.parametrize("rows", [4096, 17])
+def test_commands_stream_a_store_and_keep_the_order_of_the_data(place, monkeypatch, rows):
+    monkeypatch.setattr(store, "ROWS", rows)
+    done("fit", "store", "-o", "run", *short_mvp(20, 5), "--clusters", "3")
+    done("embed", "run", "-o", "e.csv")
+    done("cluster", "run", "store", "-o", "labels.npz")
+    done("impute", "run", "store", "-o", "filled", "--interval", ".9")
+    model, views = load("run"), Views.open("store")
+    order = np.load("store/order.npy")
+    table = pd.read_csv("e.csv", index_col=0)
+    assert table.index.tolist() == np.load("labels.npz")["ids"].tolist() == IDS.tolist()
+    assert np.allclose(table.to_numpy()[order], model.transform(views), atol=1e-5)
+    assert (np.load("labels.npz")["labels"][order] == model.predict(views)).all()
+    for folder, whole in zip(
+        ("filled", "filled/lower", "filled/upper"), model.impute(views, interval=0.9), strict=True
+    ):
+        found = Views.open(folder)
+        assert found.ids.tolist() == views.ids.tolist()
+        assert bool(found.mask.all())
+        assert all(torch.allclose(*pair, atol=1e-5) for pair in zip(found.x, whole.x, strict=True))
+    assert np.load("filled/order.npy").tolist() == order.tolist()
+
+
+def test_a_store_without_ids_and_without_a_view(place):
+    np.savez("few.npz", c=arrays()["c"][:20], a=arrays()["a"][:20])
+    done("fit", "store", "-o", "run", *short_mvp(20, 5))
+    done("convert", "few.npz", "-o", "few")
+    done("embed", "run", "few", "-o", "few.csv")
+    assert pd.read_csv("few.csv")["ids"].tolist() == [*range(20)]
+    done("impute", "run", "few", "-o", "filled")
+    assert Views.open("filled").names == ("a", "b", "c")
+    np.savez("other.npz", c=arrays()["c"], d=arrays()["a"][::-1])
+    done("convert", "other.npz", "-o", "other")
+    assert "unknown view 'd'" in refused("embed", "run", "other", "-o", "x.csv")
+
+
+def remove(folder):
+    (folder / "view0.npy").unlink()
+
+
+def cut(folder):
+    path = folder / "view1.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def flip(folder):
+    content = bytearray((folder / "mask.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "mask.npy").write_bytes(content)
+
+
+def pickled(folder):
+    np.save(folder / "view2.npy", np.array([{}], object), allow_pickle=True)
+
+
+def edit(**changes):
+    def change(folder):
+        facts = json.loads((folder / "manifest.json").read_text()) | changes
+        (folder / "manifest.json").write_text(json.dumps(facts))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (remove, "view0.npy is damaged (it is gone)"),
+        (cut, "view1.npy is damaged"),
+        (flip, "mask.npy is damaged (its content has changed)"),
+        (pickled, "view2.npy is damaged"),
+        (edit(format=9), "has format 9"),
+        (edit(samples=3), "has shape"),
+        (edit(files={}), "manifest.json is damaged"),
+        (edit(views=[1]), "manifest.json is damaged"),
+        (lambda f: (f / "manifest.json").write_text("{"), "manifest.json is damaged"),
+    ],
+)
+def test_damage_is_said_in_one_sentence(place, change, said):
+    change(place / "store")
+    told = refused("fit", "store", "-o", "run")
+    assert said in told
+    assert "convert the data again" in told
+
+
+def test_only_its_own_files_are_opened(place):
+    facts = json.loads((place / "store/manifest.json").read_text())
+    facts["files"]["../../secret.npy"] = facts["files"]["view0.npy"]
+    (place / "store/manifest.json").write_text(json.dumps(facts))
+    assert len(Views.open("store")) == N
+
+
+def test_nothing_is_replaced_without_force_and_nothing_stays_of_before(place):
+    assert "exists" in refused("convert", "d.npz", "-o", "store")
+    np.savez("two.npz", a=arrays()["a"], b=np.nan_to_num(arrays()["b"]))
+    done("convert", "two.npz", "-o", "store", "--force", "--keep-order")
+    assert sorted(p.name for p in (place / "store").iterdir()) == [
+        *("manifest.json", "mask.npy", "view0.npy", "view1.npy")
+    ]
+    (place / "mine").mkdir()
+    (place / "mine" / "notes.txt").write_text("keep me")
+    assert "no store" in refused("convert", "d.npz", "-o", "mine", "--force")
+    assert "is a store already" in refused("convert", "store", "-o", "again")
+    assert not (place / "again").exists()
+    assert "hide views in the data" in refused("ampute", "store", "--rate", ".5", "-o", "less")
+    assert "OUT must be a folder" in refused("impute", "run", "store", "-o", "x.npz")
+
+
+def test_a_store_that_may_only_be_read(place):
+    for path in (place / "store").iterdir():
+        path.chmod(0o400)
+    (place / "store").chmod(0o500)
+    done("fit", "store", "-o", "run", "--method", "mean_fill")
+    (place / "store").chmod(0o700)
+
+
+def test_what_is_no_store():
+    with pytest.raises(FileNotFoundError, match="no store"):
+        Views.open("nowhere")
