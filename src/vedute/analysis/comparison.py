@@ -87,8 +87,9 @@ def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> l
     with progress.shown(), progress.task("comparing", len(models), "method"):
         found = engine.outcomes(_row, (trial, y), list(models.items()))
         for name, row in zip(models, found, strict=True):
-            lost = isinstance(row, BrokenExecutor)
-            rows.append(MethodScores(name, failed="its worker was killed") if lost else row)
+            if isinstance(row, BrokenExecutor):
+                row = MethodScores(name, failed="its worker was killed")
+            rows.append(row)
             progress.advance(1, "method")
     return rows
 

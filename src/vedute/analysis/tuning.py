@@ -136,8 +136,8 @@ class Search:
             if self.late():
                 break
             error = next(errors)
-            lost = isinstance(error, BrokenExecutor)
-            known.append(self._note(settings, FAILED if lost else error, share))
+            error = FAILED if isinstance(error, BrokenExecutor) else error
+            known.append(self._note(settings, error, share))
         return known
 
     def _note(self, settings: Settings, error: float, share: float) -> Tried:
