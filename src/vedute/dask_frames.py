@@ -109,7 +109,7 @@ def _imputed_table(model: Estimator, X: pd.DataFrame, index: pd.Index) -> Any:
 def _imputed(
     model: Estimator, X: dict[str, pd.DataFrame], index: pd.Index, wanted: Places
 ) -> pd.DataFrame:
-    filled = model.impute(X)
+    filled: dict[str, pd.DataFrame] = model.impute(X)
     each = [filled[k].loc[index].set_axis(p.columns, axis=1) for k, p in wanted.items()]
     return pd.concat(each, axis=1)
 
