@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics lint bench rivals soak tables docs smoke image clean
+.PHONY: demo test test-all test-oldest golden omics engines lint bench rivals soak tables docs smoke image clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -45,6 +45,16 @@ omics: .venv-omics/.done
 .venv-omics/.done: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv-omics
 	@.venv-omics/bin/pip install -q -c constraints.txt -e '.[omics]' pytest pyarrow pillow
+	@touch $@
+
+# A Dask cluster of two worker processes, in an environment of its own.
+engines: .venv-engines/.done
+	OMP_NUM_THREADS=1 .venv-engines/bin/python -m pytest -q tests/benchmark/test_dask.py tests/test_dask_frames.py
+	OMP_NUM_THREADS=1 .venv-engines/bin/python -m pytest -q tests/test_docs.py -k engines
+
+.venv-engines/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv .venv-engines
+	@.venv-engines/bin/pip install -q -c constraints.txt -e '.[dask]' pytest
 	@touch $@
 
 lint: .venv/.done

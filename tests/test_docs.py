@@ -50,7 +50,7 @@ BLOCK = re.compile(
     r"^(?:<!-- needs (?P<needs>\w+) -->\n)?```(?P<kind>\w*) ?(?P<rest>[^\n]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-NEEDED = ("mudata", "openpyxl", "network", "gpu", "matplotlib", "mofapy2", "multivae", "R")
+NEEDED = ("dask", "mudata", "openpyxl", "network", "gpu", "matplotlib", "mofapy2", "multivae", "R")
 SET_UP = ("make", "pip")  # what has been done where tests run
 
 

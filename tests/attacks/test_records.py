@@ -128,6 +128,25 @@ def test_a_claim_ends_with_its_lease_or_its_process(place, one):
         assert free()
 
 
+def test_a_run_that_kills_its_process_is_given_up_after_three_times(place, one):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def died():
+        """The process that has the claim is killed."""
+        holder = json.loads(claim_of(one).read_text())
+        claim_of(one).write_text(json.dumps(holder | {"pid": ended.pid}))
+
+    OUT.touch()
+    for deaths in range(plan.MOST_DEATHS):
+        assert claims.deaths(OUT, key(one)) == deaths
+        claims.take(OUT, key(one))
+        died()
+    assert "killed 3 times" in plan._once(one, scored, OUT, 0)["failed"]
+    assert not claim_of(one).exists()
+    assert plan._once(one, scored, OUT, 1)["scores"] == {"acc": 50.0}  # --retry
+
+
 def test_a_claim_is_renewed_while_it_is_held(place, one, monkeypatch):
     monkeypatch.setattr(claims, "RENEWAL", 0.01)
     mine = claims.take(OUT, key(one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from vedute.data import holdout
 from vedute.data.views import Views
-from vedute.estimators import progress
+from vedute.estimators import engine, progress
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
 from vedute.io.data import labels_there
@@ -80,15 +81,15 @@ class MethodScores:
 
 
 def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:
-    """Fit every model on the same views; a mistake ends one method, not the comparison."""
+    """Fit every model on the same views, on the workers of a joblib backend if one is set; a
+    mistake ends one method, not the comparison."""
     rows = []
     with progress.shown(), progress.task("comparing", len(models), "method"):
-        for name, model in models.items():
-            start = perf_counter()
-            try:
-                rows.append(_measured(name, model.fit(trial.views), trial, y, start))
-            except (ValueError, TypeError, ArithmeticError) as e:
-                rows.append(MethodScores(name, failed=" ".join(str(e).split())))
+        found = engine.outcomes(_row, (trial, y), list(models.items()))
+        for name, row in zip(models, found, strict=True):
+            if isinstance(row, BrokenExecutor):
+                row = MethodScores(name, failed="its worker was killed")
+            rows.append(row)
             progress.advance(1, "method")
     return rows
 
@@ -127,6 +128,14 @@ def figure(rows: Sequence[MethodScores]) -> Figure:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
     return drawn
+
+
+def _row(shared: tuple[Trial, Array | None], named: tuple[str, Estimator]) -> MethodScores:
+    (trial, y), (name, model), start = shared, named, perf_counter()
+    try:
+        return _measured(name, model.fit(trial.views), trial, y, start)
+    except (ValueError, TypeError, ArithmeticError) as e:
+        return MethodScores(name, failed=" ".join(str(e).split()))
 
 
 def _measured(

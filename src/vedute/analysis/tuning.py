@@ -3,15 +3,17 @@
 Candidates are measured on the same hidden views, first with a ninth of the training, the best
 third of them with a third, the best of these with all of it (successive halving; Jamieson &
 Talwalkar 2016). Where Optuna is installed it proposes the second half of them, and ends the
-hopeless ones at the same marks. The winner of many trials is flattered by the views it won on, so
-it meets the defaults once more on others.
+hopeless ones at the same marks; not on the workers of a joblib backend, where many are measured
+at once and it would propose others each time. The winner of many trials is flattered by the views
+it won on, so it meets the defaults once more on others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -20,7 +22,7 @@ from numpy.random import Generator
 
 from vedute.analysis.comparison import Trial
 from vedute.data.views import Views
-from vedute.estimators import progress
+from vedute.estimators import engine, progress
 from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
@@ -121,9 +123,25 @@ class Search:
 
     def measure(self, settings: Settings, share: float = 1.0) -> Tried:
         known = [t for t in self.tried if (t.settings, t.share) == (settings, share)]
-        if known:
-            return known[0]
-        found = Tried(settings, self.error(settings, share), share)
+        return known[0] if known else self._note(settings, self.error(settings, share), share)
+
+    def measure_all(self, candidates: Sequence[Settings], share: float) -> list[Tried]:
+        """Several, on the workers of a joblib backend if one is set; those that there is time
+        for. A candidate whose worker was killed has failed."""
+        known = [t for t in self.tried if t.share == share and t.settings in candidates]
+        new = [c for c in candidates if c not in [t.settings for t in known]]
+        alone = replace(self, on_tried=_nobody, tried=[])
+        errors = engine.outcomes(_error, alone, [(settings, share) for settings in new])
+        for settings in new:
+            if self.late():
+                break
+            error = next(errors)
+            error = FAILED if isinstance(error, BrokenExecutor) else error
+            known.append(self._note(settings, error, share))
+        return known
+
+    def _note(self, settings: Settings, error: float, share: float) -> Tried:
+        found = Tried(settings, error, share)
         self.tried.append(found)
         progress.advance(share)
         self.on_tried(found)
@@ -156,11 +174,11 @@ def tune(
     if minutes is not None:  # the two that are confirmed must still have their time
         took = time.monotonic() - start
         search.deadline = start + 60 * minutes - 2 * took
-        fit = max(1, int(KEEP * (60 * minutes / took - 3)))
+        fit = max(1, int(KEEP * (60 * minutes / took - 3) * engine.size()))
         count = fit if count is None else min(count, fit)
-    engine = _by_optuna if find_spec("optuna") is not None else _by_halving
+    one_by_one = find_spec("optuna") is not None and not engine.elsewhere()
     with progress.shown(), progress.task("tuning", search.work(count or TRIALS)):
-        engine(search, count or TRIALS)
+        (_by_optuna if one_by_one else _by_halving)(search, count or TRIALS)
     longest = max((t.share for t in search.tried[1:]), default=1.0)
     finalists = [t for t in search.tried if t.share == longest]
     best = min([default, *finalists], key=lambda t: t.error)
@@ -171,16 +189,22 @@ def tune(
     return Tuned(default, best, confirmed, search.tried)
 
 
+def _error(search: Search, candidate: tuple[Settings, float]) -> float:
+    return search.error(*candidate)
+
+
+def _nobody(tried: Tried) -> None:
+    """Hears of candidates on a worker."""
+
+
 def _by_halving(search: Search, trials: int) -> None:
     rng = np.random.default_rng(search.seed)
     drawn = [search.settings(c) for c in _candidates(search.space(), trials, rng)]
     left = list({repr(settings): settings for settings in drawn}.values())
     for share in search.shares():
-        found = []
-        for settings in left:
-            if search.late():
-                return
-            found.append(search.measure(settings, share))
+        found = search.measure_all(left, share)
+        if search.late():
+            return
         found.sort(key=lambda t: t.error)
         left = [t.settings for t in found[: -(-len(found) // KEEP)]]
 

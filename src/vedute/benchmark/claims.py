@@ -33,10 +33,18 @@ def is_free(records: Path, key: str) -> bool:
     return abs(age) > LEASE or _is_dead(path)
 
 
+def deaths(records: Path, key: str) -> int:
+    """How many processes took a run that is free, one after the other, and were killed inside."""
+    path = _path(records, key)
+    before = _holder(path).get("deaths", 0)
+    return before + 1 if path.exists() and isinstance(before, int) else 0
+
+
 def take(records: Path, key: str) -> str:
     """A new claim to a run that is free; returns what `is_mine` knows it by."""
     mine, path = uuid4().hex, _path(records, key)
     holder = {"claim": mine, "pid": os.getpid(), "host": _host(), "time": time.time()}
+    holder |= {"deaths": deaths(records, key)}
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(holder), encoding="utf-8")
     return mine

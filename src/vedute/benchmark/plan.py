@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -23,10 +24,12 @@ from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.data import missing, patterns
 from vedute.data.views import Views
+from vedute.estimators import engine
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
 MOST_JOBS, GPU_JOBS = 8, 2
+MOST_DEATHS = 3  # then a run is recorded as failed; Dask itself gives up after the fourth
 SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
 
 
@@ -63,7 +66,10 @@ def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) 
 
 
 def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
-    """Runs that train go to the GPU, if there is one; the others run beside them on the CPU."""
+    """Runs that train go to the GPU, if there is one; the others run beside them on the CPU.
+    Where a joblib backend is set, its workers do all."""
+    if engine.elsewhere():
+        return [Lane(runs, engine.size(), 1)]
     on_gpu = [run for run in runs if _wants_gpu(run)]
     on_cpu = [run for run in runs if not _wants_gpu(run)]
     n = workers.cores()
@@ -82,7 +88,11 @@ def run_all(
     An exception means that there is no record: a worker was killed, or the disk is full.
     """
     jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
+    out, masks = out.resolve(), masks.resolve()  # workers may stand in other folders
     work = partial(_once, measured=partial(measure, masks=masks, jobs=jobs), out=out, since=since)
+    if engine.elsewhere():
+        tasks = [run for lane in waiting for run in lane.tasks]
+        return zip(tasks, engine.outcomes(_on_worker, (work, out), tasks), strict=True)
     if jobs == 1:
         return workers.outcomes_here(work, waiting[0].tasks)
     return workers.outcomes(work, waiting)
@@ -117,9 +127,12 @@ def _once(
     with io.locked(out):
         if not _is_open(run, out, since) or not claims.is_free(out, key):
             return None
+        deaths = claims.deaths(out, key)
         mine = claims.take(out, key)
     with claims.held(out, key, mine):
         try:
+            if deaths >= MOST_DEATHS:
+                raise RuntimeError(f"killed {deaths} times while it ran; out of memory, perhaps")
             record = records.without_nan(measured(run))
         except Exception as error:
             record = failure(run, error)
@@ -128,6 +141,19 @@ def _once(
                 return None
             records.append(out, record)
     return record
+
+
+def _on_worker(
+    shared: tuple[Callable[[Run], RunRecord | None], Path], run: Run
+) -> RunRecord | None:
+    """The same on a worker, which may be on another machine."""
+    work, out = shared
+    if not out.exists():
+        raise FileNotFoundError(
+            f"{out} is not there on {platform.node()}; give RECORDS in a folder that all machines "
+            "of the engine share"
+        )
+    return work(run)
 
 
 def _is_open(run: Run, out: Path, since: int) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _answer, _options
+from vedute.commands import _answer, _engine, _options
 from vedute.commands._answer import Answer
+
+if TYPE_CHECKING:
+    from vedute.commands._bench import Work
 
 EXAMPLE = "vedute bench mvp-clustering --datasets handwritten --rates .5 -o records.jsonl"
 
@@ -46,6 +49,8 @@ def run(
     gpu_jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at once on a GPU.", show_default="2")
     ] = None,
+    engine: _engine.Engine = None,
+    scheduler: _engine.Scheduler = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Repeat the runs that failed before.")
     ] = False,
@@ -55,18 +60,29 @@ def run(
     Masks are kept in the folder masks beside RECORDS, one per dataset, protocol and rate, for all
     methods and seeds. Where the best pair of views is asked for, all pairs run first. Ctrl-C loses
     the runs in flight only: the same command goes on. Several may share one file, also from several
-    machines: each does what no other does, and takes over from those that died. Exit code 1: some
-    runs failed.
+    machines: each does what no other does, and takes over from those that died. With --engine all
+    runs go to its workers, which must see RECORDS at the same path and have the datasets. Exit
+    code 1: some runs failed.
     """
-    from vedute.benchmark import plan
-    from vedute.benchmark.run import Run
     from vedute.commands import _bench, _settings
 
     if out.suffix != ".jsonl":
         raise ValueError(f"RECORDS must end in .jsonl, got {out}")
+    if engine is not None and gpu_jobs is not None:
+        raise ValueError("--gpu-jobs is for GPUs of this machine; an engine has workers of its own")
     wanted = _bench.choose(study, methods, datasets, rates, seeds, protocols)
     wanted, overrides = _bench.check(wanted, _settings.parse(settings or []))
     work = _bench.Work(wanted, overrides, out, retry)
+    with _engine.running(engine, scheduler, jobs):
+        return _all(work, jobs, gpu_jobs)
+
+
+def _all(work: Work, jobs: int | None, gpu_jobs: int | None) -> Answer:
+    from vedute.benchmark import plan
+    from vedute.benchmark.run import Run
+    from vedute.commands import _bench
+
+    out = work.out
     now = work.look()
     earlier = len(now.runs) - len(now.missing)
     print(f"{len(now.runs)} runs, {earlier} of them done before")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vedute.commands import _answer, _data, _options
+from vedute.commands import _answer, _data, _engine, _options
 from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def run(
         list[str] | None, _options.settings("For methods that have it; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
+    engine: _engine.Engine = None,
+    scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
 ) -> Answer:
     """Hide a tenth of the observed views of DATA and see which method imputes them best.
@@ -61,7 +63,8 @@ def run(
         common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
         models = _models(methods, common, settings or [], len(views.names))
         trial = comparison.Trial.of(views, seed)
-        rows = comparison.ranked(comparison.compare(trial, models, views.y))
+        with _engine.running(engine, scheduler):
+            rows = comparison.ranked(comparison.compare(trial, models, views.y))
         if folder is not None:
             io.write_csv(folder / "scores.csv", comparison.columns(rows))
             _draw(folder / "scores.png", rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _options
+from vedute.commands import _answer, _data, _engine, _options
 from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ def run(
         list[str] | None, _options.settings("Keep this as it is; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
+    engine: _engine.Engine = None,
+    scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
 ) -> Answer:
     """Find settings that impute hidden views of DATA best; write them for `vedute fit --config`.
 
     Tried are latent_dim, hidden, dropout, view_dropout, the betas and lr, by Optuna where it is
-    installed, else by successive halving. The best are compared with the defaults once more on
-    other hidden views, and that difference is printed. No labels are used.
+    installed, else by successive halving, as always with --engine. The best are compared with the
+    defaults once more on other hidden views, and that difference is printed. No labels are used.
     """
     from vedute import io, methods
     from vedute.analysis import tuning
@@ -58,7 +60,8 @@ def run(
     with io.atomic_file(out, force) as part:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
-        tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, _PrintTrial())
+        with _engine.running(engine, scheduler):
+            tuned = tuning.tune(cls, views, fixed, trials, minutes, seed, _PrintTrial())
         config = {"method": method, "settings": fixed | tuned.settings()}
         text = f"# vedute tune {data}: {_verdict(tuned)}\n{toml.dumps(config)}"
         part.write_text(text, encoding="utf-8")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 
 import torch
 from joblib import Parallel, delayed
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators import progress
+from vedute.estimators import engine, progress
 from vedute.estimators.base import Estimator
 
 LARGE = 1e5  # numbers in the data, below which starting a process takes longer than learning
@@ -57,18 +54,5 @@ def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Est
 
 
 def _learned(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
-    with _deaf():
+    with engine.deaf():
         return teach(model, data, held, seed)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; what it means is decided by the first. A thread
-    of its own, where joblib may start no process, hears nothing anyway."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
-    try:
-        yield
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)

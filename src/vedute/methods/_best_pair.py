@@ -17,6 +17,8 @@ missing views of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from dataclasses import field
 from itertools import combinations
 from pathlib import Path
@@ -29,7 +31,7 @@ from sklearn.base import clone
 
 from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
-from vedute.estimators import clustering, progress, saving
+from vedute.estimators import clustering, engine, progress, saving
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator, saveable
 from vedute.estimators.settings import KEY, UNSAVED, Setting, choice, estimator, setting
@@ -155,9 +157,7 @@ class BestPair(Estimator):
         self._learnings += 1
         pairs = self._candidates(data) if self.pair_ is None else [self.pair_]
         best = -np.inf
-        for pair in pairs:
-            model = self._fitted_on(pair, data, held)
-            score = self._score(model, pair, data, held) if len(pairs) > 1 else 0.0
+        for pair, (model, score) in zip(pairs, self._tried(pairs, data, held), strict=True):
             if len(pairs) > 1:
                 self.scores_["+".join(data.names[v] for v in pair)] = score
             if score > best:
@@ -169,6 +169,25 @@ class BestPair(Estimator):
             self._log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
         self.middle_ = self.best_._embed(part(data, self.chosen())[1]).mean(0)
         self._take("history_")
+
+    def _tried(
+        self, pairs: list[Pair], data: Views, held: HoldOut | None
+    ) -> Iterator[tuple[Estimator, float]]:
+        """The method fitted on each pair, and its score. On the workers of a joblib backend, if
+        one is set: but callbacks and checkpoints are those of this process."""
+        one, settings = len(pairs) == 1, vars(self.method)
+        bound = settings.get("callbacks") or settings.get("checkpoint")
+        if one or bound or not engine.elsewhere():
+            for pair in pairs:
+                model = self._fitted_on(pair, data, held)
+                yield model, 0.0 if one else self._score(model, pair, data, held)
+            return
+        for outcome in engine.outcomes(_learned, (self, data, held), pairs):
+            if isinstance(outcome, BrokenExecutor):
+                raise outcome
+            model, score, state = outcome
+            torch.set_rng_state(state)  # goes on as after a fit here
+            yield model, score
 
     def _candidates(self, data: Views) -> list[Pair]:
         """Pairs of views that enough samples have, one of them and both."""
@@ -287,6 +306,15 @@ class BestPair(Estimator):
 
     def _cannot(self, verb: str) -> str:
         return self.method._cannot(verb)
+
+
+def _learned(
+    shared: tuple[BestPair, Views, HoldOut | None], pair: Pair
+) -> tuple[Estimator, float, torch.Tensor]:
+    """On a worker: the method fitted on a pair, its score, and where the random numbers are."""
+    best, data, held = shared
+    model = best._fitted_on(pair, data, held)
+    return model, best._score(model, pair, data, held), torch.get_rng_state()
 
 
 def for_views(estimator: Estimator, n_views: int) -> Estimator:
