@@ -38,6 +38,7 @@ from vedute.methods._softimpute import Table
 SAMPLE = 500  # rows that choose the settings of a regression
 MANY = 1024  # components of a view
 ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST
+AXES = 1.2e7  # numbers of the components of all views, likewise
 Regression = dict[str, Any]
 
 
@@ -58,9 +59,12 @@ class ChainedFill(ComponentsFill):
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """Rare words are in the last components: as many as there is room for."""
-        room = ROOM / mask.size
-        fits = (k for k in range(MANY, MOST, -1) if np.minimum(widths, k).sum() <= room)
-        return next(fits, MOST)
+        room, each = ROOM / mask.size, np.asarray(widths)
+        for k in range(MANY, MOST, -1):
+            kept = np.minimum(each, k)
+            if kept.sum() <= room and kept @ each <= AXES:
+                return k
+        return MOST
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
