@@ -291,7 +291,7 @@ def test_callbacks_hear_an_expert_that_would_have_learned_elsewhere(apart):
     assert [r["terms"] for r in heard] == kept
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.all)])
 def test_fits_inside_workers_of_joblib_are_the_same(apart, backend):
     X = views()
     fits = [delayed(_imputed)(X, True), delayed(_imputed)(X, True)]
