@@ -58,7 +58,7 @@ class Job(NamedTuple):
         kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
         hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
         data = scaled(hp.views_, views).bare().to(device)
-        hp.steps_ = hp.steps
+        hp.steps_ = hp._amounts(len(views))[0]
         torch.manual_seed(0)
         return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
 
@@ -75,7 +75,8 @@ class Job(NamedTuple):
 
     @property
     def batch(self) -> int:
-        return min(self.model.hp.batch_size, len(self.data))
+        rows = len(self.data)
+        return min(self.model.hp._amounts(rows)[1], rows)
 
     def flops(self) -> int:
         """Of the matrix products in one step."""

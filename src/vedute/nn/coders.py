@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.nn import convolutions
+from vedute.nn import convolutions, kernels
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -30,7 +30,25 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
         linear = nn.Linear(a, b)
         nn.init.xavier_normal_(linear.weight)
         layers += [linear, nn.ReLU(), nn.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
-    return nn.Sequential(*layers[: -2 if dropout else -1])
+    return Mlp(*layers[: -2 if dropout else -1])
+
+
+class Mlp(nn.Sequential):
+    """Layers; on a GPU a linear one and its ReLU are one operation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        fused = kernels.of("layer", x)
+        if fused is None:
+            out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+            return out
+        layers = list(self)
+        for layer, after in zip(layers, [*layers[1:], None], strict=True):
+            if isinstance(layer, nn.Linear):
+                slope = 0.0 if isinstance(after, nn.ReLU) else 1.0
+                x = fused.Linear.apply(x, layer.weight, layer.bias, slope)
+            elif not isinstance(layer, nn.ReLU):
+                x = layer(x)
+        return x
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from torch import Tensor, nn
+from torch.nn.functional import conv2d, conv_transpose2d, pad
 
 
 class Plan(NamedTuple):
@@ -29,6 +30,7 @@ PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
 NETWORKS = ("auto", "mlp", *PLANS)
 SMALLEST = 8  # smaller images go through an mlp
 EMBEDDING = 64  # numbers per token
+EIGHT = 8
 
 
 def is_image(shape: Sequence[int]) -> bool:
@@ -62,7 +64,7 @@ def image_encoder(
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []
     for a, b in pairwise((shape[0], *channels)):
-        layers += [nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
+        layers += [Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
     flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
     layers += [nn.Flatten(), nn.Dropout(dropout)] if dropout else [nn.Flatten()]
     layers += [_linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
@@ -79,8 +81,32 @@ def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Seq
     widths, sizes = [*reversed(channels), shape[0]], [*reversed(sides), shape[1]]
     for (a, b), (small, large) in zip(pairwise(widths), pairwise(sizes), strict=True):
         odd = large - (2 * small - 1)  # what a transposed convolution leaves open
-        layers += [nn.ConvTranspose2d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
+        layers += [ConvTranspose2d(a, b, 3, 2, padding=1, output_padding=odd), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
+
+
+class Conv2d(nn.Conv2d):
+    """On a GPU, colours are filled up with zeros to EIGHT channels, which its convolutions want:
+    else they do this themselves, several times, in kernels of their own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        few = -self.in_channels % EIGHT
+        if not (few and x.is_cuda):
+            return super().forward(x)
+        x, weight = (pad(t, (0, 0, 0, 0, 0, few)) for t in (x, self.weight))
+        return conv2d(x, weight, self.bias, self.stride, self.padding)
+
+
+class ConvTranspose2d(nn.ConvTranspose2d):
+    """The way back: channels beyond the colours are cut off."""
+
+    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        few = -self.out_channels % EIGHT
+        if not (few and x.is_cuda) or self.bias is None:
+            return super().forward(x, output_size)
+        weight, bias = pad(self.weight, (0, 0, 0, 0, 0, few)), pad(self.bias, (0, few))
+        out = conv_transpose2d(x, weight, bias, 2, 1, self.output_padding)
+        return out[:, : self.out_channels]
 
 
 class TextEncoder(nn.Module):

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from vedute.nn import kernels
 from vedute.nn.coders import zero_init
 from vedute.nn.gaussian import Gaussian
 
@@ -24,6 +25,22 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, x, self.weight)
+
+
+class StackedMlp(nn.Sequential):
+    """Stacked layers; on a GPU one of them and its LeakyReLU have one gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        fused = kernels.of("layer", x)
+        if fused is None:
+            out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+            return out
+        layers = list(self)
+        for layer, after in zip(layers, [*layers[1:], None], strict=True):
+            if isinstance(layer, StackedLinear):
+                slope = after.negative_slope if isinstance(after, nn.LeakyReLU) else 1.0
+                x = fused.Stacked.apply(x, layer.weight, layer.bias, slope)
+        return x
 
 
 class Correspondences(nn.Module):
@@ -50,7 +67,7 @@ class Correspondences(nn.Module):
             layers: list[nn.Module] = []
             for a, b in pairwise((dim, *hidden, dim)):
                 layers += [StackedLinear(groups, a, b), nn.LeakyReLU()]
-            self.curve = nn.Sequential(*layers[:-1])
+            self.curve = StackedMlp(*layers[:-1])
         if (kind == "linear" or skip) and kind != "identity" and groups:
             self.linear = StackedLinear(groups, dim, dim)
             with torch.no_grad():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,10 @@ from torch import Tensor, nn
 from vedute.data.views import Views
 from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.correspondences import Correspondences
+from vedute.nn.cuda_streams import parallel_streams
 from vedute.training.model import Model, Stage
+
+PER_KERNEL = 16  # tensors that are updated by one
 
 
 class Step:
@@ -112,9 +116,31 @@ def make_optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.op
     parameters = list(model.parameters())
     cuda = bool(parameters) and parameters[0].is_cuda
     rate = torch.tensor(lr, device="cuda") if cuda else lr
-    return torch.optim.AdamW(
-        parameters, rate, weight_decay=weight_decay, fused=True, capturable=cuda
-    )
+    kind = ParallelAdamW if cuda else torch.optim.AdamW
+    return kind(parameters, rate, weight_decay=weight_decay, fused=True, capturable=cuda)
+
+
+class ParallelAdamW(torch.optim.AdamW):
+    """The fused AdamW updates some dozen tensors per kernel, which leaves most of a GPU idle; here
+    these kernels run at once."""
+
+    def step(self, closure: Any = None) -> Any:
+        groups = self.param_groups
+        given = [p.grad for g in groups for p in g["params"] if p.grad is not None]
+        parts = [
+            {**group, "params": group["params"][at : at + PER_KERNEL]}
+            for group in groups
+            for at in range(0, len(group["params"]), PER_KERNEL)
+        ]
+        try:
+            parallel_streams([partial(self._update, part) for part in parts], given)
+        finally:
+            self.param_groups = groups
+
+    def _update(self, part: dict[str, Any]) -> tuple[Tensor, ...]:
+        self.param_groups = [part]
+        super().step()
+        return ()
 
 
 def set_rates(optimizer: torch.optim.Optimizer, model: nn.Module, stage: Stage) -> None:
