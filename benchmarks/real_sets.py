@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from vedute.data.views import Views
+from vedute.datasets import _files
 from vedute.datasets._files import folder
 
 RENAMED = {"reuters1200": "reuters1200_dim10"}  # as vedute.datasets calls it
@@ -30,9 +31,10 @@ def load(name: str) -> Views:
         name, _, rows = name.partition(":")
         every = load(name)
         return every[np.sort(np.random.default_rng(0).permutation(len(every))[: int(rows)])]
-    with np.load(_file(name), allow_pickle=False) as file:
-        names = [str(n) for n in file["view_names"]]
-        return Views.of({n: file[f"view{v}"] for v, n in enumerate(names)}, y=file["y"])
+    _file(name)  # or says that it is not there
+    found = _files.from_folder(RENAMED.get(name, name))
+    assert found is not None
+    return found
 
 
 def digest(name: str) -> str:

@@ -354,3 +354,18 @@ def test_no_guess_beats_the_conditional_mean() -> None:
     for step in (-0.2, 0.2):
         worse = [(1 + step) * m - step * mean for m, mean in zip(best, means, strict=True)]
         assert error < imputation_error(truth, worse, hidden)
+
+
+def test_a_set_of_ones_own_lies_in_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("VEDUTE_DATA", str(tmp_path))
+    a, b, y = np.ones((3, 2)), np.zeros((3, 1)), np.arange(3)
+    a[1] = np.nan
+    np.savez(tmp_path / "mine.npz", view0=a, view1=b, view_names=["a", "b"], y=y)
+    views = datasets.load("mine")
+    assert views.names == ("a", "b")
+    assert views.mask[:, 0].tolist() == [True, False, True]
+    np.savez(tmp_path / "other.npz", x=a)
+    with pytest.raises(ValueError, match="has to hold view0, view1"):
+        datasets.load("other")
+    with pytest.raises(KeyError, match="no dataset 'third'"):
+        datasets.load("third")

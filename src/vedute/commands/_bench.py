@@ -54,7 +54,7 @@ def choose(
         seeds=_words("--seeds", seeds, int) or study.seeds,
     )
     for dataset in chosen.datasets:
-        if dataset not in datasets.available():
+        if not datasets.is_known(dataset):
             known = ", ".join(datasets.available())
             raise KeyError(f"no dataset {dataset!r}; choose from {known}")
     return chosen

@@ -8,6 +8,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from vedute.data.views import Views
+from vedute.datasets import _files
 
 
 def available() -> list[str]:
@@ -19,13 +20,23 @@ def has(source: str) -> bool:
     return not Path(source).is_file() and source in available()
 
 
+def is_known(name: str) -> bool:
+    """Whether `load` would find it."""
+    return name in available() or _files.find_npz(name) is not None
+
+
 def load(name: str, split: str | None = None) -> Views:
     """The complete dataset with its labels; hide views with `missing.drop_views`.
 
-    split: "train" or "test", of the datasets that have such parts.
+    name: one of `available()`, or of a file <name>.npz in the folder VEDUTE_DATA with view0,
+    view1, ..., their view_names, and y; split: "train" or "test", of the datasets that have such
+    parts.
     """
     if name not in available():
-        raise KeyError(f"no dataset {name!r}; choose from {', '.join(available())}")
+        own = None if split is not None else _files.from_folder(name)
+        if own is None:
+            raise KeyError(f"no dataset {name!r}; choose from {', '.join(available())}")
+        return own
     loader = import_module(f"{__name__}.{name}").load
     if split is not None and "split" not in signature(loader).parameters:
         raise ValueError(f"{name} has no parts to train and to test; load it whole")

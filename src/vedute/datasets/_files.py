@@ -50,6 +50,22 @@ def find_npz(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def from_folder(name: str) -> Views | None:
+    """A set of the user's own, <name>.npz in the folder, if it is there; rows of NaN are missing
+    views."""
+    path = find_npz(name)
+    if path is None:
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = [str(n) for n in file["view_names"]]
+            return Views.of({n: file[f"view{v}"] for v, n in enumerate(names)}, y=file["y"])
+    except (KeyError, ValueError, BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not a dataset ({error}); it has to hold view0, view1, ..., view_names and y"
+        ) from None
+
+
 def stored(facts: Facts) -> Views | None:
     """The dataset from <name>.npz in the folder, if it is there."""
     path = find_npz(facts.name)
