@@ -31,7 +31,7 @@ ROOMS = {
     "benchmark": "data io metrics nn training estimators methods datasets figures analysis",
     "report": "data io metrics nn training estimators methods datasets figures analysis",
 }
-TOP = ("commands", "cli", "plot", "scverse", "dask_frames", "__main__")
+TOP = ("commands", "cli", "plot", "scverse", "__main__")
 LONGEST = 40  # lines of a function's body, without its docstring
 NAMED = ("vedute.nn.convolutions", "vedute.methods.presets")  # networks and settings as published
 ORDINARY = {"shapes", "captions"}  # datasets whose names are words like others, unless quoted

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vedute import dask_frames as dask_frames
     from vedute import plot as plot
     from vedute import scverse as scverse
     from vedute.analysis.pooling import pool as pool
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("dask_frames", "plot", "scverse")
+_MODULES = ("plot", "scverse")
 _HOMES = {
     "BestPair": "vedute.methods._best_pair",
     "Views": "vedute.data.views",

@@ -34,6 +34,7 @@ from vedute.estimators import (
     categories,
     clustering,
     cross_fitting,
+    dask_frames,
     progress,
     saving,
     settings,
@@ -396,6 +397,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         views, for methods that have one: MVP, the VAEs, DVIMC, and Blend, whose representation is
         that of its first expert.
         """
+        if dask_frames.are_given(X) and not return_std:
+            return dask_frames.transform(self, X)
         data = self._enter(X)
         found: list[Any] = [self._embed(data), *([self._embed_std(data)] if return_std else [])]
         config = getattr(self, "_sklearn_output_config", {})
@@ -406,6 +409,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, (n,)."""
+        if dask_frames.are_given(X):
+            return dask_frames.predict(self, X)  # type: ignore[no-any-return]
         return self._labels(self._enter(X))
 
     @available_if(lambda self: self.soft)  # type: ignore[untyped-decorator]
@@ -434,6 +439,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
+        if dask_frames.are_given(X):
+            found = dask_frames.impute(self, X, interval)
+            return found[0] if interval is None else Interval(*found)
         entry, data = self._read(X)
         with self._counting("imputing", data, len(data), "row"):
             means, stds = self._imputer().values(data, spread=interval is not None)

@@ -7,7 +7,7 @@ gets what the estimator gives for it in pandas. Rows are in the order of Dask's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ import pandas as pd
 
 from vedute.data import fill, frames
 from vedute.data.frames import ViewSpec
-from vedute.estimators.base import Estimator
 
 Frame = Any  # of Dask, which may not be installed
+Estimator = Any  # a fitted one
+ONE = ""  # the name of the only table
 
 
 class Place(NamedTuple):
@@ -44,23 +45,39 @@ class Place(NamedTuple):
 Places = dict[str, Place]
 
 
-def impute(model: Estimator, X: Any) -> Any:
-    """X with missing views and holes filled in. Of a dict a dict with all views; compute them at
-    once, `dask.compute(filled)`, and each partition passes the estimator once."""
-    if not isinstance(X, Mapping):
-        return _mapped(model, X, {}, _imputed_table, X._meta)
-    joined, places = _joined(X)
-    views = {v.name: _empty(v.spec, X.get(v.name)) for v in model.views_}
-    wanted, start = {}, 0
-    for name, empty in views.items():
-        wanted[name] = Place(start, empty)
-        start = wanted[name].end
-    each = [p.empty.set_axis(p.columns, axis=1) for p in wanted.values()]
-    filled = _mapped(
-        model, joined, places, partial(_imputed, wanted=wanted), pd.concat(each, axis=1)
-    )
-    taken = {k: partial(_taken, place=p) for k, p in wanted.items()}
-    return {k: filled.map_partitions(taken[k], meta=p.empty) for k, p in wanted.items()}
+def are_given(X: Any) -> bool:
+    """Whether X is a Dask frame, or a dict of them."""
+    first = next(iter(X.values()), None) if isinstance(X, Mapping) else X
+    return type(first).__module__.partition(".")[0] == "dask" and hasattr(first, "map_partitions")
+
+
+def impute(model: Estimator, X: Any, interval: float | None = None) -> list[Any]:
+    """X with missing views and holes filled in: means, and with an interval its lower and upper
+    ends. Of a dict a dict with all views; compute all at once, `dask.compute(filled)`, and each
+    partition passes the estimator once."""
+    views = isinstance(X, Mapping)
+    joined, places = _joined(X) if views else (X, {})
+    wanted = [_places(model, X, 0) if views else {ONE: Place(0, X._meta)}]
+    for _ in range(0 if interval is None else 2):
+        end = max(p.end for p in wanted[-1].values())
+        wanted.append({k: Place(p.start + end, p.empty) for k, p in wanted[-1].items()})
+    each = [p.empty.set_axis(p.columns, axis=1) for part in wanted for p in part.values()]
+    work = partial(_imputed, wanted=wanted, interval=interval)
+    filled = _mapped(model, joined, places, work, pd.concat(each, axis=1))
+    found = [
+        {k: filled.map_partitions(partial(_taken, place=p), meta=p.empty) for k, p in part.items()}
+        for part in wanted
+    ]
+    return found if views else [part[ONE] for part in found]
+
+
+def _places(model: Estimator, X: Mapping[str, Frame], start: int) -> Places:
+    """Where all views of the model are in what is imputed."""
+    places = Places()
+    for view in model.views_:
+        places[view.name] = Place(start, _empty(view.spec, X.get(view.name)))
+        start = places[view.name].end
+    return places
 
 
 def transform(model: Estimator, X: Any) -> Frame:
@@ -102,15 +119,17 @@ def _part(
     return work(model, _views(part, places) if places else part, part.index)
 
 
-def _imputed_table(model: Estimator, X: pd.DataFrame, index: pd.Index) -> Any:
-    return model.impute(X)
-
-
 def _imputed(
-    model: Estimator, X: dict[str, pd.DataFrame], index: pd.Index, wanted: Places
+    model: Estimator, X: Any, index: pd.Index, wanted: Sequence[Places], interval: float | None
 ) -> pd.DataFrame:
-    filled: dict[str, pd.DataFrame] = model.impute(X)
-    each = [filled[k].loc[index].set_axis(p.columns, axis=1) for k, p in wanted.items()]
+    found = model.impute(X) if interval is None else model.impute(X, interval)
+    parts = [found] if interval is None else found
+    named = [part if isinstance(part, dict) else {ONE: part} for part in parts]
+    each = [
+        tables[k].loc[index].set_axis(p.columns, axis=1)
+        for tables, places in zip(named, wanted, strict=True)
+        for k, p in places.items()
+    ]
     return pd.concat(each, axis=1)
 
 

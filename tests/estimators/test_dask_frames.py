@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vedute import dask_frames
 from vedute.methods import find
 
 dask = pytest.importorskip("dask")
@@ -44,7 +43,7 @@ def same(found, table):
 def test_views_are_joined_by_id_and_filled():
     views = tables()
     model = fitted(views)
-    (found,) = dask.compute(dask_frames.impute(model, lazy(views)), **HERE)
+    (found,) = dask.compute(model.impute(lazy(views)), **HERE)
     for name, table in model.impute(views).items():
         same(found[name], table)
     assert found["b"]["w"].dtype == views["b"]["w"].dtype
@@ -54,7 +53,7 @@ def test_a_view_that_nobody_has_is_inferred():
     views = tables()
     model = fitted(views)
     some = {"a": views["a"]}
-    (found,) = dask.compute(dask_frames.impute(model, lazy(some)), **HERE)
+    (found,) = dask.compute(model.impute(lazy(some)), **HERE)
     for name, table in model.impute(some).items():
         same(found[name], table)
 
@@ -63,8 +62,8 @@ def test_representation_and_clusters():
     views = tables()
     model = fitted(views)
     ids = pd.Index(dict.fromkeys([*views["a"].index, *views["b"].index]))
-    z = dask_frames.transform(model, lazy(views)).compute(**HERE)
-    labels = dask_frames.predict(model, lazy(views)).compute(**HERE)
+    z = model.transform(lazy(views)).compute(**HERE)
+    labels = model.predict(lazy(views)).compute(**HERE)
     np.testing.assert_allclose(z.loc[ids], model.transform(views), atol=1e-5)
     assert list(z.columns) == list(model.get_feature_names_out())
     assert (labels.loc[ids] == model.predict(views)).all()
@@ -76,6 +75,20 @@ def test_one_frame_with_an_empty_partition():
     model = fitted(wide, columns={k: list(t.columns) for k, t in views.items()})
     frame = dd.from_pandas(wide, npartitions=4)
     frame = frame[frame.index >= "p30"]
-    found = dask_frames.impute(model, frame).compute(**HERE)
+    found = model.impute(frame).compute(**HERE)
     same(found, model.impute(wide.loc["p30":]))
-    assert len(dask_frames.transform(model, frame).compute(**HERE)) == 30
+    assert len(model.transform(frame).compute(**HERE)) == 30
+
+
+def test_intervals_of_views_and_of_one_table():
+    views = tables()
+    model = fitted(views)
+    (found,) = dask.compute(model.impute(lazy(views), interval=0.9), **HERE)
+    for part, expected in zip(found, model.impute(views, interval=0.9), strict=True):
+        for name, table in expected.items():
+            same(part[name], table)
+    wide = pd.concat(views.values(), axis=1).sort_index()
+    model = fitted(wide, columns={k: list(t.columns) for k, t in views.items()})
+    (found,) = dask.compute(model.impute(dd.from_pandas(wide, npartitions=4), interval=0.5), **HERE)
+    for part, expected in zip(found, model.impute(wide, interval=0.5), strict=True):
+        same(part, expected)
