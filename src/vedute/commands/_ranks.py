@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what torchrun tells each process
 
@@ -55,6 +56,16 @@ def _mine_to_say(sentence: str) -> bool:
         return first()
 
 
+def _of_this_start(store: Any) -> Any:
+    """What ranks tell each other at their start. On one machine torchrun keeps what the ranks
+    before a restart have told; on several, docs/ranks.md says how it does not."""
+    from torch.distributed import PrefixStore
+
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return PrefixStore(f"start-{start}", store) if alone else store
+
+
 @contextmanager
 def joined() -> Iterator[None]:
     """Inside, this process is in a group with the others that torchrun started, if it did: over
@@ -70,6 +81,8 @@ def joined() -> Iterator[None]:
     gpus = torch.cuda.is_available() and each and distributed.is_nccl_available()
     if gpus:
         torch.cuda.set_device(local)
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")
+    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
+    store, rank, size = next(distributed.rendezvous("env://"))
+    distributed.init_process_group(backend, store=_of_this_start(store), rank=rank, world_size=size)
     yield  # after an error, the process ends without waiting for the others
     distributed.destroy_process_group()

@@ -118,5 +118,7 @@ def _with_others(collective: Callable[[], Any]) -> None:
     try:
         collective()
     except RuntimeError as error:
-        cause = " ".join(str(error).split())
-        raise LostError(f"another rank has ended, and with it the fit ({cause})") from error
+        raise LostError(
+            "another rank has ended, or cannot be reached, and with it ends the fit; torchrun "
+            "--max-restarts=1 goes on from the last checkpoint"
+        ) from error
