@@ -49,6 +49,11 @@ def small(method, seed, **more):
     return method(random_state=seed, **SIZES | dict(steps=30, warmup=4, map_hidden=(8,)) | more)
 
 
+def small_blend():
+    inside = {"mvp__steps": 5, "mvp__warmup": 1}
+    return Blend(experts=("mvp", "lowrank_fill"), expert_settings=inside, n_clusters=3)
+
+
 def fitted(model):
     model.fit(views())
     return model.embedding_, model.labels_, list(model.impute(views()).x), model.r2_
@@ -67,7 +72,7 @@ def found():
     rank = torch.distributed.get_rank()
     known = {name: trained(name) for name in CASES}
     known["mvp fit"] = fitted(small(MVP, 0))
-    known["blend fit"] = fitted(Blend(n_clusters=3, expert_settings={"mvp__steps": 20}))
+    known["blend fit"] = fitted(small_blend())
     known["refused"] = refused(DCCA(steps=2))
     known["other settings"] = refused(small(MVP, 0, latent_dim=3 + rank))
     return known

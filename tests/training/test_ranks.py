@@ -17,21 +17,10 @@ from vedute import MVP
 
 TESTS = Path(__file__).parents[1]
 ENV = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src"), "OMP_NUM_THREADS": "1"}
-FIT = [
-    "fit",
-    "d.npz",
-    "-o",
-    "run",
-    "--method",
-    "mvp",
-    "--set",
-    "steps=30",
-    "--set",
-    "latent_dim=3",
-    "--set",
-    "hidden=(12,)",
-]
-FIT += ["--set", "warmup=4", "--set", "map_hidden=(8,)", "--set", "device=cpu", "--clusters", "3"]
+SIZES = ("steps=30", "latent_dim=3", "hidden=(12,)", "warmup=4", "map_hidden=(8,)", "device=cpu")
+FIT = ["fit", "d.npz", "-o", "run", "--method", "mvp", "--clusters", "3"]
+FIT += [w for setting in (*SIZES, "checkpoint_minutes=0") for w in ("--set", setting)]
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1")
 
 
 def started(rank, size, *words):
@@ -51,7 +40,7 @@ def both(tmp_path_factory):
         ENV["MASTER_PORT"] = str(free.getsockname()[1])
     script = TESTS / "ranks_together.py"
     for process in [started(rank, 2, script, out) for rank in range(2)]:
-        assert process.wait(120) == 0
+        assert process.wait(240) == 0
     return [torch.load(out / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
@@ -103,22 +92,13 @@ def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
     """torchrun starts both ranks again; they go on from the last checkpoint, and end as two ranks
     of which none was killed."""
     np.savez(tmp_path / "d.npz", **dict(zip("abc", ranks_together.views().arrays(), strict=True)))
-    words = [*["--standalone", "--nproc-per-node=2", "--max-restarts=1"], TESTS / "ranks_killed.py"]
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            *words,
-            *FIT,
-            "--set",
-            "checkpoint_minutes=0",
-        ],
+        [sys.executable, *TORCHRUN, TESTS / "ranks_killed.py", *FIT],
         cwd=tmp_path,
         env={k: v for k, v in ENV.items() if k != "MASTER_PORT"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr.count("vedute: another rank has ended") <= 1
@@ -129,3 +109,30 @@ def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
     with np.load(tmp_path / "run" / "embedding.npz") as found:
         np.testing.assert_equal(found["embedding"], both[0]["mvp fit"][0])
         np.testing.assert_equal(found["labels"], both[0]["mvp fit"][1])
+
+
+NCCL = """
+import os, sys
+import torch
+from torch import distributed
+import ranks_together as r
+from vedute import MVP
+
+alone = r.fitted(r.small(MVP, 0, device="cuda"))[0]
+torch.cuda.set_device(0)
+distributed.init_process_group("cpu:gloo,cuda:nccl")
+together = r.fitted(r.small(MVP, 0, device="cuda"))[0]
+assert abs(alone - together).max() < 1e-5, abs(alone - together).max()
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_gradients_are_added_up_in_a_captured_step_by_nccl(tmp_path):
+    """In a group of one: there is one GPU at most where this runs."""
+    (tmp_path / "alone.py").write_text(NCCL)
+    place = {"PYTHONPATH": f"{TESTS.parent / 'src'}{os.pathsep}{TESTS}", "MASTER_PORT": "29876"}
+    told = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+    words = [sys.executable, tmp_path / "alone.py"]
+    run = subprocess.run(words, env={**ENV, **place, **told}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -32,7 +32,7 @@ def check(command: str) -> None:
 
 
 def quiet() -> None:
-    """From now on only the first rank speaks; errors are said by `say_once`."""
+    """From now on only the first rank speaks, but for `say_once`."""
     if not first():
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
@@ -41,7 +41,7 @@ def say_once(sentence: str, last: bool = False) -> None:
     """To people; of ranks that are in touch, the one that knows it first says it. last: only where
     none has said anything, as of a rank that has lost another."""
     if _mine_to_say("" if last else sentence):
-        print(sentence, file=sys.__stderr__ if started() else sys.stderr)
+        print(sentence, file=sys.stderr if first() else sys.__stderr__)
 
 
 def _mine_to_say(sentence: str) -> bool:
