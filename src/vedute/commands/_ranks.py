@@ -59,7 +59,7 @@ def _mine_to_say(sentence: str) -> bool:
 def _of_this_start(store: Any) -> Any:
     """What ranks tell each other at their start. On one machine torchrun keeps what the ranks
     before a restart have told; on several, docs/ranks.md says how it does not."""
-    from torch.distributed import PrefixStore
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
     alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
     start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -75,6 +75,7 @@ def joined() -> Iterator[None]:
         return
     import torch
     from torch import distributed
+    from torch.distributed.rendezvous import rendezvous
 
     local = int(os.environ["LOCAL_RANK"])
     each = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -82,7 +83,7 @@ def joined() -> Iterator[None]:
     if gpus:
         torch.cuda.set_device(local)
     backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
-    store, rank, size = next(distributed.rendezvous("env://"))
+    store, rank, size = next(rendezvous("env://"))
     distributed.init_process_group(backend, store=_of_this_start(store), rank=rank, world_size=size)
     yield  # after an error, the process ends without waiting for the others
     distributed.destroy_process_group()
