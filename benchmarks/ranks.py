@@ -3,7 +3,9 @@
     python benchmarks/ranks.py >> benchmarks/results/ranks/records.jsonl
 
 One JSON line per measurement: steps per second of MVP with its defaults on handwritten, and of a
-larger MVP with larger batches; and the time of one all_reduce by its number of float32.
+larger MVP with larger batches, and the seconds of a core that a rank takes for one step, which
+other processes on the machine change little; and the time of one all_reduce by its number of
+float32. `load` is that of the machine at the start: measure where it is below 0.5.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import platform
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,12 @@ from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Settings, train
 
 CASES: dict[str, dict[str, Any]] = {
-    "handwritten, defaults": {"batch_size": 256, "steps": 60},
+    "handwritten, defaults": {"batch_size": 256, "steps": 40},
     "4 views of 1000, hidden 1024, batches of 1024": {
         "hidden": (1024,),
         "latent_dim": 64,
         "batch_size": 1024,
-        "steps": 12,
+        "steps": 6,
     },
 }
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # numbers in an all_reduce
@@ -59,11 +61,12 @@ def speed(case: str) -> dict[str, float]:
     model = hp.build(views.shapes, likelihoods, views.names, settings["steps"])
     how = {"batch_size": settings["batch_size"], "lr": 1e-3}
     train(model, views, Settings(steps=4, **how))
-    start = perf_counter()
-    train(model, views, Settings(steps=settings["steps"], **how))
-    taken = perf_counter() - start
+    steps, start, busy = settings["steps"], perf_counter(), process_time()
+    train(model, views, Settings(steps=steps, **how))
+    taken, busy = perf_counter() - start, process_time() - busy
     numbers = sum(p.numel() for p in model.parameters())
-    return {"parameters": numbers, "steps_per_second": settings["steps"] / taken}
+    speeds = {"steps_per_second": steps / taken, "core_seconds_per_step": busy / steps}
+    return {"parameters": numbers} | speeds
 
 
 def all_reduce(numbers: int) -> float:

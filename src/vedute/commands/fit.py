@@ -89,8 +89,7 @@ def run(
     how = reading.checked()
     _data.check_place(out, data)
     if not _ranks.first():
-        _fit_along(model, data, how, out, groups)
-        return Answer({})
+        return _fit_along(model, data, how, out, groups)
     with ExitStack() as whole:
         if save_config is not None:
             part = whole.enter_context(io.atomic_file(save_config, force))
@@ -212,11 +211,12 @@ def _fit(
 
 def _fit_along(
     model: Estimator, source: str, how: io.Reading, out: Path, groups: str | None
-) -> None:
-    """Fit together with the first rank, which writes the RUN."""
+) -> Answer:
+    """Fit together with the first rank, which writes the RUN and says what was found."""
     with _ranks.joined():
         _checkpoint(model, out, resume=True, force=False)
         _learn(model, source, how, groups)
+    return Answer({})
 
 
 def _learn(
