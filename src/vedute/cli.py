@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import cleandoc
@@ -15,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from vedute import __version__, commands
+from vedute.commands import _ranks
 from vedute.training import stopping
 
 ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
@@ -60,6 +60,7 @@ def main() -> None:
     the memory is full."""
     for name, value in SLEEPING.items():  # read when torch starts its threads
         os.environ.setdefault(name, value)
+    _ranks.quiet()
     app(prog_name="vedute")
 
 
@@ -96,6 +97,8 @@ def answer(error: Exception) -> tuple[str, int]:
         return f"the memory is full ({text}); take fewer samples or features", 3
     if isinstance(error, OSError) and (error.errno in DISK or NO_DISK.search(str(error))):
         return f"cannot write or read ({text}); free some space, or choose another place", 3
+    if isinstance(error, ConnectionError):  # of another rank
+        return text, 3
     if isinstance(error, RecursionError):
         return f"the input is nested too deeply ({text}); write it again", 2
     if isinstance(error, MISTAKES):
@@ -104,13 +107,14 @@ def answer(error: Exception) -> tuple[str, int]:
     return f"this is a bug: {kind}: {text}; VEDUTE_DEBUG=1 shows where, please report it", 2
 
 
-def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
+def one_line_errors(run: Callable[..., None], name: str) -> Callable[..., None]:
     """Whatever goes wrong ends in one sentence and an exit code, not in a traceback."""
 
     @wraps(run)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
             with stopping.terminable():
+                _ranks.check(name)
                 run(*args, **options)
         except (BrokenPipeError, typer.Exit, typer.Abort, ClickException):
             raise
@@ -118,10 +122,10 @@ def one_line_errors(run: Callable[..., None]) -> Callable[..., None]:
             if os.environ.get("VEDUTE_DEBUG"):
                 raise
             text, code = answer(error)
-            print(f"vedute: {text}", file=sys.stderr)
+            _ranks.say_once(f"vedute: {text}", last=isinstance(error, ConnectionError))
             raise typer.Exit(code) from None
         except KeyboardInterrupt:
-            print("vedute: interrupted", file=sys.stderr)
+            _ranks.say_once("vedute: interrupted")
             raise typer.Exit(130) from None
         except stopping.TerminatedError as ended:
             raise typer.Exit(128 + ended.number) from None
@@ -141,4 +145,4 @@ for _name in commands.available():
         cls=Command,
         help=flowing(_command.run.__doc__),
         epilog=f"Example: {_command.EXAMPLE}",
-    )(one_line_errors(_command.run))
+    )(one_line_errors(_command.run, _name))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _options
+from vedute.commands import _answer, _data, _options, _ranks
 from vedute.commands._answer import Answer
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def run(
         _check_forgets(method, model)
     how = reading.checked()
     _data.check_place(out, data)
+    if not _ranks.first():
+        return _fit_along(model, data, how, out, groups)
     with ExitStack() as whole:
         if save_config is not None:
             part = whole.enter_context(io.atomic_file(save_config, force))
@@ -165,7 +167,7 @@ def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path 
     if model.get_params().get("checkpoint", "none") is not None or model.random_state is None:
         return None
     place = out.resolve().parent / f".{out.name}.checkpoint"
-    if checkpoints.are_in(place) and not resume:
+    if checkpoints.are_in(place) and not resume and _ranks.first() and not _ranks.restarted():
         if not force:
             raise FileExistsError(
                 f"{place} has a checkpoint of a fit that was ended; --resume goes on from it, "
@@ -191,26 +193,51 @@ def _fit(
     nobody else writes RUN or these meanwhile."""
     from vedute import io
     from vedute.estimators import saving
-    from vedute.methods._best_pair import for_views
     from vedute.report import run_folder
 
-    with io.atomic_folder(out, force, stale=("report.npz",)) as folder:  # of the model before
+    with (
+        io.atomic_folder(out, force, stale=("report.npz",)) as folder,  # of the model before
+        _ranks.joined(),
+    ):
         place = _checkpoint(model, out, resume, force)
-        given = _data.open_data(source, how)
-        known = _data.groups_of(groups, given)
-        views = io.enter(given).views
-        _data.check(views)
-        model = for_views(model, len(views.names))
-        model.__dict__["keep_checkpoint"] = True  # until the run is published
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the views form groups")  # said below
-            model.fit(views, groups=known)
+        model, views = _learn(model, source, how, groups)
         _without_checkpoint(model)
         reading = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, reading, keep)
         before = saving.tensors_of(out)
     saving.clean(out, before)
     return model, views, place
+
+
+def _fit_along(
+    model: Estimator, source: str, how: io.Reading, out: Path, groups: str | None
+) -> Answer:
+    """Fit together with the first rank, which writes the RUN and says what was found."""
+    with _ranks.joined():
+        _checkpoint(model, out, resume=True, force=False)
+        _learn(model, source, how, groups)
+    return Answer({})
+
+
+def _learn(
+    model: Estimator, source: str, how: io.Reading, groups: str | None
+) -> tuple[Estimator, Views]:
+    """Read the data, and fit; on several ranks until all have."""
+    from vedute import io
+    from vedute.methods._best_pair import for_views
+    from vedute.training import ranks
+
+    given = _data.open_data(source, how)
+    known = _data.groups_of(groups, given)
+    views = io.enter(given).views
+    _data.check(views)
+    model = for_views(model, len(views.names))
+    model.__dict__["keep_checkpoint"] = True  # until the run is published
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the views form groups")  # said below
+        model.fit(views, groups=known)
+    ranks.all_have("fitted")
+    return model, views
 
 
 def _without_checkpoint(model: Estimator) -> None:

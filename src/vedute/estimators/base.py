@@ -47,7 +47,7 @@ from vedute.estimators.imputation import Imputer
 from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import LOOSE, UNSAVED, choice, estimator, setting
 from vedute.nn import likelihoods
-from vedute.training import checkpoints
+from vedute.training import checkpoints, ranks
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
@@ -227,7 +227,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.__dict__.pop(name, None)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         with torch.random.fork_rng():
-            self.seed_ = seed_of(self.random_state)
+            self.seed_ = ranks.by_first(lambda: seed_of(self.random_state))
             torch.manual_seed(self.seed_)
             self.views_ = self._fitted_views(raw)
             data = scaled(self.views_, raw)
@@ -251,7 +251,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def forget_checkpoint(self) -> None:
         """Remove what a later `fit` could go on from, if there is something."""
-        if vars(self).get("checkpoint") is not None:
+        if vars(self).get("checkpoint") is not None and ranks.rank() == 0:
             checkpoints.clear(Path(vars(self)["checkpoint"]))
 
     def _check_settings(self) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
@@ -29,6 +29,7 @@ from vedute.estimators.settings import LOOSE, estimator, setting
 from vedute.nn import coders
 from vedute.nn.convolutions import check_image
 from vedute.nn.likelihoods import Kinds
+from vedute.training import ranks
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, ended, useful_steps
 from vedute.training.loop import INTERRUPTED, Settings, train
@@ -130,6 +131,25 @@ class NeuralEstimator(Estimator):
         self.length_: int | None = None  # how long training was worth it, once this is known
         self._trainings = 0
         self._device()
+        self._check_ranks(raw)
+
+    def _check_ranks(self, raw: Views) -> None:
+        """Refuse several ranks where they cannot share batches, or do not fit the same."""
+        if ranks.size() == 1:
+            return
+        name = type(self).__name__
+        if not all(m.adds_over_rows for m in models(type(self))):
+            raise ValueError(
+                f"{name} compares the samples of a batch with each other, which ranks that have a "
+                "part of it each cannot; fit it in one process, without torchrun"
+            )
+        free = (*LOOSE, "random_state")
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
+        if not ranks.all_have(_digest(params, [raw.mask])):
+            raise ValueError(
+                f"the ranks fit {name} with other settings, or on other samples; every rank takes "
+                "the same"
+            )
 
     def _hides(self) -> bool:
         return self.generative and self.early_stopping
@@ -346,11 +366,7 @@ class NeuralEstimator(Estimator):
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
-        text = json.dumps(params, sort_keys=True, default=str)
-        digest = hashlib.sha256(text.encode())
-        for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):
-            digest.update(t.cpu().numpy().tobytes())
-        return digest.hexdigest()
+        return _digest(params, [data.mask, *data.x, *(h for h in data.holes if h is not None)])
 
     def _counted(self) -> AbstractContextManager[None]:
         """While inside, progress is shown in the unit of training."""
@@ -376,6 +392,13 @@ class NeuralEstimator(Estimator):
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"
             self._log(f"step {record['step']:5d}  {terms}  {hidden}")
+
+
+def _digest(params: dict[str, Any], tensors: Iterable[torch.Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
+    for t in tensors:
+        digest.update(t.cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 @contextmanager

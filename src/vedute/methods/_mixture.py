@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vedute.data.views import Views
 from vedute.methods._vae import any_of
-from vedute.nn import laplace
+from vedute.nn import laplace, shards
 from vedute.nn.laplace import Laplace
 
 OBJECTIVES = ("iwae_loose", "iwae_tight", "dreg")
@@ -93,11 +93,12 @@ def source_errors(
     at = torch.arange(B * L, device=codes.device)
     if batch.present() is not None:
         at = at[batch.mask.flatten()]
-    found = errors(batch[at // L], codes.flatten(1, 2).index_select(1, at), at % L).sum(-1)
+    with shards.present():
+        found = errors(batch[at // L], codes.flatten(1, 2).index_select(1, at), at % L).sum(-1)
     return found.new_zeros(K, B * L).index_copy(1, at, found).view(K, B, L)
 
 
 def one_of(z: Tensor, mask: Tensor) -> Tensor:
     """The draw of one observed view, all as likely: (S, B, L, D) and (B, L) -> (S, B, D)."""
-    chosen = any_of(mask.expand(z.shape[:-1]))
+    chosen = any_of(mask.expand(z.shape[:-1]), rows=1)
     return z.take_along_dim(chosen[..., None, None], 2).squeeze(2)

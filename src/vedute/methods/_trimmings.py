@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from vedute.data.scaling import effective_dimensions
 from vedute.data.views import Views
 from vedute.estimators.neural import FEW_ROWS
+from vedute.nn import shards
 from vedute.training.model import Generative, Stage, Terms
 
 DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
@@ -41,6 +42,7 @@ class Trimmings(Protocol):
 class Trimmed(Generative):
     """A model whose training ends in a cool-down, and whose views weigh their `share`."""
 
+    adds_over_rows = True
     hp: Trimmings
     share: Tensor
 
@@ -107,7 +109,9 @@ def shares(data: Views, power: float) -> Tensor:
 
 def hide_some(batch: Views, share: float) -> Views:
     """What is kept of a batch in a step with this `view_dropout`."""
-    return batch.hide(hidden_views(batch.mask, share)) if share > 0 else batch
+    if share == 0:
+        return batch
+    return shards.hide(batch, hidden_views(shards.whole_mask(batch.mask), share))
 
 
 def hidden_views(mask: Tensor, share: float) -> Tensor:

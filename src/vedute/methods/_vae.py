@@ -174,7 +174,8 @@ def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
     return (share * (variance + (mean - center).square())).sum(1).sqrt()
 
 
-def any_of(available: Tensor) -> Tensor:
-    """One of the available at random, all as likely: (..., C) bool -> (...) long."""
-    order = noise.like(available, lambda t: torch.rand(t.shape, device=t.device))
+def any_of(available: Tensor, rows: int = 0) -> Tensor:
+    """One of the available at random, all as likely: (..., C) bool -> (...) long. `rows`: the axis
+    of the samples."""
+    order = noise.like(available, lambda t: torch.rand(t.shape, device=t.device), rows)
     return order.masked_fill(~available, -1).argmax(-1)

@@ -64,6 +64,7 @@ class DIMVC(NeuralEstimator):
 
 
 class DIMVCModel(Clusterer):
+    adds_over_rows = True
     targets: Tensor
 
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DIMVC, length: int) -> None:

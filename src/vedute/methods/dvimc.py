@@ -109,6 +109,8 @@ class Mixture(nn.Module):
 
 
 class DVIMCModel(Generative, Clusterer):
+    adds_over_rows = True
+
     def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DVIMC, length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length

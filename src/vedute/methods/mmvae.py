@@ -78,7 +78,7 @@ class MMVAEModel(VAE):
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, q = self.hp, batch.mask, self.experts(batch)
-        z = laplace.sample(many(q, hp.samples))  # (K, B, E, D)
+        z = laplace.sample(many(q, hp.samples), rows=1)  # (K, B, E, D)
         errors = source_errors(batch, z, lambda seen, z, _: self.errors(seen, z.unsqueeze(2)))
         log_q = _mixture.log_probs(_mixture.fixed(hp.objective, q), z)  # (K, B, E, U)
         ratio = laplace.log_prob(self.prior_of(), z) - _mixture.log_mixture(log_q, mask)

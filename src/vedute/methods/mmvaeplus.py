@@ -100,7 +100,7 @@ class MMVAEPlusModel(VAE):
 
     def loss(self, batch: Views) -> Terms:
         hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
-        z, w = (laplace.sample(many(q, hp.samples)) for q in (qz, qw))  # (K, B, E, .)
+        z, w = (laplace.sample(many(q, hp.samples), rows=1) for q in (qz, qw))  # (K, B, E, .)
         qz, qw = (_mixture.fixed(hp.objective, q) for q in (qz, qw))
         errors = _mixture.source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
         ratio = (
@@ -116,7 +116,7 @@ class MMVAEPlusModel(VAE):
         """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""
         (K, M, _), L = codes.shape, len(self.decoders)
         z, own = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
-        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)))
+        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)), rows=1)
         itself = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
         w = torch.where(itself.unsqueeze(-1), own, fresh)
         return self.errors(samples, torch.cat([z, w], dim=-1))

@@ -33,7 +33,7 @@ from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._trimmings import hide_some
 from vedute.methods._vae import GaussianVAE, VAEEstimator, product_with_prior
-from vedute.nn import gaussian
+from vedute.nn import gaussian, noise
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Stage, Terms
@@ -138,8 +138,8 @@ def random_subsets(mask: Tensor, k: int) -> Tensor:
     """k subsets of 2 ... |O| - 1 of the observed views, every size as likely; (B, L) -> (B, k, L).
     Where there is none, all that are observed."""
     B, L = mask.shape
-    order = torch.rand(B, k, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
+    order = noise.uniform(B, k, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
     rank = order.argsort(-1).argsort(-1)  # observed first, in random order
     n = mask.sum(1)[:, None, None]
-    size = 2 + (torch.rand(B, k, 1, device=mask.device) * (n - 2)).floor()
+    size = 2 + (noise.uniform(B, k, 1, device=mask.device) * (n - 2)).floor()
     return mask[:, None] & (rank < torch.where(n > 2, size, n))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.nn import convolutions, kernels
+from vedute.nn import convolutions, kernels, shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -29,7 +29,7 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
     for a, b in pairwise(sizes):
         linear = nn.Linear(a, b)
         nn.init.xavier_normal_(linear.weight)
-        layers += [linear, nn.ReLU(), nn.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
+        layers += [linear, nn.ReLU(), shards.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
     return Mlp(*layers[: -2 if dropout else -1])
 
 
@@ -58,7 +58,8 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
 
     def one(v: int) -> Gaussian:
         x = batch.x[v]
-        q: Gaussian = encoders[v](x if found is None else x[found[v]])
+        with shards.present(v):
+            q: Gaussian = encoders[v](x if found is None else x[found[v]])
         return q if found is None else q.map(_spread(found[v], len(x)))
 
     parts = parallel_streams([partial(one, v) for v in range(len(encoders))], batch.x)

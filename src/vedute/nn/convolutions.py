@@ -16,6 +16,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d, pad
 
+from vedute.nn.shards import Dropout
+
 
 class Plan(NamedTuple):
     """First and most channels, the side to stop at, the width of the dense layer (None: latent)."""
@@ -66,7 +68,7 @@ def image_encoder(
     for a, b in pairwise((shape[0], *channels)):
         layers += [Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()]
     flat, dense = channels[-1] * sides[-1] ** 2, plan.dense or latent_dim
-    layers += [nn.Flatten(), nn.Dropout(dropout)] if dropout else [nn.Flatten()]
+    layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
     layers += [_linear(flat, dense), nn.ReLU(), _linear(dense, 2 * latent_dim)]
     return nn.Sequential(*layers)
 
@@ -121,7 +123,7 @@ class TextEncoder(nn.Module):
         for a, b in pairwise((EMBEDDING, *channels)):
             layers += [nn.Conv1d(a, b, 3, stride=2, padding=1), nn.ReLU()]
         flat = channels[-1] * sides[-1] if channels else EMBEDDING * length
-        layers += [nn.Flatten(), nn.Dropout(dropout)] if dropout else [nn.Flatten()]
+        layers += [nn.Flatten(), Dropout(dropout)] if dropout else [nn.Flatten()]
         layers += [_linear(flat, 256), nn.ReLU(), _linear(256, 2 * latent_dim)]
         self.net = nn.Sequential(*layers)
 

@@ -39,9 +39,10 @@ def variance(q: Laplace) -> Tensor:
     return 2 * q.scale.square()
 
 
-def sample(q: Laplace) -> Tensor:
-    """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials."""
-    up, down = (noise.like(q.loc, _exponential) for _ in range(2))
+def sample(q: Laplace, rows: int = 0) -> Tensor:
+    """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials. `rows`:
+    the axis of the samples."""
+    up, down = (noise.like(q.loc, _exponential, rows) for _ in range(2))
     return q.loc + q.scale * (up - down)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
+from vedute.nn import shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Kinds, Likelihood
@@ -66,7 +67,7 @@ def view_errors(
 def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Sum over views of the mean over the samples that have it; values and mask (B, L)."""
     seen = values.masked_fill(~mask, 0.0).sum(0)
-    return (seen / mask.sum(0).clamp(min=1)).sum()
+    return (seen / shards.number_with(mask)).sum()
 
 
 # Clusters.

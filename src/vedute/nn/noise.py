@@ -14,6 +14,8 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
+from vedute.nn import shards
+
 _COMMON = ContextVar("common", default=False)
 
 
@@ -37,14 +39,20 @@ def is_common() -> bool:
 def normal(t: Tensor) -> Tensor:
     """Standard normal noise in the shape of t. Common noise has no mean and unit covariance over
     the draws, in blocks of dimensions: what it has by chance, every row would have."""
-    return _whitened(like(t, torch.randn_like)) if is_common() else torch.randn_like(t)
+    noise = like(t, torch.randn_like)
+    return _whitened(noise) if is_common() else noise
 
 
-def like(t: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
-    """Noise in the shape of t by a function like torch.randn_like; rows are its second axis where
-    noise is common to them."""
+def uniform(*shape: int, device: torch.device) -> Tensor:
+    """Between 0 and 1, for rows that are the first axis."""
+    return shards.draw(torch.empty(shape, device=device), torch.rand_like)
+
+
+def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
+    """Noise in the shape of t by a function like torch.randn_like; `rows`: their axis, the second
+    where noise is common to them."""
     if not is_common():
-        return draw(t)
+        return shards.draw(t, draw, rows)
     return draw(t.new_empty(len(t), 1, *t.shape[2:])).expand_as(t)
 
 

@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
+from vedute.nn import noise
+
 
 def _rings(mask: Tensor, count: int) -> Tensor:
     """The views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
     B, L = mask.shape
-    shuffle = torch.rand(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
+    shuffle = noise.uniform(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
     return shuffle.argsort(-1)
 
 

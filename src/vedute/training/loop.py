@@ -12,7 +12,7 @@ from torch import Tensor
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.nn.likelihoods import Kinds
-from vedute.training import checkpoints, stopping
+from vedute.training import checkpoints, ranks, stopping
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage, load_state
@@ -87,7 +87,7 @@ class _Loop:
         on_end: Callable[[str], None] | None,
     ) -> None:
         self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
-        self.held = held.first(MOST_WATCHED) if held is not None else None
+        self.held = None if held is None else _watched(held.first(MOST_WATCHED))
         self.on_epoch, self.on_end = on_epoch, on_end
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
@@ -102,11 +102,14 @@ class _Loop:
             with stopping.deferred():
                 self._train(stages)
         except KeyboardInterrupt:
+            if ranks.size() > 1:  # the others may be at another step
+                raise
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             self.at.ended = INTERRUPTED
             self._restore_best()
             while self._advance(stages) is not None:  # what comes after the stages still runs
                 pass
+        ranks.copy_first(self.model)
         self.model.eval()
         if self.on_end is not None:
             self.on_end(self.at.ended or self._all_done())
@@ -118,7 +121,8 @@ class _Loop:
         return f"all {amount} done"
 
     def _train(self, stages: Iterator[Stage]) -> None:
-        saved = None if self.settings.checkpoint is None else self.settings.checkpoint.read()
+        c = self.settings.checkpoint
+        saved = None if c is None else ranks.by_first(c.read)
         resume = None if saved is None else Progress(**saved.facts["progress"])
         if saved is not None and resume is not None and resume.finished:
             self._load(saved, resume)
@@ -151,6 +155,7 @@ class _Loop:
 
     def _enter(self, stage: Stage, carry_on: bool) -> None:
         """Set up the optimizer and the step of a stage."""
+        ranks.copy_first(self.model)
         follows = self.step is not None and self.step.stage.watch and stage.watch
         if follows and self.at.best_error < float("inf"):  # it may only get better
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
@@ -212,7 +217,8 @@ class _Loop:
     def _hidden_error(self, model: Generative, held: HoldOut) -> float:
         model.eval()
         outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
-        return held.mean_error([likelihood.mean(out[0].float()) for likelihood, out in outs])
+        error = held.mean_error([likelihood.mean(out[0].float()) for likelihood, out in outs])
+        return ranks.mean(error, len(held.hidden), held.hidden.device)
 
     def _restore_best(self) -> None:
         if self.best is not None:
@@ -238,14 +244,15 @@ class _Loop:
 
     def _save(self) -> None:
         """A checkpoint, where it is time for one; and the end, where a signal asked for it."""
-        c, number = self.settings.checkpoint, stopping.requested()
-        if c is not None and (c.due() or self.at.finished or number is not None):
+        c, first = self.settings.checkpoint, ranks.rank() == 0
+        number = ranks.largest(stopping.requested() or 0, self.data.mask.device)
+        if first and c is not None and (c.due() or self.at.finished or number):
             tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
             tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
             lrs = [float(g["lr"]) for g in self.optimizer.param_groups]
             moments = checkpoints.moments(self.optimizer, self.model)
             c.write(tensors | moments, {"progress": asdict(self.at), "lrs": lrs}, self.history)
-        if number is not None:
+        if number:
             raise stopping.TerminatedError(number)
 
     def _load(self, saved: checkpoints.Found, progress: Progress) -> None:
@@ -266,6 +273,12 @@ class _Loop:
             for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
                 set_lr(group, lr)
         checkpoints.set_random_state(saved.tensors)
+
+
+def _watched(held: HoldOut) -> HoldOut:
+    """The hidden views that this rank looks at."""
+    few = len(held.hidden) < ranks.size()
+    return held if few else held.part(ranks.share(len(held.hidden)))
 
 
 def batches(n: int, size: int) -> int:

@@ -49,6 +49,7 @@ class Model(nn.Module, ABC):
     """Networks and objective of a method, in scaled units."""
 
     fusible: ClassVar[tuple[str, ...]] = ()  # methods that are compiled together with the networks
+    adds_over_rows: ClassVar[bool] = False  # is the loss a mean over rows? (`nn.shards`)
 
     @abstractmethod
     def loss(self, batch: Views) -> Terms:

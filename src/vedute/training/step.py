@@ -13,10 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Views
+from vedute.nn import shards
 from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.cuda_streams import parallel_streams
-from vedute.training.model import Model, Stage
+from vedute.training import ranks
+from vedute.training.model import Model, Stage, Terms
 
 PER_KERNEL = 16  # tensors that are updated by one
 
@@ -36,7 +38,7 @@ class Step:
     ) -> None:
         self.model, self.data, self.stage = model, data, stage
         self.optimizer, self.clip, self.bf16, self.compiled = optimizer, clip, bf16, compiled
-        self.capture = stage.capture and data.mask.is_cuda
+        self.capture = stage.capture and data.mask.is_cuda and ranks.capturable()
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.names: list[str] = []
         self.totals: Tensor | None = None
@@ -56,7 +58,8 @@ class Step:
     def read_terms(self, step: int) -> dict[str, float]:
         """The average of every term since the last reading; ends training if one is not finite."""
         assert self.totals is not None
-        terms = dict(zip(self.names, (self.totals / self.seen).tolist(), strict=True))
+        totals = ranks.add_up(self.totals) / self.seen
+        terms = dict(zip(self.names, totals.tolist(), strict=True))
         self.totals.zero_()
         self.seen = 0
         bad = [name for name, value in terms.items() if not abs(value) < float("inf")]
@@ -69,15 +72,28 @@ class Step:
         bf16 = torch.autocast(device, torch.bfloat16) if self.bf16 else nullcontext()
         self.optimizer.zero_grad(set_to_none=True)
         with bf16:
-            terms = self.stage.loss(self.data[rows].floating())
+            terms, count = self._terms(rows)
         values = torch.stack(list(terms.values()))
-        values.sum().backward()  # type: ignore[no-untyped-call]
+        loss = values.sum() if count == len(rows) else values.sum() * (count / len(rows))
+        loss.backward()  # type: ignore[no-untyped-call]
+        ranks.add_gradients(self.model.parameters())
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
         self.optimizer.step()
         if self.totals is None:
             self.names, self.totals = list(terms), torch.zeros_like(values)
-        self.totals.add_(values.detach(), alpha=len(rows))
+        self.totals.add_(values.detach(), alpha=count)
+
+    def _terms(self, rows: Tensor) -> tuple[Terms, int]:
+        """The loss on the rows of a batch that are this rank's, and how many these are."""
+        if ranks.size() == 1:
+            return self.stage.loss(self.data[rows].floating()), len(rows)
+        mine = ranks.share(len(rows))
+        count = mine.stop - mine.start
+        if not count:  # one that does not count, so that noise is drawn as on the other ranks
+            mine = slice(0, 1)
+        with shards.of_batch(mine, self.data.mask[rows]):
+            return self.stage.loss(self.data[rows[mine]].floating()), count
 
     def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Capture the whole step. Warm-ups run on the real state, which is put back after."""

@@ -1,0 +1,89 @@
+"""Commands that torchrun starts: one process per rank, of which the first speaks and writes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what torchrun tells each process
+
+
+def started() -> bool:
+    """Whether this process is one of several, or of one, that torchrun started."""
+    return all(name in os.environ for name in STARTED)
+
+
+def first() -> bool:
+    return not started() or os.environ["RANK"] == "0"
+
+
+def restarted() -> bool:
+    """Whether torchrun started the ranks again after one was lost."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+def check(command: str) -> None:
+    """Refuse commands that ranks cannot share."""
+    if command != "fit" and started() and os.environ["WORLD_SIZE"] != "1":
+        raise ValueError(f"torchrun runs vedute fit, not vedute {command}; start that without it")
+
+
+def quiet() -> None:
+    """From now on only the first rank speaks, but for `say_once`."""
+    if not first():
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
+def say_once(sentence: str, last: bool = False) -> None:
+    """To people; of ranks that are in touch, the one that knows it first says it. last: only where
+    none has said anything, as of a rank that has lost another."""
+    if _mine_to_say("" if last else sentence):
+        print(sentence, file=sys.stderr if first() else sys.__stderr__)
+
+
+def _mine_to_say(sentence: str) -> bool:
+    distributed = sys.modules.get("torch.distributed")
+    if not started() or distributed is None or not distributed.is_initialized():
+        return first()
+    try:
+        store = distributed.distributed_c10d._get_default_store()
+        any_before = store.add("vedute says", 1) > 1
+        return store.add(f"vedute says {sentence}", 1) == 1 if sentence else not any_before
+    except RuntimeError:  # the store is gone with its process
+        return first()
+
+
+def _of_this_start(store: Any) -> Any:
+    """What ranks tell each other at their start. On one machine torchrun keeps what the ranks
+    before a restart have told; on several, docs/ranks.md says how it does not."""
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return PrefixStore(f"start-{start}", store) if alone else store
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Inside, this process is in a group with the others that torchrun started, if it did: over
+    NCCL where each has a GPU of its own, else over gloo."""
+    if not started():
+        yield
+        return
+    import torch
+    from torch import distributed
+    from torch.distributed.rendezvous import rendezvous
+
+    local = int(os.environ["LOCAL_RANK"])
+    each = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    gpus = torch.cuda.is_available() and each and distributed.is_nccl_available()
+    if gpus:
+        torch.cuda.set_device(local)
+    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
+    store, rank, size = next(rendezvous("env://"))
+    distributed.init_process_group(backend, store=_of_this_start(store), rank=rank, world_size=size)
+    yield  # after an error, the process ends without waiting for the others
+    distributed.destroy_process_group()

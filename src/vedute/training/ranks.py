@@ -1,0 +1,124 @@
+"""One training on several ranks, the processes of a `torch.distributed` group.
+
+Every rank does the same from the same data and seed, but for the steps of training: of a batch it
+computes the loss of some rows (see `nn.shards`), and gradients are added up. Outside a group, all
+of this is as for one rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+
+from vedute.training.model import load_state
+
+T = TypeVar("T")
+
+
+class LostError(ConnectionError):
+    """Another rank has ended, or cannot be reached."""
+
+
+def together() -> bool:
+    """Whether this process is in a group."""
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def rank() -> int:
+    return distributed.get_rank() if together() else 0
+
+
+def size() -> int:
+    return distributed.get_world_size() if together() else 1
+
+
+def capturable() -> bool:
+    """Whether a step that adds up gradients can be captured on a GPU."""
+    return not together() or "nccl" in distributed.get_backend_config()
+
+
+def share(n: int) -> slice:
+    """Which of n rows are this rank's; of fewer rows than ranks, some ranks have none."""
+    return slice(n * rank() // size(), n * (rank() + 1) // size())
+
+
+def add_up(t: Tensor) -> Tensor:
+    """The sum over all ranks, in place, and the same bits on each."""
+    if together():
+        _with_others(lambda: distributed.all_reduce(t))
+    return t
+
+
+def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """The sum over all ranks, of all gradients at once. Within a stage the same parameters have
+    one on every rank."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not together() or not gradients:
+        return
+    flat = add_up(torch.cat([g.flatten() for g in gradients]))
+    parts = flat.split([g.numel() for g in gradients])  # type: ignore[no-untyped-call]
+    for g, part in zip(gradients, parts, strict=True):
+        g.copy_(part.view(g.shape))
+
+
+def by_first(work: Callable[[], T]) -> T:
+    """What the first rank finds, or its error, on all ranks."""
+    if not together():
+        return work()
+    found: list[Any] = [None, None]
+    if rank() == 0:
+        try:
+            found[0] = work()
+        except Exception as error:
+            found[1] = error
+    _with_others(lambda: distributed.broadcast_object_list(found, 0))
+    if found[1] is not None:
+        raise found[1]
+    result: T = found[0]
+    return result
+
+
+def copy_first(model: nn.Module) -> None:
+    """Give all ranks the weights of the first."""
+    if size() > 1:
+        load_state(model, by_first(lambda: {k: v.cpu() for k, v in model.state_dict().items()}))
+
+
+def all_have(value: object) -> bool:
+    """Whether this is the same on all ranks."""
+    found = [value] * size()
+    if together():
+        _with_others(lambda: distributed.all_gather_object(found, value))
+    return all(other == value for other in found)
+
+
+def mean(value: float, weight: int, device: torch.device) -> float:
+    """Of the values that the ranks have, each with its weight."""
+    if size() == 1:
+        return value
+    total, weights = add_up(
+        torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
+    ).tolist()
+    return float(total / weights)
+
+
+def largest(number: int, device: torch.device) -> int:
+    """Of the numbers that the ranks have."""
+    if not together():
+        return number
+    found = torch.tensor(number, device=device)
+    _with_others(lambda: distributed.all_reduce(found, distributed.ReduceOp.MAX))
+    return int(found)
+
+
+def _with_others(collective: Callable[[], Any]) -> None:
+    try:
+        collective()
+    except RuntimeError as error:
+        raise LostError(
+            "another rank has ended, or cannot be reached, and with it ends the fit; torchrun "
+            "--max-restarts=1 goes on from the last checkpoint"
+        ) from error

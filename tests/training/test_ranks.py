@@ -1,0 +1,138 @@
+"""One fit on several ranks: as on one, the same on all, and as if nothing had happened after one
+was killed."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ranks_together
+import torch
+from shell import refused
+
+from vedute import MVP
+
+TESTS = Path(__file__).parents[1]
+ENV = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src"), "OMP_NUM_THREADS": "1"}
+SIZES = ("steps=30", "latent_dim=3", "hidden=(12,)", "warmup=4", "map_hidden=(8,)", "device=cpu")
+FIT = ["fit", "d.npz", "-o", "run", "--method", "mvp", "--clusters", "3"]
+FIT += [w for setting in (*SIZES, "checkpoint_minutes=0") for w in ("--set", setting)]
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1")
+
+
+def started(rank, size, *words):
+    """A rank, as torchrun starts it."""
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1"}
+    return subprocess.Popen(
+        [sys.executable, *words], env={**ENV, **{k: str(v) for k, v in told.items()}}
+    )
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """What two ranks found."""
+    out = tmp_path_factory.mktemp("both")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        ENV["MASTER_PORT"] = str(free.getsockname()[1])
+    script = TESTS / "ranks_together.py"
+    for process in [started(rank, 2, script, out) for rank in range(2)]:
+        assert process.wait(240) == 0
+    return [torch.load(out / f"{rank}.pt", weights_only=False) for rank in range(2)]
+
+
+@pytest.mark.parametrize("name", ranks_together.CASES)
+def test_two_ranks_train_as_one_does(both, name):
+    terms, gradients, weights = ranks_together.trained(name)
+    for theirs in both:
+        assert len(terms) == len(theirs[name][0])
+        for mine, other in zip(terms, theirs[name][0], strict=True):
+            assert sum(other.values()) == pytest.approx(sum(mine.values()), rel=1e-5)
+        most = max(float(g.abs().max()) for g in gradients.values())
+        torch.testing.assert_close(theirs[name][1], gradients, rtol=1e-3, atol=1e-4 * most)
+        torch.testing.assert_close(theirs[name][2], weights, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mvp fit", "blend fit"])
+def test_all_ranks_have_the_same_model(both, name):
+    one, other = (found[name] for found in both)
+    np.testing.assert_equal(one[:2], other[:2])
+    for a, b in zip(one[2], other[2], strict=True):
+        assert torch.equal(a, b)
+    assert one[3] == other[3]
+
+
+def test_a_fit_on_two_ranks_is_that_on_one(both):
+    embedding, labels, *_ = ranks_together.fitted(ranks_together.small(MVP, 0))
+    np.testing.assert_allclose(both[1]["mvp fit"][0], embedding, atol=1e-4)
+    assert (both[1]["mvp fit"][1] == labels).all()
+
+
+def test_what_ranks_cannot_share_is_refused_by_name(both):
+    for found in both:
+        assert found["refused"] == (
+            "DCCA compares the samples of a batch with each other, which ranks that have a part of "
+            "it each cannot; fit it in one process, without torchrun"
+        )
+        assert (
+            "the ranks fit MVP with other settings, or on other samples" in found["other settings"]
+        )
+
+
+def test_other_commands_are_refused(monkeypatch):
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    assert "torchrun runs vedute fit, not vedute inspect" in refused("inspect", "handwritten")
+
+
+def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
+    """torchrun starts both ranks again; they go on from the last checkpoint, and end as two ranks
+    of which none was killed."""
+    np.savez(tmp_path / "d.npz", **dict(zip("abc", ranks_together.views().arrays(), strict=True)))
+    run = subprocess.run(
+        [sys.executable, *TORCHRUN, TESTS / "ranks_killed.py", *FIT],
+        cwd=tmp_path,
+        env={k: v for k, v in ENV.items() if k != "MASTER_PORT"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count("vedute: another rank has ended") <= 1
+    assert run.stdout.count("wrote run") == 1
+    epochs = list(map(int, (tmp_path / "epochs").read_text().split()))
+    assert epochs[:6] == [1, 2, 3, 4, 5, 5]
+    assert {p.name for p in tmp_path.iterdir()} == {"d.npz", "run", "epochs"}
+    with np.load(tmp_path / "run" / "embedding.npz") as found:
+        np.testing.assert_equal(found["embedding"], both[0]["mvp fit"][0])
+        np.testing.assert_equal(found["labels"], both[0]["mvp fit"][1])
+
+
+NCCL = """
+import os, sys
+import torch
+from torch import distributed
+import ranks_together as r
+from vedute import MVP
+
+alone = r.fitted(r.small(MVP, 0, device="cuda"))[0]
+torch.cuda.set_device(0)
+distributed.init_process_group("cpu:gloo,cuda:nccl")
+together = r.fitted(r.small(MVP, 0, device="cuda"))[0]
+assert abs(alone - together).max() < 1e-5, abs(alone - together).max()
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_gradients_are_added_up_in_a_captured_step_by_nccl(tmp_path):
+    """In a group of one: there is one GPU at most where this runs."""
+    (tmp_path / "alone.py").write_text(NCCL)
+    place = {"PYTHONPATH": f"{TESTS.parent / 'src'}{os.pathsep}{TESTS}", "MASTER_PORT": "29876"}
+    told = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+    words = [sys.executable, tmp_path / "alone.py"]
+    run = subprocess.run(words, env={**ENV, **place, **told}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
