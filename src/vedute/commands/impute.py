@@ -77,7 +77,7 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
     assert given.path is not None
     n, writers = len(given.whole), dict[str, store.Writer]()
     with ExitStack() as whole:
-        for block in store.blocks(given.path, given.whole, model.specs):
+        for block in store.blocks(given.whole, model.specs):
             for end, views in _ends(model.impute(block, interval=interval)).items():
                 if end not in writers:
                     folder = part if end == "mean" else part / end

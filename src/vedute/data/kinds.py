@@ -25,8 +25,10 @@ import torch
 from torch import Tensor
 
 from vedute.data.frames import ViewSpec
+from vedute.data.lazy_view import Lazy, pieces
 from vedute.data.sparse_view import Part, Sparse, dense
 
+Seen = Tensor | Lazy
 AUTO = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, COLUMNS = 20.0, 0.1, 10  # counts: largest / median, variation of sums, columns
@@ -121,11 +123,16 @@ def per_view(
     return each
 
 
-def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
+def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
     """Why a view cannot be of this kind; x and seen (n, *shape). Zero is of every kind."""
     if not kind.rule or not x.dtype.is_floating_point:
         return None
-    x, seen = (x.stored, torch.tensor(True)) if isinstance(x, Sparse) else (x, seen)
+    each = (_problem(kind, x[rows], seen[rows]) for rows in pieces(x))
+    return next((found for found in each if found is not None), None)
+
+
+def _problem(kind: Kind, part: Part, seen: Tensor) -> str | None:
+    x, seen = (part.stored, torch.tensor(True)) if isinstance(part, Sparse) else (dense(part), seen)
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
     wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
     if not bool(wrong.any()):
@@ -133,7 +140,7 @@ def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
     return f"holds {float(x[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
 
 
-def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
+def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
     """The smallest and largest possible value of a view; numbers of which none is negative stay
     so."""
     if not x.dtype.is_floating_point or kind.likelihood != "normal":
@@ -151,7 +158,8 @@ def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
 class Observed(NamedTuple):
     """What is observed of a view (n, *shape).
 
-    values  those that are not zero
+    values  those that are not zero; of a view on the disk, those of its first rows, and of the
+            others as many as tell the kind
     zeros   how many are
     sums    of the rows, over what is observed, and how much that is, both (n,)
     """
@@ -162,14 +170,24 @@ class Observed(NamedTuple):
     counts: Tensor
 
     @classmethod
-    def of(cls, x: Part, seen: Tensor) -> Observed:
-        if isinstance(x, Sparse):
-            values, sums, counts = x.stored, x.sums(1), torch.from_numpy(x.there) * x.shape[1]
+    def of(cls, part: Part, seen: Seen) -> Observed:
+        if isinstance(part, Lazy):
+            return cls._in_pieces(part, seen)
+        if isinstance(part, Sparse):
+            values, sums = part.stored, part.sums(1)
+            counts = torch.from_numpy(part.there) * part.shape[1]
         else:
-            values, counts = x[seen], seen.flatten(1).sum(1)
-            sums = x.masked_fill(~seen, 0).flatten(1).sum(1)
+            x, there = part, dense(seen)
+            values, counts = x[there], there.flatten(1).sum(1)
+            sums = x.masked_fill(~there, 0).flatten(1).sum(1)
         values = values[values != 0]
         return cls(values, int(counts.sum()) - len(values), sums, counts)
+
+    @classmethod
+    def _in_pieces(cls, x: Lazy, seen: Seen) -> Observed:
+        first, *others = (_telling(cls.of(x[rows], seen[rows]), rows.start) for rows in pieces(x))
+        values, zeros, sums, counts = zip(first, *others, strict=True)
+        return cls(torch.cat(values), sum(zeros), torch.cat(sums), torch.cat(counts))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -182,7 +200,7 @@ class Observed(NamedTuple):
     @property
     def many(self) -> int:
         """How many there are, zeros included."""
-        return self.zeros + len(self.values)
+        return int(self.counts.sum())
 
     @property
     def share(self) -> float:
@@ -190,7 +208,20 @@ class Observed(NamedTuple):
         return self.zeros / self.many
 
 
-def recognise(x: Part, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
+def _telling(found: Observed, start: int) -> Observed:
+    """The first piece as it is; of another the ends of its values, all different ones where these
+    are few, and one that is not whole."""
+    values = found.values
+    if not start or not len(values):
+        return found
+    some = torch.stack([values.min(), values.max()])
+    broken = values[values != values.round()][:1]
+    if not len(broken) and float(some[1] - some[0]) <= 10 * FEW:
+        some = values.unique()  # type: ignore[no-untyped-call]
+    return found._replace(values=torch.cat([some, broken]))
+
+
+def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
     """The kind of a view from its observed entries: x and seen (n, *shape)."""
     if x.dtype == torch.int64:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
@@ -243,7 +274,7 @@ def _whole(x: Part, found: Observed) -> Recognised | None:
     return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
 
 
-def _dense(x: Part, seen: Tensor, found: Observed) -> Recognised:
+def _dense(x: Part, seen: Seen, found: Observed) -> Recognised:
     low, high = found.ends
     if low < 0:
         return Recognised(KINDS["numbers"], "some are negative")
@@ -252,17 +283,18 @@ def _dense(x: Part, seen: Tensor, found: Observed) -> Recognised:
         return Recognised(KINDS["proportions"], "every row sums to 1")
     if low <= ENDS and 1 - ENDS <= high <= 1:
         return Recognised(KINDS["proportions"], "all from 0 to 1")
-    if found.share <= RARE and _skewed(dense(x), seen):
+    if found.share <= RARE and _skewed(x, seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
     return Recognised(KINDS["numbers"], "dense")
 
 
-def _skewed(x: Tensor, seen: Tensor) -> bool:
+def _skewed(part: Part, known: Seen) -> bool:
     """Whether most columns are skewed to the right, and less so under a logarithm."""
-    rows = seen.any(1).nonzero()[:MANY, 0]
+    first = slice(next(pieces(known)).stop)
+    rows = known[first].any(1).nonzero()[:MANY, 0]
     if len(rows) < ROWS:
         return False
-    x, seen = x[rows].double(), seen[rows]
+    x, seen = dense(part[rows]).double(), known[rows]
     least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
     plain, bent = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
     varying = plain.isfinite() & bent.isfinite()

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
+from vedute.data.lazy_view import Lazy
+from vedute.data.sparse_view import dense
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
@@ -94,6 +96,7 @@ class NeuralEstimator(Estimator):
         "model_": "The trained networks, a `torch.nn.Module`.",
         "front_": "Per view, the principal components that they see of it; None: all columns.",
     }
+    streams = True
     generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
     generates = Ability(
         lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
@@ -348,8 +351,11 @@ class NeuralEstimator(Estimator):
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
         text = json.dumps(params, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode())
-        for t in (data.mask, *data.x, *(h for h in data.holes if h is not None)):
-            digest.update(t.cpu().numpy().tobytes())
+        for t in (data.mask, *data.parts, *(h for h in data.hole_parts if h is not None)):
+            if isinstance(t, Lazy):
+                digest.update(t.origin.encode())  # the sum of its file
+            else:
+                digest.update(dense(t).cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def _counted(self) -> AbstractContextManager[None]:

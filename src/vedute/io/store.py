@@ -70,12 +70,9 @@ def rows_of(views: Views) -> int:
     return max(1, min(ROWS, NUMBERS // max(1, sum(int(np.prod(s)) for s in views.shapes))))
 
 
-def blocks(path: Path, whole: Views, like: Sequence[ViewSpec] | None = None) -> Iterator[Views]:
-    """A store from its first row to its last. Each block is mapped anew: the memory that it took
-    is free once the next one is asked for."""
-    for start in range(0, len(whole), rows_of(whole)):
-        block = Views.open(path, False, slice(start, start + rows_of(whole)))
-        yield block if like is None else arranged(block, like)
+def blocks(whole: Views, like: Sequence[ViewSpec]) -> Iterator[Views]:
+    """A store from its first row to its last, with the views that a model was fitted on."""
+    return arranged(whole, like).batches(rows_of(whole))
 
 
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
@@ -93,7 +90,7 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
         views,
         x=on_demand([views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names]),
         mask=torch.stack([views.mask[:, at[k]] if k in at else absent for k in names], 1),
-        holes=tuple(views.holes[at[k]] if k in at else None for k in names),
+        holes=on_demand([views.hole_parts[at[k]] if k in at else None for k in names]),
         names=names,
         specs=tuple(own[at[s.name]] if s.name in at else s for s in like),
     )

@@ -182,7 +182,7 @@ def describe(views: Views, source: str) -> dict[str, Any]:
 
     seen = views.mask.numpy()
     rates = missing.rates(seen)
-    holes = [0.0 if h is None else float(h.double().mean()) for h in views.holes]
+    holes = [views.share_of_holes(v) * float(seen[:, v].mean()) for v in range(len(views.names))]
     return {
         "source": source if datasets.has(source) else str(Path(source).resolve()),
         "n": len(views),
