@@ -12,8 +12,11 @@ from conftest import small
 from shell import done, refused, short_mvp
 
 from vedute import MVP, Views, load
+from vedute.data import lazy_view
 from vedute.data import store as stored
+from vedute.estimators.fitted_view import FittedView
 from vedute.io import store
+from vedute.training import feed
 
 N = 90
 IDS = np.array([f"p{i}" for i in range(N)])
@@ -214,3 +217,89 @@ def test_a_store_that_may_only_be_read(place):
 def test_what_is_no_store():
     with pytest.raises(FileNotFoundError, match="no store"):
         Views.open("nowhere")
+
+
+def test_what_comes_of_a_store_stays_on_the_disk(place, monkeypatch):
+    monkeypatch.setattr(lazy_view, "ROWS", 13)
+    model, views = small(MVP, n_clusters=3).fit(Views.open("store")), Views.open("store")
+    assert isinstance(model.embedding_, np.memmap)
+    assert np.allclose(model.embedding_, model.transform(views.in_memory()), atol=1e-5)
+    assert (model.labels_ == model.predict(views.in_memory())).all()
+    whole, filled = model.impute(views.in_memory()), model.impute(views)
+    assert filled.on_disk
+    assert not whole.on_disk
+    assert bool(filled.mask.all())
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(filled.x, whole.x, strict=True))
+    model.save("model")
+    found = load("model")
+    assert isinstance(found.embedding_, np.memmap)
+    assert np.array_equal(found.embedding_, model.embedding_)
+    found.fit(views.in_memory()).save("model")
+    assert not [*(place / "model").glob("array-*.npy")]
+
+
+def test_an_array_of_a_model_that_was_changed_is_refused(place):
+    small(MVP).fit(Views.open("store")).save("model")
+    (path,) = (place / "model").glob("array-*.npy")
+    path.write_bytes(path.read_bytes()[:-4] + b"oops")
+    with pytest.raises(ValueError, match="is not as it was saved"):
+        load("model")
+    path.unlink()
+    with pytest.raises(ValueError, match="is gone"):
+        load("model")
+
+
+def test_kinds_and_scaling_are_those_of_data_in_memory(tmp_path, monkeypatch):
+    """Whatever the kind, found in passes; the largest value, or the only broken one, comes late."""
+    monkeypatch.setattr(lazy_view, "ROWS", 16)
+    rng, n = np.random.default_rng(0), 200
+    counts = rng.poisson(rng.gamma(1.0, 5.0, size=(n, 1)), size=(n, 12)).astype(float)
+    late = rng.integers(3, size=(n, 4)).astype(float)
+    late[-1, 0] = 0.5
+    text = rng.poisson(0.1, size=(n, 40)) * 1.0
+    text[np.arange(n), rng.integers(40, size=n)] += 1
+    flags = rng.integers(2, size=(n, 3)).astype(float)
+    sure = np.exp(rng.normal(size=(n, 5)))
+    offset = 1e6 + rng.normal(size=(n, 3))
+    offset[3:9, 1] = np.nan
+    X = {"counts": counts, "late": late, "text": text, "flags": flags, "sure": sure, "o": offset}
+    whole = Views.of(X)
+    store_of(whole, tmp_path / "s")
+    views = Views.open(tmp_path / "s")
+    for v, name in enumerate(views.names):
+        one, other = FittedView.of(views, v), FittedView.of(whole, v)
+        assert (one.kind, one.why, one.bounds) == (other.kind, other.why, other.bounds), name
+        for part in ("shift", "scale", "mean", "std"):
+            a, b = getattr(one.scaler, part), getattr(other.scaler, part)
+            assert np.allclose(a, b, rtol=1e-12, atol=1e-12), (name, part)
+
+
+def store_of(views, folder):
+    folder.mkdir()
+    store.write(folder, views, None)
+
+
+def test_training_reads_every_row_once_in_an_order_by_the_seed(monkeypatch):
+    monkeypatch.setattr(feed, "BLOCK", 4)
+    monkeypatch.setattr(feed, "BLOCKS", 8)
+    torch.manual_seed(0)
+    first = feed.shuffled(torch.arange(1000))
+    torch.manual_seed(0)
+    assert torch.equal(feed.shuffled(torch.arange(1000)), first)
+    assert torch.equal(first.sort().values, torch.arange(1000))
+    fetches = first[:992].view(31, 32)  # rows that are shuffled together are of few blocks
+    assert all(len((fetch // 4).unique()) <= 9 for fetch in fetches)
+
+
+def test_batches_of_a_store_are_its_rows(place, monkeypatch):
+    monkeypatch.setattr(feed, "BLOCK", 2)
+    monkeypatch.setattr(feed, "BLOCKS", 16)
+    views = Views.open("store")
+    fed = feed.Feed(views, 10)
+    batches = torch.randperm(N).split(10)
+    for rows, batch in zip(fed(batches), batches, strict=True):
+        found, wanted = fed.window[rows], views[batch]
+        assert torch.equal(found.index, batch)
+        assert torch.equal(found.mask, wanted.mask)
+        assert all(torch.equal(a, b) for a, b in zip(found.x, wanted.x, strict=True))
+        assert torch.equal(found.holes[2], wanted.holes[2])

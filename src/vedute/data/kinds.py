@@ -214,11 +214,13 @@ def _telling(found: Observed, start: int) -> Observed:
     values = found.values
     if not start or not len(values):
         return found
-    some = torch.stack([values.min(), values.max()])
-    broken = values[values != values.round()][:1]
-    if not len(broken) and float(some[1] - some[0]) <= 10 * FEW:
+    some = torch.stack(values.aminmax())
+    broken = values != values.round()
+    if bool(broken.any()):
+        some = torch.cat([some, values[broken.int().argmax()][None]])
+    elif float(some[1] - some[0]) <= 10 * FEW:
         some = values.unique()  # type: ignore[no-untyped-call]
-    return found._replace(values=torch.cat([some, broken]))
+    return found._replace(values=some)
 
 
 def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:

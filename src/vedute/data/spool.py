@@ -3,8 +3,10 @@ nobody uses it any more. TMPDIR says on which disk it is."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
@@ -13,7 +15,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.data.lazy_view import File, Lazy
+from vedute.data.lazy_view import File, Lazy, stretches
 
 Array = NDArray[Any]
 
@@ -62,3 +64,14 @@ def spooled(parts: Iterable[Array]) -> Array:
     for part in parts:
         spool.add(part)
     return spool.array()
+
+
+def npy_pieces(a: Array) -> Iterator[bytes]:
+    """The content of an .npy file of `a`, which may be on the disk, some rows at a time."""
+    head = BytesIO()
+    descr = np.lib.format.dtype_to_descr(a.dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": a.shape}
+    np.lib.format.write_array_header_1_0(head, header)
+    yield head.getvalue()
+    for rows in stretches(len(a), math.prod(a.shape[1:])):
+        yield np.ascontiguousarray(a[rows]).tobytes()
