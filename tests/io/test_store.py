@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 import torch
 from conftest import small
-from shell import done, refused, short_mvp
+from shell import done, refused, short_mvp, vedute_
 
-from vedute import MVP, Views, load
+from vedute import MVP, Views, io, load
 from vedute.data import lazy_view
 from vedute.data import store as stored
 from vedute.estimators.fitted_view import FittedView
-from vedute.io import store
+from vedute.io import store, streaming
 from vedute.training import feed
 
 N = 90
@@ -303,3 +303,65 @@ def test_batches_of_a_store_are_its_rows(place, monkeypatch):
         assert torch.equal(found.mask, wanted.mask)
         assert all(torch.equal(a, b) for a, b in zip(found.x, wanted.x, strict=True))
         assert torch.equal(found.holes[2], wanted.holes[2])
+
+
+def tables(folder):
+    """Numbers of all kinds in files of all kinds: other ids in each, cells and rows missing."""
+    folder.mkdir()
+    rng, n = np.random.default_rng(0), 60
+    a = pd.DataFrame(rng.normal(size=(n, 3)), [f"p{i}" for i in range(n)], ["x", "y", "z"])
+    a["whole"], a["some"], a["stamp"] = np.arange(n), np.arange(n) * 1.0, 1e9 + np.arange(n)
+    a.loc["p50", "some"], a.iloc[7, 0], a.iloc[9] = np.nan, np.nan, np.nan
+    a["some"] = a["some"].astype("Int64")
+    a.to_csv(folder / "a.csv", index_label="who")
+    b = pd.DataFrame(rng.normal(size=(n, 2)), [f"p{i}" for i in range(n)[::-1]], ["u", "v"])
+    b["flag"] = rng.random(n) < 0.5
+    b.iloc[5:40].to_parquet(folder / "b.parquet")
+    np.save(folder / "c.npy", rng.normal(size=(n, 4)).astype(np.float32))
+    (folder / "c.ids.txt").write_text("\n".join(f"p{i}" for i in range(n)))
+    np.save(folder / "d.npy", rng.integers(256, size=(n, 4, 4), dtype=np.uint8))
+    (folder / "d.ids.txt").write_text("\n".join(f"p{i}" for i in range(n)))
+
+
+def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tables(tmp_path / "data")
+    done("convert", "data", "-o", "whole")
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "ROWS", 16)
+    monkeypatch.setattr(lazy_view, "ROWS", 7)
+    monkeypatch.setattr(io, "enter", None)  # which reads all at once
+    done("convert", "data", "-o", "pieces")
+    for file in (tmp_path / "whole").iterdir():
+        assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 5)), columns=["a1", "b1", "a2", "b2", "c"])
+    frame.iloc[3, [0, 2]], frame.iloc[30, 1] = np.nan, np.nan
+    frame.insert(0, "id", np.arange(50) + 7)
+    frame.to_csv("t.csv", index=False) if kind == "csv" else frame.to_parquet("t.parquet")
+    (tmp_path / "spec.toml").write_text('[views]\na = "a*"\nb = "b*"\n')
+    words = "convert", f"t.{kind}", "--views", "spec.toml", "-o"
+    done(*words, "whole")
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "ROWS", 16)
+    done(*words, "pieces")
+    for file in (tmp_path / "whole").iterdir():
+        assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name
+
+
+def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    (tmp_path / "data").mkdir()
+    pd.DataFrame({"x": range(9), "sex": list("fmffmmfmf")}).to_csv("data/a.csv", index_label="id")
+    result = vedute_("convert", "data", "-o", "store", "--one-hot")
+    assert result.exit_code == 0, result.stderr
+    assert "as a whole: column 'sex' holds other things than numbers" in result.stderr
+    assert Views.open("store").specs[0].levels == (None, ("f", "m"))
+    np.save("data/b.npy", np.ones((9, 2)))
+    assert "has no ids" in refused("convert", "data", "-o", "more", "--one-hot")

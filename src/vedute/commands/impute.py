@@ -71,12 +71,13 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
     from contextlib import ExitStack
 
     from vedute.data import store as stored
+    from vedute.estimators import progress
     from vedute.io import store
 
     assert given.whole is not None
     assert given.path is not None
     n, writers = len(given.whole), dict[str, store.Writer]()
-    with ExitStack() as whole:
+    with ExitStack() as whole, progress.shown(), progress.task("imputing", n, "row"):
         for block in store.blocks(given.whole, model.specs):
             for end, views in _ends(model.impute(block, interval=interval)).items():
                 if end not in writers:
@@ -85,6 +86,7 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
                     writers[end] = whole.enter_context(store.Writer(folder, n))
                 writers[end].add(views)
             specs = views.specs or ()
+            progress.advance(len(block), "row")
         for writer in writers.values():
             writer.finish(specs, given.order, stored.manifest(given.path))
 

@@ -464,8 +464,12 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
-    rounded = (lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()
-    return t if bool(rounded.any()) else small
+    return t if loses(lost, spread) else small
+
+
+def loses(lost: Tensor, spread: Tensor) -> bool:
+    """Whether what is lost by rounding is too much in some feature; both (*shape,)."""
+    return bool(((lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()).any())
 
 
 def _compact_sparse(a: Sparse) -> Sparse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -54,13 +54,22 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
         yield part
 
 
-def write(folder: Path, views: Views, seed: int | None, id_name: str | None = None) -> None:
-    """All rows of `views`, shuffled by the seed; None: in their order."""
+def write(
+    folder: Path,
+    views: Views,
+    seed: int | None,
+    id_name: str | None = None,
+    written: Callable[[int], object] = lambda rows: None,
+) -> None:
+    """All rows of `views`, shuffled by the seed; None: in their order. written: is told how many
+    rows were."""
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     with Writer(folder, n) as writer:
         for start in range(0, n, rows_of(views)):
-            writer.add(views[order[start : start + rows_of(views)]])
+            block = views[order[start : start + rows_of(views)]]
+            writer.add(block)
+            written(len(block))
         about = {"seed": seed, "id_name": id_name}
         writer.finish(views.specs or (), None if seed is None else order, about)
 
