@@ -6,6 +6,8 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from mmap import mmap
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +79,15 @@ class File(NamedTuple):
         n = len(range(self.shape[0])[self.part])
         kind = torch.from_numpy(np.zeros(0, self.dtype)).dtype
         return Lazy((n, *self.shape[1:]), kind, self.read, origin)
+
+
+def array_pieces(a: Array) -> Iterator[Array]:
+    """The rows of an array, some at a time; of one that is mapped, each piece is mapped anew."""
+    file = None
+    if isinstance(a, np.memmap) and isinstance(a.base, mmap) and a.filename is not None:
+        file = File(Path(a.filename), a.dtype, a.shape, a.offset)  # the whole, not a part of it
+    for rows in stretches(len(a), math.prod(a.shape[1:])):
+        yield np.ascontiguousarray(a[rows]) if file is None else file.read(rows).numpy()
 
 
 def pieces(x: Any) -> Iterator[slice]:

@@ -3,7 +3,6 @@ nobody uses it any more. TMPDIR says on which disk it is."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -15,7 +14,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from vedute.data.lazy_view import File, Lazy, stretches
+from vedute.data.lazy_view import File, Lazy, array_pieces
 
 Array = NDArray[Any]
 
@@ -73,5 +72,5 @@ def npy_pieces(a: Array) -> Iterator[bytes]:
     header = {"descr": descr, "fortran_order": False, "shape": a.shape}
     np.lib.format.write_array_header_1_0(head, header)
     yield head.getvalue()
-    for rows in stretches(len(a), math.prod(a.shape[1:])):
-        yield np.ascontiguousarray(a[rows]).tobytes()
+    for rows in array_pieces(a):
+        yield rows.tobytes()

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from vedute.data.lazy_view import stretches
+from vedute.data.lazy_view import array_pieces
 
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
@@ -85,8 +85,7 @@ def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any
 def nearest(z: NDArray[Any], middles: NDArray[Any]) -> NDArray[np.int64]:
     """Which of the centers (K, D) each row of z (n, D) is nearest to, (n,)."""
     if isinstance(z, np.memmap):
-        parts = stretches(len(z), z.shape[1])
-        return np.concatenate([nearest(np.array(z[rows]), middles) for rows in parts])
+        return np.concatenate([nearest(np.asarray(rows), middles) for rows in array_pieces(z)])
     distance = (middles**2).sum(1) - 2 * z.astype(np.float64) @ middles.T
     return np.asarray(distance.argmin(1), dtype=np.int64)
 
