@@ -179,7 +179,7 @@ class Observed(NamedTuple):
         else:
             x, there = part, dense(seen)
             values, counts = x[there], there.flatten(1).sum(1)
-            sums = x.masked_fill(~there, 0).flatten(1).sum(1)
+            sums = x.masked_fill(~there, 0).flatten(1).sum(1, dtype=torch.float64)
         values = values[values != 0]
         return cls(values, int(counts.sum()) - len(values), sums, counts)
 

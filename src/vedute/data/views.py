@@ -312,15 +312,17 @@ class Entry:
         like: Sequence[ViewSpec] | None = None,
         dtype: torch.dtype | None = None,
         aligned: bool = False,
+        own: bool = False,
     ) -> Entry:
-        """Read X; the arguments are those of `Views.of` and of `checks.read`."""
+        """Read X; the arguments are those of `Views.of` and of `checks.read`. own: arrays of float32
+        and float64 stay what they are."""
         if isinstance(X, Views):
             return cls(_fitting(_observed(X, mask), like), given=X)
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
-            on_demand([_tensor(a, dtype, seen, holes) for a, seen, holes in each]),
+            on_demand([_tensor(a, dtype, seen, holes, own) for a, seen, holes in each]),
             torch.from_numpy(parts.mask),
             torch.arange(len(parts.mask)),
             tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
@@ -444,12 +446,15 @@ def _like(flag: Tensor, a: Part) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None) -> Part:
+def _tensor(
+    a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None, own: bool
+) -> Part:
     if isinstance(a, Sparse):
+        dtype = torch.float64 if own else dtype
         return _compact_sparse(a) if dtype is None else a.to(dtype)
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
-    if not t.is_floating_point():
+    if own or not t.is_floating_point():
         return t
     return _compact(t, mask, holes) if dtype is None else t.to(dtype)
 

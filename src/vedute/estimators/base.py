@@ -218,7 +218,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         is hidden to end training and to measure it is then hidden in all samples of a group.
         """
         check_not_split(X)
-        raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views
+        raw = Entry.of(X, columns=self.columns, own=True).views
         if is_one_view(X, raw):
             log.warning(ONE_VIEW)
         known = None if groups is None else codes(groups, len(raw), raw.ids)
@@ -235,6 +235,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.views_ = self._fitted_views(raw)
             data = scaled(self.views_, raw)
             data = data if self.streams else data.in_memory()
+            del raw  # which may be large
             self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
             try:
                 with progress.shown(self.verbose), progress.task(type(self).__name__):
@@ -244,8 +245,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.embedding_ = self._by_row(lambda d: clustering.finite(self._embed(d)), data)
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
-        lonely = len(raw.x) > 1 and int(raw.mask.sum(1).max()) < 2
-        parts = together.components(raw.mask, raw.names)
+        lonely = len(data.names) > 1 and int(data.mask.sum(1).max()) < 2
+        parts = together.components(data.mask, data.names)
         problem = LONELY if lonely else together.warning(parts)
         if problem is not None:
             warnings.warn(problem, stacklevel=2)
@@ -616,7 +617,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _read(self, X: Any) -> tuple[Entry, Views]:
         """X as it came, and as the model sees it: compared with the fitted views, scaled."""
         check_is_fitted(self, "views_")
-        entry = Entry.of(X, columns=self.columns, like=self.specs, dtype=torch.float64)
+        entry = Entry.of(X, columns=self.columns, like=self.specs, own=True)
         return entry, scaled(self.views_, entry.views)
 
     def _enter(self, X: Any) -> Views:

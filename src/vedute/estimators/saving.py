@@ -135,7 +135,8 @@ def files_of(folder: Path) -> set[str]:
     """The files of arrays of the model that is in the folder, if there is one."""
     try:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        return {str(_tensors(facts)), *map(str, dict(facts.get("mapped", {})).values())}
+        mapped = [name for name in facts.get("mapped", {}).values() if MAPPED.fullmatch(name)]
+        return {str(_tensors(facts)), *mapped}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
 
@@ -146,7 +147,7 @@ def clean(folder: Path, before: set[str]) -> None:
     for path in folder.iterdir():
         left = any(kind.fullmatch(path.name) for kind in (PART, TENSORS, MAPPED))
         abandoned = left and path.is_file() and time() - path.stat().st_mtime > ABANDONED
-        if path.name not in now and left and (path.name in before or abandoned):
+        if path.name not in now and (path.name in before or abandoned):
             path.unlink(missing_ok=True)
 
 
