@@ -314,8 +314,8 @@ class Entry:
         aligned: bool = False,
         own: bool = False,
     ) -> Entry:
-        """Read X; the arguments are those of `Views.of` and of `checks.read`. own: arrays of float32
-        and float64 stay what they are."""
+        """Read X; the arguments are those of `Views.of` and of `checks.read`. own: float32 and
+        float64 stay what they are."""
         if isinstance(X, Views):
             return cls(_fitting(_observed(X, mask), like), given=X)
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
