@@ -330,6 +330,7 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     monkeypatch.setattr(streaming, "LARGE", 0)
     monkeypatch.setattr(streaming, "ROWS", 16)
     monkeypatch.setattr(lazy_view, "ROWS", 7)
+    monkeypatch.setattr(store, "MANY", 11)
     monkeypatch.setattr(io, "enter", None)  # which reads all at once
     done("convert", "data", "-o", "pieces")
     for file in (tmp_path / "whole").iterdir():

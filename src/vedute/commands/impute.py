@@ -84,7 +84,7 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
                     folder = part if end == "mean" else part / end
                     folder.mkdir(exist_ok=True)
                     writers[end] = whole.enter_context(store.Writer(folder, n))
-                writers[end].add(views)
+                writers[end].add(store.arrays(views))
             specs = views.specs or ()
             progress.advance(len(block), "row")
         for writer in writers.values():
