@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.frames import ViewSpec
-from vedute.data.lazy_view import Lazy, pieces
+from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import Part, Sparse, dense
 
 Seen = Tensor | Lazy
@@ -170,24 +170,28 @@ class Observed(NamedTuple):
     counts: Tensor
 
     @classmethod
-    def of(cls, part: Part, seen: Seen) -> Observed:
-        if isinstance(part, Lazy):
-            return cls._in_pieces(part, seen)
-        if isinstance(part, Sparse):
-            values, sums = part.stored, part.sums(1)
-            counts = torch.from_numpy(part.there) * part.shape[1]
-        else:
-            x, there = part, dense(seen)
-            values, counts = x[there], there.flatten(1).sum(1)
-            sums = x.masked_fill(~there, 0).flatten(1).sum(1, dtype=torch.float64)
-        values = values[values != 0]
-        return cls(values, int(counts.sum()) - len(values), sums, counts)
+    def of(cls, x: Part, seen: Seen) -> Observed:
+        if isinstance(x, Sparse):
+            stored, there = x.stored[x.stored != 0], torch.from_numpy(x.there) * x.shape[1]
+            return cls(stored, int(there.sum()) - len(stored), x.sums(1), there)
+        n, kept, told, many = len(x), list[Tensor](), set[float](), 0
+        sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
+        for rows in stretches(n, math.prod(x.shape[1:])):  # indices of all entries would be large
+            values, _, sums[rows], counts[rows] = cls._of_rows(x[rows], seen[rows])
+            many += len(values)
+            if isinstance(x, Lazy) and kept:
+                told |= _telling(values)
+            else:
+                kept.append(values)
+        kept.append(torch.tensor(sorted(told), dtype=x.dtype))
+        return cls(torch.cat(kept), int(counts.sum()) - many, sums, counts)
 
     @classmethod
-    def _in_pieces(cls, x: Lazy, seen: Seen) -> Observed:
-        first, *others = (_telling(cls.of(x[rows], seen[rows]), rows.start) for rows in pieces(x))
-        values, zeros, sums, counts = zip(first, *others, strict=True)
-        return cls(torch.cat(values), sum(zeros), torch.cat(sums), torch.cat(counts))
+    def _of_rows(cls, x: Tensor, seen: Tensor) -> Observed:
+        values, counts = x[seen], seen.flatten(1).sum(1)
+        sums = x.masked_fill(~seen, 0).flatten(1).sum(1, dtype=torch.float64)
+        values = values[values != 0]
+        return cls(values, int(counts.sum()) - len(values), sums, counts)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -208,19 +212,17 @@ class Observed(NamedTuple):
         return self.zeros / self.many
 
 
-def _telling(found: Observed, start: int) -> Observed:
-    """The first piece as it is; of another the ends of its values, all different ones where these
-    are few, and one that is not whole."""
-    values = found.values
-    if not start or not len(values):
-        return found
-    some = torch.stack(values.aminmax())
+def _telling(values: Tensor) -> set[float]:
+    """The ends of these values, all different ones where they are few, and one that is not
+    whole."""
+    if not len(values):
+        return set()
+    ends = [float(end) for end in values.aminmax()]
     broken = values != values.round()
     if bool(broken.any()):
-        some = torch.cat([some, values[broken.int().argmax()][None]])
-    elif float(some[1] - some[0]) <= 10 * FEW:
-        some = values.unique()  # type: ignore[no-untyped-call]
-    return found._replace(values=some)
+        return {*ends, float(values[broken.int().argmax()])}
+    few = ends[1] - ends[0] <= 10 * FEW
+    return set(values.unique().tolist()) if few else set(ends)  # type: ignore[no-untyped-call]
 
 
 def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -263,19 +263,26 @@ def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
 def _moments(block: Callable[[slice], tuple[Tensor, Tensor]], n: int) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation per feature over what is seen; of n rows,
     block by block: values, and which are seen."""
-    firsts = [(x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n)]
-    count = _total([c for _, c in firsts]).clamp(min=1)
-    centre = _total([s for s, _ in firsts]) / count
-    gaps, squares = [], []
-    for x, seen in _each(block, n):
-        gap = (x - centre).masked_fill(~seen, 0)
-        gaps.append(gap.sum(0))
-        squares.append(gap.square().sum(0))
-    mean = centre + _total(gaps) / count  # a second pass: exact at large offsets
-    std = (_total(squares) / count).sqrt()
-    known = [torch.where(seen, x, mean).aminmax(dim=0) for x, seen in _each(block, n)]
-    low, high = torch.stack([k.min for k in known]), torch.stack([k.max for k in known])
-    return _known_constants(low.amin(0), high.amax(0), mean, std)
+    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n))
+    total, count = _gathered(sums, torch.add)
+    count = count.clamp(min=1)
+    centre = total / count
+    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in _each(block, n))
+    gap, square = _gathered(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
+    mean = centre + gap / count  # a second pass: exact at large offsets
+    std = (square / count).sqrt()
+    known = (torch.where(seen, x, mean) for x, seen in _each(block, n))
+    low, high = _gathered(((-k.amin(0), k.amax(0)) for k in known), torch.maximum)
+    return _known_constants(-low, high, mean, std)
+
+
+def _gathered(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
+    """All parts joined by f, in place: many small tensors among large ones scatter memory."""
+    found: list[Tensor] = []
+    for part in parts:
+        pairs = zip(found or part, part, strict=True)
+        found = [f(a, b, out=a) for a, b in pairs] if found else list(part)
+    return found
 
 
 def _each(

@@ -237,25 +237,26 @@ class _Looked(NamedTuple):
 def _look(x: Lazy, name: str) -> _Looked:
     if not x.dtype.is_floating_point:
         return _Looked(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
-    there, holes, ends = [], False, list[Tensor]()
-    for a in (x[rows] for rows in pieces(x)):
+    there, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
+    ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
+    for rows in pieces(x):
+        a = x[rows]
         gone = a.isnan()
         if bool(a.isinf().any()):
             raise NotPlainError(f"view {name!r} holds infinite values")
-        there.append(~gone.flatten(1).all(1))
-        holes = holes or bool(gone[there[-1]].any())
-        ends.append(_ends(a, gone))
-    low, high, lost = torch.stack(ends).unbind(1)
-    wide = x.dtype == torch.float64 and loses(lost.amax(0), high.amax(0) - low.amin(0))
-    return _Looked(torch.cat(there), holes, torch.float64 if wide else torch.float32)
+        there[rows] = ~gone.flatten(1).all(1)
+        holes = holes or bool(gone[there[rows]].any())
+        torch.maximum(ends, _ends(a, gone), out=ends)
+    wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
+    return _Looked(there, holes, torch.float64 if wide else torch.float32)
 
 
 def _ends(a: Tensor, gone: Tensor) -> Tensor:
-    """Of each feature the smallest and largest value, and what float32 would lose, (3, *shape)."""
-    low = a.masked_fill(gone, torch.inf).amin(0)
-    high = a.masked_fill(gone, -torch.inf).amax(0)
-    lost = (a.float().to(a.dtype) - a).abs().masked_fill(gone, 0).amax(0)
-    return torch.stack([low, high, lost])
+    """Of each feature minus the smallest value, the largest, and what float32 would lose,
+    (3, *shape)."""
+    low, high = (sign * a.masked_fill(gone, -sign * torch.inf) for sign in (-1, 1))
+    lost = (a.float().to(a.dtype) - a).abs().masked_fill(gone, 0)
+    return torch.stack([x.amax(0) for x in (low, high, lost)])
 
 
 def _known(x: Lazy, dtype: torch.dtype) -> Lazy:
