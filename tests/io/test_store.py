@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 import torch
 from conftest import small
-from shell import done, refused, short_mvp
+from shell import done, refused, short_mvp, vedute_
 
-from vedute import MVP, Views, load
+from vedute import MVP, Views, io, load
+from vedute.data import lazy_view
 from vedute.data import store as stored
-from vedute.io import store
+from vedute.estimators.fitted_view import FittedView
+from vedute.io import store, streaming
+from vedute.training import feed
 
 N = 90
 IDS = np.array([f"p{i}" for i in range(N)])
@@ -214,3 +217,152 @@ def test_a_store_that_may_only_be_read(place):
 def test_what_is_no_store():
     with pytest.raises(FileNotFoundError, match="no store"):
         Views.open("nowhere")
+
+
+def test_what_comes_of_a_store_stays_on_the_disk(place, monkeypatch):
+    monkeypatch.setattr(lazy_view, "ROWS", 13)
+    model, views = small(MVP, n_clusters=3).fit(Views.open("store")), Views.open("store")
+    assert isinstance(model.embedding_, np.memmap)
+    assert np.allclose(model.embedding_, model.transform(views.in_memory()), atol=1e-5)
+    assert (model.labels_ == model.predict(views.in_memory())).all()
+    whole, filled = model.impute(views.in_memory()), model.impute(views)
+    assert filled.on_disk
+    assert not whole.on_disk
+    assert bool(filled.mask.all())
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(filled.x, whole.x, strict=True))
+    model.save("model")
+    found = load("model")
+    assert isinstance(found.embedding_, np.memmap)
+    assert np.array_equal(found.embedding_, model.embedding_)
+    found.fit(views.in_memory()).save("model")
+    assert not [*(place / "model").glob("array-*.npy")]
+
+
+def test_an_array_of_a_model_that_was_changed_is_refused(place):
+    small(MVP).fit(Views.open("store")).save("model")
+    (path,) = (place / "model").glob("array-*.npy")
+    path.write_bytes(path.read_bytes()[:-4] + b"oops")
+    with pytest.raises(ValueError, match="is not as it was saved"):
+        load("model")
+    path.unlink()
+    with pytest.raises(ValueError, match="is gone"):
+        load("model")
+
+
+def test_kinds_and_scaling_are_those_of_data_in_memory(tmp_path, monkeypatch):
+    """Whatever the kind, found in passes; the largest value, or the only broken one, comes late."""
+    monkeypatch.setattr(lazy_view, "ROWS", 16)
+    rng, n = np.random.default_rng(0), 200
+    counts = rng.poisson(rng.gamma(1.0, 5.0, size=(n, 1)), size=(n, 12)).astype(float)
+    late = rng.integers(3, size=(n, 4)).astype(float)
+    late[-1, 0] = 0.5
+    text = rng.poisson(0.1, size=(n, 40)) * 1.0
+    text[np.arange(n), rng.integers(40, size=n)] += 1
+    flags = rng.integers(2, size=(n, 3)).astype(float)
+    sure = np.exp(rng.normal(size=(n, 5)))
+    offset = 1e6 + rng.normal(size=(n, 3))
+    offset[3:9, 1] = np.nan
+    X = {"counts": counts, "late": late, "text": text, "flags": flags, "sure": sure, "o": offset}
+    whole = Views.of(X)
+    store_of(whole, tmp_path / "s")
+    views = Views.open(tmp_path / "s")
+    for v, name in enumerate(views.names):
+        one, other = FittedView.of(views, v), FittedView.of(whole, v)
+        assert (one.kind, one.why, one.bounds) == (other.kind, other.why, other.bounds), name
+        for part in ("shift", "scale", "mean", "std"):
+            a, b = getattr(one.scaler, part), getattr(other.scaler, part)
+            assert np.allclose(a, b, rtol=1e-12, atol=1e-12), (name, part)
+
+
+def store_of(views, folder):
+    folder.mkdir()
+    store.write(folder, views, None)
+
+
+def test_training_reads_every_row_once_in_an_order_by_the_seed(monkeypatch):
+    monkeypatch.setattr(feed, "BLOCK", 4)
+    monkeypatch.setattr(feed, "BLOCKS", 8)
+    torch.manual_seed(0)
+    first = feed.shuffled(torch.arange(1000))
+    torch.manual_seed(0)
+    assert torch.equal(feed.shuffled(torch.arange(1000)), first)
+    assert torch.equal(first.sort().values, torch.arange(1000))
+    fetches = first[:992].view(31, 32)  # rows that are shuffled together are of few blocks
+    assert all(len((fetch // 4).unique()) <= 9 for fetch in fetches)
+
+
+def test_batches_of_a_store_are_its_rows(place, monkeypatch):
+    monkeypatch.setattr(feed, "BLOCK", 2)
+    monkeypatch.setattr(feed, "BLOCKS", 16)
+    views = Views.open("store")
+    fed = feed.Feed(views, 10)
+    batches = torch.randperm(N).split(10)
+    for rows, batch in zip(fed(batches), batches, strict=True):
+        found, wanted = fed.window[rows], views[batch]
+        assert torch.equal(found.index, batch)
+        assert torch.equal(found.mask, wanted.mask)
+        assert all(torch.equal(a, b) for a, b in zip(found.x, wanted.x, strict=True))
+        assert torch.equal(found.holes[2], wanted.holes[2])
+
+
+def tables(folder):
+    """Numbers of all kinds in files of all kinds: other ids in each, cells and rows missing."""
+    folder.mkdir()
+    rng, n = np.random.default_rng(0), 60
+    a = pd.DataFrame(rng.normal(size=(n, 3)), [f"p{i}" for i in range(n)], ["x", "y", "z"])
+    a["whole"], a["some"], a["stamp"] = np.arange(n), np.arange(n) * 1.0, 1e9 + np.arange(n)
+    a.loc["p50", "some"], a.iloc[7, 0], a.iloc[9] = np.nan, np.nan, np.nan
+    a["some"] = a["some"].astype("Int64")
+    a.to_csv(folder / "a.csv", index_label="who")
+    b = pd.DataFrame(rng.normal(size=(n, 2)), [f"p{i}" for i in range(n)[::-1]], ["u", "v"])
+    b["flag"] = rng.random(n) < 0.5
+    b.iloc[5:40].to_parquet(folder / "b.parquet")
+    np.save(folder / "c.npy", rng.normal(size=(n, 4)).astype(np.float32))
+    (folder / "c.ids.txt").write_text("\n".join(f"p{i}" for i in range(n)))
+    np.save(folder / "d.npy", rng.integers(256, size=(n, 4, 4), dtype=np.uint8))
+    (folder / "d.ids.txt").write_text("\n".join(f"p{i}" for i in range(n)))
+
+
+def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tables(tmp_path / "data")
+    done("convert", "data", "-o", "whole")
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "ROWS", 16)
+    monkeypatch.setattr(lazy_view, "ROWS", 7)
+    monkeypatch.setattr(store, "MANY", 11)
+    monkeypatch.setattr(io, "enter", None)  # which reads all at once
+    done("convert", "data", "-o", "pieces")
+    for file in (tmp_path / "whole").iterdir():
+        assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 5)), columns=["a1", "b1", "a2", "b2", "c"])
+    frame.iloc[3, [0, 2]], frame.iloc[30, 1] = np.nan, np.nan
+    frame.insert(0, "id", np.arange(50) + 7)
+    frame.to_csv("t.csv", index=False) if kind == "csv" else frame.to_parquet("t.parquet")
+    (tmp_path / "spec.toml").write_text('[views]\na = "a*"\nb = "b*"\n')
+    words = "convert", f"t.{kind}", "--views", "spec.toml", "-o"
+    done(*words, "whole")
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "ROWS", 16)
+    done(*words, "pieces")
+    for file in (tmp_path / "whole").iterdir():
+        assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name
+
+
+def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    (tmp_path / "data").mkdir()
+    pd.DataFrame({"x": range(9), "sex": list("fmffmmfmf")}).to_csv("data/a.csv", index_label="id")
+    result = vedute_("convert", "data", "-o", "store", "--one-hot")
+    assert result.exit_code == 0, result.stderr
+    assert "as a whole: column 'sex' holds other things than numbers" in result.stderr
+    assert Views.open("store").specs[0].levels == (None, ("f", "m"))
+    np.save("data/b.npy", np.ones((9, 2)))
+    assert "has no ids" in refused("convert", "data", "-o", "more", "--one-hot")

@@ -141,7 +141,7 @@ def check(views: Views) -> None:
     specs = views.specs or ()
 
     for v, spec in enumerate(specs):
-        empty = ~views.seen(v).flatten(1).any(0)
+        empty = ~views.ever_seen(v).flatten()
         if bool(empty.any()) and bool(views.mask[:, v].any()) and not any(spec.levels or ()):
             j = int(empty.int().argmax())
             name = spec.columns[j] if spec.columns else j
@@ -263,12 +263,17 @@ def _rows(
     by block, and what comes of it has the order of the data it was made of."""
     import numpy as np
 
+    from vedute.estimators import progress
     from vedute.io import store
 
     ids = views.index.numpy() if views.ids is None else views.ids
-    if given.whole is None or given.path is None:
+    if given.whole is None:
         return {"": ids, **columns(model, views)}
-    parts = [columns(model, b) for b in store.blocks(given.path, given.whole, model.specs)]
+    parts = []
+    with progress.shown(), progress.task("going through the store", len(views), "row"):
+        for block in store.blocks(given.whole, model.specs):
+            parts.append(columns(model, block))
+            progress.advance(len(block), "row")
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     own = ids if given.ids is not None or given.order is None else given.order
     return store.in_order({"": own, **found}, given.order)

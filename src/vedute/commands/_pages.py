@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vedute import io
+from vedute.data.store import is_store, manifest
 from vedute.estimators import progress
 
+MOST = 200_000  # samples of a store: more are not read into memory for a page
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -26,6 +28,9 @@ def new(out: Path, force: bool) -> Iterator[Path]:
 def measure(run: Path, source: str) -> None:
     """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
+    if is_store(source) and manifest(Path(source))["samples"] > MOST:
+        print(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
+        return
     with progress.shown(), progress.task("measuring what was learned"):
         failed = _in_a_process(run, source)
     if failed:
@@ -48,7 +53,7 @@ def measure_here(run: Path, source: str) -> None:
     from vedute.report.run_folder import keeps
 
     model, _, entry = _data.open_run(run, source, io.Reading())
-    found = keeps(run).of(evidence(model, entry.views))
+    found = keeps(run).of(evidence(model, entry.views.in_memory()))
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, found)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+
+if TYPE_CHECKING:
+    from vedute import io
+    from vedute.data.views import Views
 
 EXAMPLE = "vedute convert data/ -o store/"
 
@@ -27,21 +33,21 @@ def run(
 ) -> Answer:
     """Write DATA as a store: one array per view, which is read piece by piece.
 
-    fit, embed, cluster, impute and Views.open take STORE as DATA. Numbers are kept in single
+    fit, embed, cluster, impute and Views.open take STORE as DATA. A large folder of arrays or
+    tables of numbers, or one such table, is read piece by piece. Numbers are kept in single
     precision, in double where that would lose what tells samples apart. Rows are shuffled once;
     what is written about a STORE later has the order of DATA again.
     """
-    from vedute import io
+    from vedute.estimators import progress
     from vedute.io import store
 
     how = reading.checked()
     _data.check_place(out, data)
     with store.new_store(out, force) as part:
-        given = _data.open_data(data, how)
-        if given.whole is not None:
-            raise ValueError(f"{data} is a store already; copy the folder")
-        views = io.enter(given, dtype=None).views
-        store.write(part, views, None if keep_order else seed, given.id_name)
+        views, id_name = _opened(data, how)
+        with progress.shown(), progress.task("writing", len(views), "row"):
+            counted = partial(progress.advance, unit="row")
+            store.write(part, views, None if keep_order else seed, id_name, counted)
     shapes = dict(zip(views.names, views.shapes, strict=True))
 
     def show() -> None:
@@ -49,3 +55,25 @@ def run(
         print(f"wrote {out}")
 
     return Answer({"samples": len(views), "views": shapes, "wrote": [out]}, show)
+
+
+def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
+    """DATA, piece by piece if it is large, and what its ids are called."""
+    from vedute import datasets, io
+    from vedute.io import streaming
+
+    whole = ""
+    if Path(source).exists() and not datasets.has(source) and not io.store.is_store(source):
+        try:
+            found = streaming.opened(Path(source), how)
+            if found is not None:
+                return found
+        except streaming.NotPlainError as e:
+            whole = f"vedute: {source} was read into memory as a whole: {e}"
+    given = _data.open_data(source, how)
+    if given.whole is not None:
+        raise ValueError(f"{source} is a store already; copy the folder")
+    views = io.enter(given, dtype=None).views
+    if whole:
+        print(whole, file=sys.stderr)
+    return views, given.id_name

@@ -204,7 +204,7 @@ def _fit(
         _without_checkpoint(model)
         reading = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, reading, keep)
-        before = saving.tensors_of(out)
+        before = saving.files_of(out)
     saving.clean(out, before)
     return model, views, place
 

@@ -71,20 +71,22 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
     from contextlib import ExitStack
 
     from vedute.data import store as stored
+    from vedute.estimators import progress
     from vedute.io import store
 
     assert given.whole is not None
     assert given.path is not None
     n, writers = len(given.whole), dict[str, store.Writer]()
-    with ExitStack() as whole:
-        for block in store.blocks(given.path, given.whole, model.specs):
+    with ExitStack() as whole, progress.shown(), progress.task("imputing", n, "row"):
+        for block in store.blocks(given.whole, model.specs):
             for end, views in _ends(model.impute(block, interval=interval)).items():
                 if end not in writers:
                     folder = part if end == "mean" else part / end
                     folder.mkdir(exist_ok=True)
                     writers[end] = whole.enter_context(store.Writer(folder, n))
-                writers[end].add(views)
+                writers[end].add(store.arrays(views))
             specs = views.specs or ()
+            progress.advance(len(block), "row")
         for writer in writers.values():
             writer.finish(specs, given.order, stored.manifest(given.path))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vedute.data.lazy_view import Lazy, pieces
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views
@@ -81,9 +83,12 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
     last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
     some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
-    some[torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]] = True
+    drawn = torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]
+    if data.on_disk:
+        return _hide_on_disk(data, drawn.sort().values, scalers)
+    some[drawn] = True
     x, holes = list(data.parts), list(data.holes)
-    for v, old in enumerate(data.holes):
+    for v, old in enumerate(holes):
         if old is not None:
             a = data.x[v]
             seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
@@ -92,6 +97,28 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
             new = old | (seen & (luck < SHARE) & ~last & some.view(rows))
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
     return replace(data, x=on_demand(x), holes=tuple(holes))
+
+
+def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views:
+    """The same in these rows (k,) of data that are not in memory."""
+    few = data[rows]
+    inside = hide_entries(few, scalers)
+    x, holes = list(data.parts), list(data.hole_parts)
+    place = torch.full((len(data),), -1, dtype=torch.int32)
+    place[rows] = torch.arange(len(rows), dtype=torch.int32)
+    for v, old in enumerate(holes):
+        part, new = x[v], inside.holes[v]
+        if isinstance(old, Lazy) and isinstance(part, Lazy) and new is not None:
+            x[v] = part.then(partial(_replaced, place, inside.x[v]))
+            holes[v] = old.then(partial(_replaced, place, new))
+    return replace(data, x=on_demand(x), holes=on_demand(holes))
+
+
+def _replaced(place: Tensor, new: Tensor, x: Tensor, rows: Any) -> Tensor:
+    """x with the rows of `new` that are among these; place (n,): where in it, or -1."""
+    at = place[rows]
+    x[at >= 0] = new[at[at >= 0].long()]
+    return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +134,9 @@ class HiddenEntries:
         """Those rows of two versions of the same samples that differ."""
         rows = torch.zeros(len(truth), dtype=torch.bool)
         for v in _holed(inputs):
-            rows |= (truth.seen(v) & ~inputs.seen(v)).flatten(1).any(1)
+            before, after = truth.seen_part(v), inputs.seen_part(v)
+            for part in pieces(after):
+                rows[part] |= (before[part] & ~after[part]).flatten(1).any(1)
         mine = None if groups is None else groups[rows]
         return cls(inputs[rows].floating(), truth[rows].floating(), mine)
 
@@ -144,7 +173,7 @@ class HiddenEntries:
 
 def _holed(data: Views) -> list[int]:
     """Views with holes; others are sparse, it may be."""
-    return [v for v, holes in enumerate(data.holes) if holes is not None]
+    return [v for v, holes in enumerate(data.hole_parts) if holes is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,10 @@ import torch
 from torch import Tensor
 
 from vedute.data.frames import ViewSpec
+from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import Part, Sparse, dense
 
+Seen = Tensor | Lazy
 AUTO = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, COLUMNS = 20.0, 0.1, 10  # counts: largest / median, variation of sums, columns
@@ -121,11 +123,16 @@ def per_view(
     return each
 
 
-def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
+def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
     """Why a view cannot be of this kind; x and seen (n, *shape). Zero is of every kind."""
     if not kind.rule or not x.dtype.is_floating_point:
         return None
-    x, seen = (x.stored, torch.tensor(True)) if isinstance(x, Sparse) else (x, seen)
+    each = (_problem(kind, x[rows], seen[rows]) for rows in pieces(x))
+    return next((found for found in each if found is not None), None)
+
+
+def _problem(kind: Kind, part: Part, seen: Tensor) -> str | None:
+    x, seen = (part.stored, torch.tensor(True)) if isinstance(part, Sparse) else (dense(part), seen)
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
     wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
     if not bool(wrong.any()):
@@ -133,7 +140,7 @@ def problem(kind: Kind, x: Part, seen: Tensor) -> str | None:
     return f"holds {float(x[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
 
 
-def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
+def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
     """The smallest and largest possible value of a view; numbers of which none is negative stay
     so."""
     if not x.dtype.is_floating_point or kind.likelihood != "normal":
@@ -151,7 +158,8 @@ def bounds(kind: Kind, x: Part, seen: Tensor) -> tuple[float, float]:
 class Observed(NamedTuple):
     """What is observed of a view (n, *shape).
 
-    values  those that are not zero
+    values  those that are not zero; of a view on the disk, those of its first rows, and of the
+            others as many as tell the kind
     zeros   how many are
     sums    of the rows, over what is observed, and how much that is, both (n,)
     """
@@ -162,12 +170,26 @@ class Observed(NamedTuple):
     counts: Tensor
 
     @classmethod
-    def of(cls, x: Part, seen: Tensor) -> Observed:
+    def of(cls, x: Part, seen: Seen) -> Observed:
         if isinstance(x, Sparse):
-            values, sums, counts = x.stored, x.sums(1), torch.from_numpy(x.there) * x.shape[1]
-        else:
-            values, counts = x[seen], seen.flatten(1).sum(1)
-            sums = x.masked_fill(~seen, 0).flatten(1).sum(1)
+            stored, there = x.stored[x.stored != 0], torch.from_numpy(x.there) * x.shape[1]
+            return cls(stored, int(there.sum()) - len(stored), x.sums(1), there)
+        n, kept, told, many = len(x), list[Tensor](), set[float](), 0
+        sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
+        for rows in stretches(n, math.prod(x.shape[1:])):  # indices of all entries would be large
+            values, _, sums[rows], counts[rows] = cls._of_rows(x[rows], seen[rows])
+            many += len(values)
+            if isinstance(x, Lazy) and kept:
+                told |= _telling(values)
+            else:
+                kept.append(values)
+        kept.append(torch.tensor(sorted(told), dtype=x.dtype))
+        return cls(torch.cat(kept), int(counts.sum()) - many, sums, counts)
+
+    @classmethod
+    def _of_rows(cls, x: Tensor, seen: Tensor) -> Observed:
+        values, counts = x[seen], seen.flatten(1).sum(1)
+        sums = x.masked_fill(~seen, 0).flatten(1).sum(1, dtype=torch.float64)
         values = values[values != 0]
         return cls(values, int(counts.sum()) - len(values), sums, counts)
 
@@ -182,7 +204,7 @@ class Observed(NamedTuple):
     @property
     def many(self) -> int:
         """How many there are, zeros included."""
-        return self.zeros + len(self.values)
+        return int(self.counts.sum())
 
     @property
     def share(self) -> float:
@@ -190,7 +212,20 @@ class Observed(NamedTuple):
         return self.zeros / self.many
 
 
-def recognise(x: Part, seen: Tensor, spec: ViewSpec | None = None) -> Recognised:
+def _telling(values: Tensor) -> set[float]:
+    """The ends of these values, all different ones where they are few, and one that is not
+    whole."""
+    if not len(values):
+        return set()
+    ends = [float(end) for end in values.aminmax()]
+    broken = values != values.round()
+    if bool(broken.any()):
+        return {*ends, float(values[broken.int().argmax()])}
+    few = ends[1] - ends[0] <= 10 * FEW
+    return set(values.unique().tolist()) if few else set(ends)  # type: ignore[no-untyped-call]
+
+
+def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
     """The kind of a view from its observed entries: x and seen (n, *shape)."""
     if x.dtype == torch.int64:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
@@ -243,7 +278,7 @@ def _whole(x: Part, found: Observed) -> Recognised | None:
     return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
 
 
-def _dense(x: Part, seen: Tensor, found: Observed) -> Recognised:
+def _dense(x: Part, seen: Seen, found: Observed) -> Recognised:
     low, high = found.ends
     if low < 0:
         return Recognised(KINDS["numbers"], "some are negative")
@@ -252,17 +287,18 @@ def _dense(x: Part, seen: Tensor, found: Observed) -> Recognised:
         return Recognised(KINDS["proportions"], "every row sums to 1")
     if low <= ENDS and 1 - ENDS <= high <= 1:
         return Recognised(KINDS["proportions"], "all from 0 to 1")
-    if found.share <= RARE and _skewed(dense(x), seen):
+    if found.share <= RARE and _skewed(x, seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
     return Recognised(KINDS["numbers"], "dense")
 
 
-def _skewed(x: Tensor, seen: Tensor) -> bool:
+def _skewed(part: Part, known: Seen) -> bool:
     """Whether most columns are skewed to the right, and less so under a logarithm."""
-    rows = seen.any(1).nonzero()[:MANY, 0]
+    first = slice(next(pieces(known)).stop)
+    rows = known[first].any(1).nonzero()[:MANY, 0]
     if len(rows) < ROWS:
         return False
-    x, seen = x[rows].double(), seen[rows]
+    x, seen = dense(part[rows]).double(), known[rows]
     least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
     plain, bent = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
     varying = plain.isfinite() & bent.isfinite()

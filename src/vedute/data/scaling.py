@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vedute.data.kinds import Seen
+from vedute.data.lazy_view import Lazy, pieces
 from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 
@@ -60,7 +63,7 @@ class Scaler:
         """Whether negative values can be scaled."""
         return not self.power and self.offset is None
 
-    def sizes(self, x: Part, seen: Tensor) -> Tensor | None:
+    def sizes(self, x: Part, seen: Seen) -> Tensor | None:
         """What the rows of x (n, *shape) are divided by, (n,) float64; None where nothing is."""
         if self.profile is None:
             return None
@@ -144,16 +147,16 @@ class Scaler:
         return np.log(value) - variance / 2, np.sqrt(variance)
 
 
-def fit(word: str, x: Part, seen: Tensor) -> Scaler:
+def fit(word: str, x: Part, seen: Seen) -> Scaler:
     """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
-    x = x if word in SIZED else dense(x)
+    x = x if word in SIZED or isinstance(x, Lazy) else dense(x)
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     if word == "tokens":
-        return Scaler(zero, one, _modes(dense(x), seen), one, tokens=True)
+        return Scaler(zero, one, _modes(dense(x), dense(seen)), one, tokens=True)
     if x.dtype == torch.uint8:
-        mean, std = _byte_moments(dense(x), seen)
+        mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     scaler = _before(word, x, seen)
     low, high, mean, std = _bent_moments(scaler, x, seen)
@@ -173,7 +176,7 @@ def fit(word: str, x: Part, seen: Tensor) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _before(word: str, x: Part, seen: Tensor) -> Scaler:
+def _before(word: str, x: Part, seen: Seen) -> Scaler:
     """A scaler that knows the size of rows and the logarithm, where its word asks for them."""
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     plain = Scaler(zero, one, zero, one)
@@ -183,16 +186,24 @@ def _before(word: str, x: Part, seen: Tensor) -> Scaler:
         case "depth":
             return replace(_sized(replace(plain, power=1), x, seen), offset=one)
         case "log":
-            x = dense(x)
-            least = torch.where(seen & (x > 0), x, torch.inf).amin(0).double()
+            each = [_least(dense(x[rows]), seen[rows]) for rows in pieces(x)]
+            least = torch.stack(each).amin(0).double()
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
             return plain
 
 
-def _sized(scaler: Scaler, x: Part, seen: Tensor) -> Scaler:
+def _least(x: Tensor, seen: Tensor) -> Tensor:
+    """The smallest positive value of each feature; infinite where there is none."""
+    return torch.where(seen & (x > 0), x, torch.inf).amin(0)
+
+
+def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """With the profile of a row whose size is 1, the average of rows that are not zero."""
-    count = torch.tensor(int(x.there.sum())) if isinstance(x, Sparse) else seen.sum(0)
+    if isinstance(x, Sparse):
+        count = torch.tensor(int(x.there.sum()))
+    else:
+        count = _total([seen[rows].sum(0) for rows in pieces(seen)])
     profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
@@ -202,14 +213,15 @@ def _sized(scaler: Scaler, x: Part, seen: Tensor) -> Scaler:
     return replace(scaler, profile=profile * average**scaler.power)
 
 
-def _filled(x: Part, seen: Tensor) -> Tensor:
+def _filled(x: Part, seen: Seen) -> Tensor:
     """Rows that are not zero, (n,)."""
     if isinstance(x, Sparse):
         return torch.from_numpy(x.count(x.own.data != 0) > 0)
-    return (x.masked_fill(~seen, 0) != 0).flatten(1).any(1)
+    each = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
+    return torch.cat([there.any(1) for there in each])
 
 
-def _powers(x: Part, seen: Tensor, power: int, axis: int) -> Tensor:
+def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
     """Sums of x^power over what is seen, over rows (0) or columns (1), in float64."""
     if isinstance(x, Sparse):
         return x.sums(axis, power)
@@ -231,7 +243,7 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
     return sum(others, first)
 
 
-def _bent_moments(scaler: Scaler, x: Part, seen: Tensor) -> tuple[Floats, ...]:
+def _bent_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
     """`_moments` of g(x / size)."""
     sizes = scaler.sizes(x, seen)
     if isinstance(x, Sparse):
@@ -244,26 +256,33 @@ def _bent_moments(scaler: Scaler, x: Part, seen: Tensor) -> tuple[Floats, ...]:
     return _moments(bent, len(x))
 
 
-def _part(sizes: Tensor | None, rows: slice) -> Tensor | None:
+def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
     return None if sizes is None else sizes[rows]
 
 
 def _moments(block: Callable[[slice], tuple[Tensor, Tensor]], n: int) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation per feature over what is seen; of n rows,
     block by block: values, and which are seen."""
-    firsts = [(x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n)]
-    count = _total([c for _, c in firsts]).clamp(min=1)
-    centre = _total([s for s, _ in firsts]) / count
-    gaps, squares = [], []
-    for x, seen in _each(block, n):
-        gap = (x - centre).masked_fill(~seen, 0)
-        gaps.append(gap.sum(0))
-        squares.append(gap.square().sum(0))
-    mean = centre + _total(gaps) / count  # a second pass: exact at large offsets
-    std = (_total(squares) / count).sqrt()
-    known = [torch.where(seen, x, mean).aminmax(dim=0) for x, seen in _each(block, n)]
-    low, high = torch.stack([k.min for k in known]), torch.stack([k.max for k in known])
-    return _known_constants(low.amin(0), high.amax(0), mean, std)
+    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n))
+    total, count = _gathered(sums, torch.add)
+    count = count.clamp(min=1)
+    centre = total / count
+    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in _each(block, n))
+    gap, square = _gathered(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
+    mean = centre + gap / count  # a second pass: exact at large offsets
+    std = (square / count).sqrt()
+    known = (torch.where(seen, x, mean) for x, seen in _each(block, n))
+    low, high = _gathered(((-k.amin(0), k.amax(0)) for k in known), torch.maximum)
+    return _known_constants(-low, high, mean, std)
+
+
+def _gathered(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
+    """All parts joined by f, in place: many small tensors among large ones scatter memory."""
+    found: list[Tensor] = []
+    for part in parts:
+        pairs = zip(found or part, part, strict=True)
+        found = [f(a, b, out=a) for a, b in pairs] if found else list(part)
+    return found
 
 
 def _each(
@@ -300,13 +319,13 @@ def _modes(x: Tensor, seen: Tensor) -> Floats:
     return np.array(modes).reshape(x.shape[1:])
 
 
-def _byte_moments(x: Tensor, seen: Tensor) -> tuple[Floats, Floats]:
+def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers and a few rows at a time."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
     for start in range(0, len(x), BYTES):
         there = seen[start : start + BYTES]
-        values = x[start : start + BYTES].int().masked_fill(~there, 0)
+        values = dense(x[start : start + BYTES]).int().masked_fill(~there, 0)
         first += values.sum(0)
         second += values.square().sum(0)
         count += there.sum(0)
@@ -321,19 +340,22 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
     x: list[Part] = []
     sizes: list[Tensor | None] = []
     for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
-        seen = views.seen(v)
+        seen = views.seen_part(v)
         size = scaler.sizes(part, seen)
         x.append(_scaled(scaler, part, seen, size, views.mask[:, v]))
         sizes.append(size)
     return replace(views, x=on_demand(x), sizes=tuple(sizes))
 
 
-def _scaled(scaler: Scaler, x: Part, seen: Tensor, size: Tensor | None, mask: Tensor) -> Part:
+def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tensor) -> Part:
     """One view; bytes stay as they are."""
     if x.dtype == torch.uint8:
         return x
     if isinstance(x, Sparse) and size is not None:
         return scaler.transform_sparse(x, size)
+    if isinstance(x, Lazy):
+        kind = torch.int64 if scaler.tokens else torch.float32
+        return x.then(partial(_scaled_rows, scaler, seen, size, mask), kind)
     row, x = mask.view(-1, *[1] * (x.ndim - 1)), dense(x)
 
     def block(rows: slice) -> Tensor:
@@ -346,6 +368,13 @@ def _scaled(scaler: Scaler, x: Part, seen: Tensor, size: Tensor | None, mask: Te
     for rows in _blocks(len(x)):
         out[rows] = block(rows)
     return out
+
+
+def _scaled_rows(
+    scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
+) -> Tensor:
+    """Some rows of a view on the disk."""
+    return dense(_scaled(scaler, x, seen[rows], _part(size, rows), mask[rows]))
 
 
 def effective_dimensions(views: Views) -> Tensor:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from vedute.data.lazy_view import Lazy
+
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 STORED = 1 / 3  # the largest share of entries that is worth it: each takes 12 bytes, not 4 or 8
@@ -66,6 +68,8 @@ class Sparse:
         return len(self.there)
 
     def __getitem__(self, rows: Any) -> Sparse:
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
         rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
         return replace(self, own=self.own[rows], there=self.there[rows])
 
@@ -162,29 +166,33 @@ class Sparse:
         return torch.from_numpy(x)
 
 
-Part = Tensor | Sparse
+Part = Tensor | Sparse | Lazy
 
 
-class OnDemand(Sequence[Tensor]):
-    """Views as tensors: those that are kept sparse are made dense each time they are asked for."""
+class OnDemand(Sequence[Any]):
+    """Views, or their holes, as tensors: those that are kept sparse, or on the disk, are made each
+    time they are asked for."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = tuple(parts)
+    def __init__(self, parts: Sequence[Part | None]) -> None:
+        self.parts: tuple[Any, ...] = tuple(parts)
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __getitem__(self, v: Any) -> Any:
         if isinstance(v, slice):
-            return tuple(dense(part) for part in self.parts[v])
-        return dense(self.parts[v])
+            return tuple(self[u] for u in range(len(self))[v])
+        part = self.parts[v]
+        return None if part is None else dense(part)
 
 
 def dense(part: Part) -> Tensor:
+    if isinstance(part, Lazy):
+        return part[:]
     return part.dense() if isinstance(part, Sparse) else part
 
 
-def on_demand(parts: Sequence[Part]) -> Sequence[Tensor]:
+def on_demand(parts: Sequence[Part | None]) -> Any:
     """Tensors, or what gives them."""
-    known = tuple(part for part in parts if isinstance(part, Tensor))
-    return known if len(known) == len(parts) else OnDemand(parts)
+    kept = [part for part in parts if isinstance(part, (Sparse, Lazy))]
+    return OnDemand(parts) if kept else tuple(parts)

@@ -8,7 +8,7 @@ holes0.npy, ...     (n, *shape) bool, True at single missing entries, of views t
 ids.npy, y.npy      (n,) where there are some
 order.npy           (n,) the row that each row was in the data, where rows were shuffled
 
-Arrays are mapped into memory, never unpickled; what is written into them stays in memory.
+Arrays are never unpickled. Those of views and holes are read when rows are asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
+from vedute.data.lazy_view import File, Lazy
 
 Array = NDArray[Any]
 MANIFEST, FORMAT = "manifest.json", 1
@@ -31,9 +32,9 @@ MEND = "convert the data again"
 class Stored(NamedTuple):
     """The content of a store, or some of its rows."""
 
-    x: list[Array]
+    x: list[Lazy]
     mask: Array
-    holes: list[Array | None]
+    holes: list[Lazy | None]
     specs: tuple[ViewSpec, ...]
     ids: Array | None
     y: Array | None
@@ -46,7 +47,7 @@ def is_store(folder: str | Path) -> bool:
 
 
 def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> Stored:
-    """Its arrays, mapped; with `check` the sums of all files are compared, which reads them."""
+    """What is in it; with `check` the sums of all files are compared, which reads them."""
     folder = Path(folder)
     facts = manifest(folder)
     try:
@@ -54,16 +55,19 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
         specs = tuple(map(_spec, facts["views"]))
         found = {name: _mapped(folder / name, about, check) for name, about in files.items()
                  if name in _names(len(specs))}  # fmt: skip
-        x = [_shaped(found, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
-        mask = _shaped(found, "mask.npy", (n, len(specs)))
-        sized = {f"holes{v}.npy": (n, *s.shape) for v, s in enumerate(specs)}
-        sized |= dict.fromkeys(("ids.npy", "y.npy", "order.npy"), (n,))
-        rest = {k: _shaped(found, k, s)[rows] for k, s in sized.items() if k in found}
+        x = [_lazy(found, files, f"view{v}.npy", (n, *s.shape), rows) for v, s in enumerate(specs)]
+        mask = np.array(_shaped(found, "mask.npy", (n, len(specs)))[rows])
+        holes = [
+            _lazy(found, files, name, (n, *s.shape), rows) if name in found else None
+            for name, s in zip(map("holes{}.npy".format, range(len(specs))), specs, strict=True)
+        ]
+        ids, y, order = (
+            _shaped(found, f"{k}.npy", (n,))[rows] if f"{k}.npy" in found else None
+            for k in ("ids", "y", "order")
+        )
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {MEND}") from None
-    holes = [rest.get(f"holes{v}.npy") for v in range(len(specs))]
-    ids, y, order = (rest.get(f"{k}.npy") for k in ("ids", "y", "order"))
-    return Stored([a[rows] for a in x], mask[rows], holes, specs, ids, y, order, facts["id_name"])
+    return Stored(x, mask, holes, specs, ids, y, order, facts["id_name"])
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -96,7 +100,7 @@ def _names(n_views: int) -> set[str]:
 def _mapped(path: Path, about: dict[str, Any], check: bool) -> Array:
     """An array that is read when asked, as the manifest describes it."""
     try:
-        a = np.load(path, mmap_mode="c", allow_pickle=False)
+        a: Array = np.load(path, mmap_mode="c", allow_pickle=False)
         there = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
         problem = "" if there else "shape or dtype is another"
     except PermissionError:
@@ -107,7 +111,7 @@ def _mapped(path: Path, about: dict[str, Any], check: bool) -> Array:
         problem = "its content has changed"
     if problem:
         raise ValueError(f"{path} is damaged ({problem}); {MEND}")
-    return np.asarray(a)
+    return a
 
 
 def _shaped(found: dict[str, Array], name: str, shape: tuple[int, ...]) -> Array:
@@ -115,6 +119,14 @@ def _shaped(found: dict[str, Array], name: str, shape: tuple[int, ...]) -> Array
     if a.shape != shape:
         raise ValueError(f"{name} in the store has shape {a.shape}, expected {shape}; {MEND}")
     return a
+
+
+def _lazy(
+    found: dict[str, Array], files: dict[str, Any], name: str, shape: tuple[int, ...], rows: slice
+) -> Lazy:
+    a: Any = _shaped(found, name, shape)
+    file = File(Path(a.filename), a.dtype, a.shape, a.offset, rows)
+    return file.lazy(f"{files[name]['sha256']} {rows}")
 
 
 def _spec(about: dict[str, Any]) -> ViewSpec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.frames import ViewSpec, check_same
+from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns
 
@@ -30,7 +32,8 @@ class Views:
     """n samples and L views.
 
     x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing. Of a view
-           that is kept sparse, x[v] is made anew each time: `parts` has it as it is.
+           that is kept sparse, or on the disk, x[v] is made anew each time: `parts` has it as it
+           is. So are the holes of a view on the disk: see `hole_parts`.
     mask   (n, L) bool, True where sample i was observed in view v
     index  (n,) position in the dataset at hand, for per-sample training state
     holes  per view (n, *shape_v) bool, True at single missing entries, or None
@@ -44,7 +47,7 @@ class Views:
     x: Sequence[Tensor]
     mask: Tensor
     index: Tensor
-    holes: tuple[Tensor | None, ...]
+    holes: Sequence[Tensor | None]
     names: tuple[str, ...]
     ids: Array | None = None
     y: Array | None = None
@@ -90,10 +93,10 @@ class Views:
         """
         found = store.read(folder, rows, check)
         return cls(
-            tuple(torch.from_numpy(a) for a in found.x),
+            on_demand(found.x),
             torch.from_numpy(found.mask),
             torch.arange(len(found.mask)),
-            tuple(None if h is None else torch.from_numpy(h) for h in found.holes),
+            on_demand(found.holes),
             tuple(s.name for s in found.specs),
             found.ids,
             found.y,
@@ -123,7 +126,7 @@ class Views:
         seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
         spec = None if self.specs is None else self.specs[v]
         x = self.parts[v]
-        large = (x.stored if isinstance(x, Sparse) else x).numel() > LARGE
+        large = (len(x.stored) if isinstance(x, Sparse) else math.prod(x.shape)) > LARGE
         kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
         return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
 
@@ -155,23 +158,49 @@ class Views:
         return self.x.parts if isinstance(self.x, OnDemand) else self.x
 
     @property
+    def hole_parts(self) -> Sequence[Tensor | Lazy | None]:
+        """The holes as they are kept: tensors, or on the disk."""
+        return self.holes.parts if isinstance(self.holes, OnDemand) else self.holes
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether rows are read when they are asked for."""
+        return any(isinstance(part, Lazy) for part in (*self.parts, *self.hole_parts))
+
+    def in_memory(self) -> Views:
+        """The same with all rows read."""
+        return self._map(lambda a: dense(a) if isinstance(a, Lazy) else a)
+
+    @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(a.shape[1:]) for a in self.parts]
 
     def to(self, device: str | torch.device) -> Views:
-        return self._map(lambda a: dense(a).to(device))
+        return self._map(lambda a: (a if isinstance(a, Lazy) else dense(a)).to(device))
 
     def seen(self, v: int) -> Tensor:
         """(n, *shape_v) bool: which entries of view v are there."""
+        return dense(self.seen_part(v))
+
+    def seen_part(self, v: int) -> Tensor | Lazy:
+        """The same as it is kept."""
         x = self.parts[v]
         row = _like(self.mask[:, v], x).expand(x.shape)
-        holes = self.holes[v]
+        holes = self.hole_parts[v]
+        if isinstance(holes, Lazy):
+            return holes.then(partial(_without, row.cpu()))
         return row if holes is None else row & ~holes
+
+    def ever_seen(self, v: int) -> Tensor:
+        """(*shape_v) bool: which features of view v some sample has."""
+        seen = self.seen_part(v)
+        return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
 
     def share_of_holes(self, v: int) -> float:
         """Of the entries of view v in samples that have it, those that are missing."""
-        holes, entries = self.holes[v], int(self.mask[:, v].sum()) * math.prod(self.shapes[v])
-        return 0.0 if holes is None or not entries else float(holes.sum()) / entries
+        holes, entries = self.hole_parts[v], int(self.mask[:, v].sum()) * math.prod(self.shapes[v])
+        many = 0 if holes is None else sum(int(holes[rows].sum()) for rows in pieces(holes))
+        return many / entries if entries else 0.0
 
     def size(self, v: int) -> Any:
         """(n, 1, ...), what the rows of view v were divided by; 1 where they were not."""
@@ -200,7 +229,7 @@ class Views:
             self,
             x=on_demand([self.parts[v] for v in views]),
             mask=self.mask[:, list(views)],
-            holes=tuple(self.holes[v] for v in views),
+            holes=on_demand([self.hole_parts[v] for v in views]),
             names=tuple(self.names[v] for v in views),
             specs=None if self.specs is None else tuple(self.specs[v] for v in views),
             sizes=tuple(self.sizes[v] for v in views) if self.sizes else (),
@@ -210,8 +239,8 @@ class Views:
         """The same samples with the views at `hidden` (n, L) missing too."""
         mask = self.mask & ~hidden.to(self.mask.device)
         x = on_demand([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
-        holes = tuple(
-            None if h is None else h & _like(mask[:, v], h) for v, h in enumerate(self.holes)
+        holes = on_demand(
+            [h if h is None else _holes_of(h, mask[:, v]) for v, h in enumerate(self.hole_parts)]
         )
         sizes = tuple(
             None if s is None else torch.where(mask[:, v], s, 1.0) for v, s in enumerate(self.sizes)
@@ -228,7 +257,7 @@ class Views:
 
     def floating(self) -> Views:
         """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""
-        x = [dense(a) / 127.5 - 1 if a.dtype == torch.uint8 else a for a in self.parts]
+        x = [_floating(a) if a.dtype == torch.uint8 else a for a in self.parts]
         return replace(self, x=on_demand(x))
 
     def present(self) -> list[Tensor] | None:
@@ -243,13 +272,18 @@ class Views:
         for start in range(0, max(len(self), 1), size):
             yield self[start : start + size]
 
+    def pieces(self) -> Iterator[Views]:
+        """All rows, as many at a time as are taken from the disk at once."""
+        for rows in stretches(len(self), sum(map(math.prod, self.shapes))):
+            yield self[rows]
+
     def _map(self, f: Callable[[Any], Any]) -> Views:
         return replace(
             self,
             x=on_demand([f(a) for a in self.parts]),
             mask=f(self.mask),
             index=f(self.index),
-            holes=tuple(None if h is None else f(h) for h in self.holes),
+            holes=on_demand([None if h is None else f(h) for h in self.hole_parts]),
             sizes=tuple(None if s is None else f(s) for s in self.sizes),
         )
 
@@ -278,15 +312,17 @@ class Entry:
         like: Sequence[ViewSpec] | None = None,
         dtype: torch.dtype | None = None,
         aligned: bool = False,
+        own: bool = False,
     ) -> Entry:
-        """Read X; the arguments are those of `Views.of` and of `checks.read`."""
+        """Read X; the arguments are those of `Views.of` and of `checks.read`. own: float32 and
+        float64 stay what they are."""
         if isinstance(X, Views):
             return cls(_fitting(_observed(X, mask), like), given=X)
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
-            on_demand([_tensor(a, dtype, seen, holes) for a, seen, holes in each]),
+            on_demand([_tensor(a, dtype, seen, holes, own) for a, seen, holes in each]),
             torch.from_numpy(parts.mask),
             torch.arange(len(parts.mask)),
             tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
@@ -339,7 +375,9 @@ def _like_fitted(a: Part, there: bool, spec: ViewSpec) -> Part:
     if isinstance(a, Tensor) and not there and a.shape[1:] == (0,):
         a = a.new_zeros(len(a), *spec.shape)
     checks.same_shape(tuple(a.shape[1:]), spec)
-    return a.to(torch.float32) if a.dtype == torch.uint8 and not checks.keeps_bytes(spec) else a
+    if a.dtype != torch.uint8 or checks.keeps_bytes(spec):
+        return a
+    return a.then(_single, torch.float32) if isinstance(a, Lazy) else a.to(torch.float32)
 
 
 def _completed(X: Views, values: Sequence[Array], absent: Sequence[Array]) -> Views:
@@ -368,19 +406,55 @@ def _hidden(a: Part, mask: Tensor) -> Part:
     """Zero where it is not seen."""
     if isinstance(a, Sparse):
         return a.only(mask.cpu().numpy())
+    if isinstance(a, Lazy):
+        return a.then(partial(_zero_outside, mask.cpu()))
     return a.masked_fill(~_like(mask, a), 0)
+
+
+def _holes_of(holes: Tensor | Lazy, mask: Tensor) -> Tensor | Lazy:
+    """Those of what is seen."""
+    if isinstance(holes, Lazy):
+        return holes.then(partial(_zero_outside, mask.cpu()))
+    return holes & _like(mask, holes)
+
+
+def _floating(a: Part) -> Tensor | Lazy:
+    """Bytes as floats in [-1, 1]."""
+    return a.then(_centered, torch.float32) if isinstance(a, Lazy) else _centered(dense(a))
+
+
+# Of some rows of what is made when asked for: their values, and which they are.
+
+
+def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
+    return x.masked_fill(~_like(mask[rows], x), 0)
+
+
+def _without(seen: Tensor, holes: Tensor, rows: Any) -> Tensor:
+    return seen[rows] & ~holes
+
+
+def _single(x: Tensor, rows: Any) -> Tensor:
+    return x.to(torch.float32)
+
+
+def _centered(x: Tensor, rows: Any = None) -> Tensor:
+    return x / 127.5 - 1
 
 
 def _like(flag: Tensor, a: Part) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None) -> Part:
+def _tensor(
+    a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None, own: bool
+) -> Part:
     if isinstance(a, Sparse):
+        dtype = torch.float64 if own else dtype
         return _compact_sparse(a) if dtype is None else a.to(dtype)
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
-    if not t.is_floating_point():
+    if own or not t.is_floating_point():
         return t
     return _compact(t, mask, holes) if dtype is None else t.to(dtype)
 
@@ -395,8 +469,12 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
-    rounded = (lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()
-    return t if bool(rounded.any()) else small
+    return t if loses(lost, spread) else small
+
+
+def loses(lost: Tensor, spread: Tensor) -> bool:
+    """Whether what is lost by rounding is too much in some feature; both (*shape,)."""
+    return bool(((lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()).any())
 
 
 def _compact_sparse(a: Sparse) -> Sparse:

@@ -6,12 +6,13 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ from vedute.data.groups import codes
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import on_demand
+from vedute.data.spool import Spool, spooled
 from vedute.data.tables import as_table
 from vedute.data.views import Entry, Views
 from vedute.estimators import (
@@ -131,6 +134,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
     absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
+    streams: ClassVar[bool] = False  # learns from a store piece by piece, not from all rows at once
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
@@ -215,7 +219,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         is hidden to end training and to measure it is then hidden in all samples of a group.
         """
         check_not_split(X)
-        raw = Entry.of(X, columns=self.columns, dtype=torch.float64).views
+        raw = Entry.of(X, columns=self.columns, own=True).views
         if is_one_view(X, raw):
             log.warning(ONE_VIEW)
         known = None if groups is None else codes(groups, len(raw), raw.ids)
@@ -231,17 +235,19 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             torch.manual_seed(self.seed_)
             self.views_ = self._fitted_views(raw)
             data = scaled(self.views_, raw)
+            data = data if self.streams else data.in_memory()
+            del raw  # which may be large
             self.__dict__["_groups"] = None if known is None else torch.from_numpy(known)
             try:
                 with progress.shown(self.verbose), progress.task(type(self).__name__):
                     self._learn_and_calibrate(data)
             finally:
                 del self.__dict__["_groups"]
-            self.embedding_ = clustering.finite(self._embed(data))
+            self.embedding_ = self._by_row(lambda d: clustering.finite(self._embed(d)), data)
             self._cluster(data)
         self._fitted_with = self.get_params(deep=False)
-        lonely = len(raw.x) > 1 and int(raw.mask.sum(1).max()) < 2
-        parts = together.components(raw.mask, raw.names)
+        lonely = len(data.names) > 1 and int(data.mask.sum(1).max()) < 2
+        parts = together.components(data.mask, data.names)
         problem = LONELY if lonely else together.warning(parts)
         if problem is not None:
             warnings.warn(problem, stacklevel=2)
@@ -268,7 +274,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
         for v, spec in enumerate(raw.specs or ()):
-            empty = None if raw.holes[v] is None else ~raw.seen(v).any(0)
+            empty = None if raw.hole_parts[v] is None else ~raw.ever_seen(v)
             if empty is not None and empty.any():
                 first = int(empty.flatten().nonzero()[0])
                 plain = spec.columns is not None and len(spec.columns) == empty.numel()
@@ -317,7 +323,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _without_entries(self, data: Views) -> Views:
         """The same with single entries hidden where views have holes, to see what is made of
         these; else `data` itself."""
-        holed = any(h is not None and bool(h.any()) for h in data.holes)
+        holed = any(data.share_of_holes(v) > 0 for v in range(len(data.x)))
         return hide_entries(data, self._scalers()) if holed else data
 
     def _calibrate_holes(self, held: HiddenEntries) -> None:
@@ -354,11 +360,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _cluster(self, data: Views) -> None:
         if self.n_clusters is None:
             return
-        if self._soft_labels(data[:1]) is None:
-            z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
-            self.n_clusters_, self.stability_ = clustering.choose(z, self.n_clusters, seed)
-            self.centers_ = clustering.centers(z, self.n_clusters_, seed)
-        self.labels_ = self._labels(data, self.embedding_)
+        if self._soft_labels(data[:1]) is not None:
+            self.labels_ = np.array(self._by_row(self._labels, data))
+            return
+        z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
+        self.n_clusters_, self.stability_ = clustering.choose(z, self.n_clusters, seed)
+        self.centers_ = clustering.centers(z, self.n_clusters_, seed)
+        self.labels_ = clustering.nearest(z, self.centers_)
 
     def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         soft = self._soft_labels(data)
@@ -366,6 +374,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             return np.asarray(soft.argmax(1), dtype=np.int64)
         self._needs_clusters()
         return clustering.nearest(self._embed(data) if z is None else z, self.centers_)
+
+    def _by_row(self, f: Callable[[Views], Array], data: Views) -> Array:
+        """What f makes of data, (n, ...); of data on the disk piece by piece, on the disk."""
+        if not data.on_disk:
+            return f(data)
+        with self._counting("going through all rows", data, len(data), "row"):
+            return spooled(_counted(f(part)) for part in data.pieces())
 
     def _log(self, message: str) -> None:
         """To the logger `vedute`; shown where `verbose`."""
@@ -400,7 +415,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if dask_frames.are_given(X) and not return_std:
             return dask_frames.transform(self, X)
         data = self._enter(X)
-        found: list[Any] = [self._embed(data), *([self._embed_std(data)] if return_std else [])]
+        verbs = [self._embed, *([self._embed_std] if return_std else [])]
+        found: list[Any] = [self._by_row(verb, data) for verb in verbs]
         config = getattr(self, "_sklearn_output_config", {})
         if config.get("transform") == "pandas":
             names = self.get_feature_names_out()
@@ -411,14 +427,12 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """The cluster of each sample, (n,)."""
         if dask_frames.are_given(X):
             return dask_frames.predict(self, X)  # type: ignore[no-any-return]
-        return self._labels(self._enter(X))
+        return np.array(self._by_row(self._labels, self._enter(X)))
 
     @available_if(lambda self: self.soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Soft cluster labels (n, K), for methods that have them."""
-        soft = self._soft_labels(self._enter(X))
-        assert soft is not None
-        return soft
+        return self._by_row(lambda data: cast(Array, self._soft_labels(data)), self._enter(X))
 
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
         """Fit, and the clusters of the training samples."""
@@ -444,7 +458,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             return found[0] if interval is None else Interval(*found)
         entry, data = self._read(X)
         with self._counting("imputing", data, len(data), "row"):
-            means, stds = self._imputer().values(data, spread=interval is not None)
+            if not data.on_disk:
+                return self._imputed(entry, data, interval)
+            parts = (self._read(part) for part in entry.views.pieces())
+            return _on_disk(entry.views, (self._imputed(*part, interval) for part in parts))
+
+    def _imputed(self, entry: Entry, data: Views, interval: float | None) -> Any:
+        means, stds = self._imputer().values(data, spread=interval is not None)
         if interval is None:
             return entry.filled(self._chosen(means))
         each = zip(self.views_, means, stds, strict=True)
@@ -605,7 +625,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _read(self, X: Any) -> tuple[Entry, Views]:
         """X as it came, and as the model sees it: compared with the fitted views, scaled."""
         check_is_fitted(self, "views_")
-        entry = Entry.of(X, columns=self.columns, like=self.specs, dtype=torch.float64)
+        entry = Entry.of(X, columns=self.columns, like=self.specs, own=True)
         return entry, scaled(self.views_, entry.views)
 
     def _enter(self, X: Any) -> Views:
@@ -616,6 +636,28 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         were fitted."""
         each = zip(self.views_, values, strict=True)
         return [view.chosen(view.possible(a, out=a)) for view, a in each]
+
+
+def _counted(rows: Array) -> Array:
+    progress.advance(len(rows), "row")
+    return rows
+
+
+def _on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval:
+    """Data on the disk with what is imputed piece by piece, on the disk as well."""
+    ends: list[list[Spool]] = []
+    for part in parts:
+        each = part if isinstance(part, Interval) else (part,)
+        ends = ends or [[Spool() for _ in views.x] for views in each]
+        for spools, views in zip(ends, each, strict=True):
+            for spool, x in zip(spools, views.x, strict=True):
+                spool.add(x.numpy())
+    mask, no_holes = torch.ones_like(data.mask), (None,) * len(data.x)
+    found = [
+        replace(data, x=on_demand([s.lazy() for s in spools]), mask=mask, holes=no_holes)
+        for spools in ends
+    ]
+    return found[0] if len(found) == 1 else Interval(*found)
 
 
 def saveable(params: dict[str, Any]) -> dict[str, Any]:

@@ -33,15 +33,9 @@ def facts(data: Views) -> dict[str, Any]:
         "observed": dict(zip(data.names, data.mask.sum(0).tolist(), strict=True)),
         "patterns": dict(zip(names, counts[order].tolist(), strict=True)),
         "other_patterns": len(kinds) - len(order),
-        "holes": {n: _holes(data, v) for v, n in enumerate(data.names)},
+        "holes": {n: data.share_of_holes(v) for v, n in enumerate(data.names)},
         "version": __version__,
     }
-
-
-def _holes(data: Views, v: int) -> float:
-    """The share of missing entries in the samples that have the view."""
-    holes, there = data.holes[v], data.mask[:, v]
-    return 0.0 if holes is None or not there.any() else float(holes[there].double().mean())
 
 
 def text(model: Any, given: Mapping[str, Any], arrays: str) -> str:

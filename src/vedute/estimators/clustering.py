@@ -24,12 +24,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from vedute.data.lazy_view import array_pieces
+
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
 AUTO = "auto"
 MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
 PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; tries of k-means in each half; rows offered as a seed
 SHORT, LONG = 4, 20  # iterations of every try, and of the best one
+MANY = 100_000  # rows of a representation on the disk that k-means sees
 HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
 
 
@@ -69,7 +72,10 @@ def finite(z: NDArray[Any]) -> NDArray[Any]:
 
 
 def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any]:
-    """The centers (K, D) that k-means finds in z (n, D)."""
+    """The centers (K, D) that k-means finds in z (n, D); in some rows of it, if it is on disk."""
+    if isinstance(z, np.memmap):
+        some = np.random.default_rng(seed).permutation(len(z))[:MANY]
+        z = np.array(z[np.sort(some)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than K
         found = KMeans(K, n_init=starts, random_state=seed).fit(finite(z))
@@ -78,6 +84,8 @@ def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any
 
 def nearest(z: NDArray[Any], middles: NDArray[Any]) -> NDArray[np.int64]:
     """Which of the centers (K, D) each row of z (n, D) is nearest to, (n,)."""
+    if isinstance(z, np.memmap):
+        return np.concatenate([nearest(np.asarray(rows), middles) for rows in array_pieces(z)])
     distance = (middles**2).sum(1) - 2 * z.astype(np.float64) @ middles.T
     return np.asarray(distance.argmin(1), dtype=np.int64)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from torch import Tensor
 
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
-from vedute.data.kinds import AUTO, KINDS, Recognised
+from vedute.data.kinds import AUTO, KINDS, Recognised, Seen
+from vedute.data.lazy_view import Lazy, pieces
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import Part, Sparse, dense
+from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -59,19 +61,19 @@ class FittedView:
     ) -> FittedView:
         """View v of raw data; what is not given follows from its kind, and that from its values."""
         assert raw.specs is not None
-        x, seen = raw.parts[v], raw.seen(v)
+        x, seen = raw.parts[v], raw.seen_part(v)
         found = _kind(raw, v, likelihood, scaled, kind)
         likelihood = likelihood or LIKELIHOODS[found.kind.likelihood]
         own = scaled == AUTO
         word = (found.kind.scaling if own else scaled) if likelihood.scaled else "none"
-        x = x if word in scaling.SIZED else dense(x)
+        x = x if word in scaling.SIZED or isinstance(x, Lazy) else dense(x)
         _check_likelihood(raw.names[v], likelihood, x, seen)
         _refuse(raw.names[v], kinds.problem(found.kind, x, seen), "set another kind")
         try:
             scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
-        words = int(torch.where(seen, dense(x), 0).max()) + 1 if likelihood.text else 0
+        words = 1 + _largest(x, seen) if likelihood.text else 0
         bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO else FREE
         about = (found.kind.name, found.why, bounds)
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
@@ -173,15 +175,40 @@ class FittedView:
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     """Data in scaled units; values that no fitted view can have are refused."""
-    for v, view in enumerate(views):
-        x, seen = raw.parts[v], raw.seen(v)
-        _check_likelihood(view.name, view.likelihood, x, seen)
-        if not view.scaler.signed:
-            _check_signs(view, x, seen)
+    seen = [raw.seen_part(v) for v in range(len(views))]
+    raw = _checked(raw, [partial(_check_values, *each) for each in zip(views, seen, strict=True)])
     data = scaling.transform([view.scaler for view in views], raw)
-    for v, view in enumerate(views):
-        _check_range(view, data.parts[v], np.arange(len(data)) if data.ids is None else data.ids)
-    return data
+    ids = np.arange(len(data)) if data.ids is None else data.ids
+    return _checked(data, [partial(_check_range, view, ids) for view in views])
+
+
+def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> Views:
+    """The same once each view has passed its check, of its values and which rows they are; of
+    what is on the disk rows are checked when they are read."""
+    x = list(data.parts)
+    for v, check in enumerate(checks):
+        part = x[v]
+        if isinstance(part, Lazy):
+            x[v] = part.then(partial(_passed, check))
+        else:
+            check(part, slice(None))
+    return replace(data, x=on_demand(x)) if data.on_disk else data
+
+
+def _passed(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
+    check(x, rows)
+    return x
+
+
+def _check_values(view: FittedView, seen: Seen, x: Part, rows: Any) -> None:
+    """Refuse what the likelihood or the scaling of a view has no place for."""
+    _check_likelihood(view.name, view.likelihood, x, seen[rows])
+    if not view.scaler.signed:
+        _check_signs(view, x, seen[rows])
+
+
+def _largest(x: Part, seen: Seen) -> int:
+    return max(int(torch.where(seen[rows], dense(x[rows]), 0).max()) for rows in pieces(x))
 
 
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
@@ -192,7 +219,7 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
     if likelihood is not None and not likelihood.scaled:
         own = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
         return Recognised(own, "by its likelihood")
-    found = kinds.recognise(raw.parts[v], raw.seen(v), raw.specs[v] if raw.specs else None)
+    found = kinds.recognise(raw.parts[v], raw.seen_part(v), raw.specs[v] if raw.specs else None)
     if likelihood is not None and found.kind.likelihood != "normal":
         return Recognised(KINDS["numbers"], "by its likelihood")
     if scaled != AUTO and found.kind.likelihood == "normal" and found.kind.name != "images":
@@ -205,24 +232,25 @@ def _refuse(name: str, problem: str | None, otherwise: str) -> None:
         raise ValueError(f"view {name!r} {problem}, or {otherwise}")
 
 
-def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Tensor) -> None:
-    if not likelihood.scaled:  # others take all numbers
-        _refuse(name, likelihood.problem(dense(x), seen), "choose another likelihood")
+def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) -> None:
+    for rows in () if likelihood.scaled else pieces(x):  # others take all numbers
+        problem = likelihood.problem(dense(x[rows]), seen[rows])
+        _refuse(name, problem, "choose another likelihood")
 
 
-def _check_signs(view: FittedView, x: Part, seen: Tensor) -> None:
-    x = x.stored if isinstance(x, Sparse) else x[seen]
+def _check_signs(view: FittedView, part: Part, seen: Tensor) -> None:
+    x = part.stored if isinstance(part, Sparse) else dense(part)[seen]
     if bool((x < 0).any()):
         negative = f"holds {float(x[x < 0][0]):g} and was fitted as {view.kind}"
         _refuse(view.name, f"{negative}: correct it", "fit it as numbers")
 
 
-def _check_range(view: FittedView, x: Part, ids: Array) -> None:
+def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
     """Refuse what overflows in scaled units, and words that were not there in fit."""
     far = _far(x)
     if far.any():
         raise ValueError(
-            f"view {view.name!r}: {checks.rows(ids[far])} values too far from those fitted "
+            f"view {view.name!r}: {checks.rows(ids[rows][far])} values too far from those fitted "
             "on; correct their units, or make them NaN"
         )
     words = dense(x) if view.vocabulary else torch.zeros(0)
@@ -238,6 +266,7 @@ def _far(x: Part) -> NDArray[np.bool_]:
     """Rows with numbers that are too large, (n,)."""
     if isinstance(x, Sparse):
         return x.count(~(np.abs(x.own.data) < FAR)) > 0
+    x = dense(x)
     if not x.is_floating_point():
         return np.zeros(len(x), bool)
     return (~(x.flatten(1).abs() < FAR).all(1)).numpy()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,15 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from vedute.data.holdout import HoldOut
-from vedute.data.sparse_view import Part, Sparse, on_demand
+from vedute.data.lazy_view import Lazy
+from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
 Array = NDArray[Any]
 WIDER = 2  # times as many columns as components
 OVER = 10  # directions more than components
+MANY = 20_000  # samples on the disk that components are learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class Components:
         """(n, width) -> (n, k)"""
         if isinstance(x, Sparse):
             return torch.from_numpy(x.centered(self.mean).times(self.basis) / self.scale)
+        x = dense(x)
         mean, basis = (torch.from_numpy(a).to(x) for a in (self.mean, self.basis))
         return (x - mean) @ basis / self.scale
 
@@ -100,7 +104,7 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
         if most is None or not wide or int(rows.sum()) < 2:
             found.append(None)
         else:
-            x = data.parts[v][rows]
+            x = data.parts[v][_some(rows) if data.on_disk else rows]
             found.append(Components.of(x if isinstance(x, Sparse) else x.numpy(), most, seed))
     return found
 
@@ -109,12 +113,28 @@ def narrow(front: Front, data: Views) -> Views:
     """Data as networks see them; holes in a narrow view are at the mean of their column."""
     if not any(front):
         return data
-    x, holes = list(data.parts), list(data.holes)
+    x, holes = list(data.parts), list(data.hole_parts)
     for v, part in enumerate(front):
         if part is not None:
-            x[v] = part.narrow(data.parts[v]).masked_fill(~data.mask[:, [v]], 0.0)
+            x[v] = _narrowed(part, data.parts[v], data.mask[:, [v]])
             holes[v] = None
-    return replace(data, x=on_demand(x), holes=tuple(holes), specs=None)
+    return replace(data, x=on_demand(x), holes=on_demand(holes), specs=None)
+
+
+def _narrowed(part: Components, x: Part, seen: Tensor) -> Part:
+    """x (n, width) -> (n, k), zero where it is not seen (n, 1)."""
+    if isinstance(x, Lazy):
+        return x.then(partial(_narrowed_rows, part, seen), None, part.basis.shape[1])
+    return part.narrow(x).masked_fill(~seen, 0.0)
+
+
+def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
+    return part.narrow(x).masked_fill(~seen[rows], 0.0)
+
+
+def _some(rows: Tensor) -> Tensor:
+    """At most MANY of the rows that are True, from the first on."""
+    return rows.nonzero()[:MANY, 0]
 
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
+from vedute.data.lazy_view import Lazy
+from vedute.data.sparse_view import dense
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
@@ -95,6 +97,7 @@ class NeuralEstimator(Estimator):
         "model_": "The trained networks, a `torch.nn.Module`.",
         "front_": "Per view, the principal components that they see of it; None: all columns.",
     }
+    streams = True
     generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
     generates = Ability(
         lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
@@ -366,7 +369,7 @@ class NeuralEstimator(Estimator):
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
-        return _digest(params, [data.mask, *data.x, *(h for h in data.holes if h is not None)])
+        return _digest(params, [data.mask, *data.parts, *data.hole_parts])
 
     def _counted(self) -> AbstractContextManager[None]:
         """While inside, progress is shown in the unit of training."""
@@ -394,10 +397,14 @@ class NeuralEstimator(Estimator):
             self._log(f"step {record['step']:5d}  {terms}  {hidden}")
 
 
-def _digest(params: dict[str, Any], tensors: Iterable[torch.Tensor]) -> str:
+def _digest(params: dict[str, Any], parts: Iterable[Any]) -> str:
+    """Of settings and data: of a file, by the sum that its store has."""
     digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
-    for t in tensors:
-        digest.update(t.cpu().numpy().tobytes())
+    for part in parts:
+        if isinstance(part, Lazy):
+            digest.update(part.origin.encode())
+        elif part is not None:
+            digest.update(dense(part).cpu().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -2,10 +2,12 @@
 
 model-<SHA-256 of its content>.safetensors   arrays
 model.json                                   the rest, and which file has the arrays
+array-<SHA-256 of its content>.npy           an array that was on the disk and stays there
 model-card.md                                what the model is, for people; nothing reads it
 
 The arrays are written first, under a name of their own; replacing model.json is the moment at
-which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors.
+which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors;
+format 2 is format 3 without arrays on the disk, and still written where there are none.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from torch import nn
 
 from vedute.data.frames import ViewSpec
 from vedute.data.scaling import Scaler
+from vedute.data.spool import npy_pieces
+from vedute.data.store import digest
 from vedute.estimators import settings
 from vedute.estimators.calibration import NORMAL, Calibration
 from vedute.estimators.fitted_view import FittedView
@@ -39,9 +44,12 @@ from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 
-FORMATS, FACTS, CARD = ("1", "2"), "model.json", "model-card.md"
+FORMATS, FACTS, CARD = ("1", "2", "3"), "model.json", "model-card.md"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
-PART = re.compile(rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part")
+MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
+PART = re.compile(
+    rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part|\.array\.npy\.\d+\.part"
+)
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
 _TYPES: dict[str, Any] = {
@@ -84,11 +92,14 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     the name of the file of arrays."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    before = files_of(folder)
+    on_disk = {k: arrays.pop(k) for k, a in list(arrays.items()) if isinstance(a, np.memmap)}
+    mapped = {k: _put_array(folder, a) for k, a in on_disk.items()}
     content = save(arrays)
     tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
-    text = json.dumps({"format": 2, "tensors": tensors, **packed}, indent=1)
-    folder.mkdir(parents=True, exist_ok=True)
-    before = tensors_of(folder)
+    head = {"format": 3, "mapped": mapped} if mapped else {"format": 2}
+    text = json.dumps({**head, "tensors": tensors, **packed}, indent=1)
     _put(folder / tensors, content)
     _put(folder / CARD, card(tensors).encode())
     _put(folder / FACTS, text.encode())  # from here on it is this model
@@ -105,21 +116,38 @@ def _put(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def tensors_of(folder: Path) -> str | None:
-    """The file of arrays of the model that is in the folder, if there is one."""
+def _put_array(folder: Path, a: NDArray[Any]) -> str:
+    """An array on the disk, written piece by piece; the name of its file."""
+    part, total = folder / f".array.npy.{os.getpid()}.part", hashlib.sha256()
     try:
-        return _tensors(json.loads((folder / FACTS).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+        with part.open("wb") as file:
+            for content in npy_pieces(a):
+                file.write(content)
+                total.update(content)
+        path = folder / f"array-{total.hexdigest()}.npy"
+        replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path.name
 
 
-def clean(folder: Path, before: str | None) -> None:
+def files_of(folder: Path) -> set[str]:
+    """The files of arrays of the model that is in the folder, if there is one."""
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        mapped = [name for name in facts.get("mapped", {}).values() if MAPPED.fullmatch(name)]
+        return {str(_tensors(facts)), *mapped}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return set()
+
+
+def clean(folder: Path, before: set[str]) -> None:
     """Remove the arrays of the model that was there before, and what killed saves left behind."""
-    now = tensors_of(folder)
+    now = files_of(folder)
     for path in folder.iterdir():
-        left = PART.fullmatch(path.name) or TENSORS.fullmatch(path.name)
+        left = any(kind.fullmatch(path.name) for kind in (PART, TENSORS, MAPPED))
         abandoned = left and path.is_file() and time() - path.stat().st_mtime > ABANDONED
-        if path.name != now and (path.name == before or abandoned):
+        if path.name not in now and (path.name in before or abandoned):
             path.unlink(missing_ok=True)
 
 
@@ -158,10 +186,25 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if (folder / name).is_file():
             limits.file_size(folder / name)
             content = (folder / name).read_bytes()
-            if facts["format"] == 2 and hashlib.sha256(content).hexdigest() not in name:
+            if facts["format"] != 1 and hashlib.sha256(content).hexdigest() not in name:
                 raise ValueError(f"{name} is not as it was saved")
-            return facts, {k: np.array(a) for k, a in load(content).items()}
+            arrays = {k: np.array(a) for k, a in load(content).items()}
+            mapped = facts["mapped"] if facts["format"] == 3 else {}
+            return facts, arrays | {k: _mapped(folder, file) for k, file in mapped.items()}
     raise ValueError(f"{name} is gone")
+
+
+def _mapped(folder: Path, name: str) -> NDArray[Any]:
+    """An array that stays on the disk."""
+    if not MAPPED.fullmatch(name):
+        raise ValueError(f"{name!r} is no file of its arrays")
+    try:
+        found: NDArray[Any] = np.load(folder / name, mmap_mode="r", allow_pickle=False)
+        if digest(folder / name) in name:
+            return found
+    except FileNotFoundError:
+        raise ValueError(f"{name} is gone") from None
+    raise ValueError(f"{name} is not as it was saved")
 
 
 def _tensors(facts: dict[str, Any]) -> str | None:
@@ -169,7 +212,7 @@ def _tensors(facts: dict[str, Any]) -> str | None:
     match facts["format"]:
         case 1:
             return "model.safetensors"
-        case 2:
+        case 2 | 3:
             name = str(facts["tensors"])
             if not TENSORS.fullmatch(name):
                 raise ValueError(f"{name!r} is no file of its arrays")
@@ -237,7 +280,8 @@ def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
 
 def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        arrays[key] = np.array(value, order="C")
+        on_disk = isinstance(value, np.memmap) and value.size > 0
+        arrays[key] = value if on_disk else np.array(value, order="C")
         return {"$array": key}
     if is_dataclass(value) and type(value).__name__ in _TYPES:
         inside = {f.name: getattr(value, f.name) for f in fields(value)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,11 @@ def write_new(out: Path, frame: pd.DataFrame) -> None:
 
 def _own(path: Path, how: Reading) -> pd.DataFrame:
     """All columns but that of the ids, which are the index."""
-    raw = _stored(path)
+    return _with_ids(_stored(path), path, how)
+
+
+def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
+    """All columns but that of the ids, which are the index."""
     if not len(raw):
         raise ValueError(f"{path} has no rows; leave it out")
     if raw.index.nlevels > 1:
@@ -95,6 +99,17 @@ def _own(path: Path, how: Reading) -> pd.DataFrame:
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
     index = index.rename(ids.name)
     return (raw if inside else raw.drop(columns=raw.columns[at])).set_axis(index)
+
+
+def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
+    """The same some rows at a time, columns in the dtypes that these have."""
+    needs_pyarrow(path)
+    from pyarrow import Table
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        for batch in file.iter_batches(rows):
+            yield _with_ids(Table.from_batches([batch]).to_pandas(), path, how)
 
 
 def _stored(path: Path) -> pd.DataFrame:

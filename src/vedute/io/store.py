@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from vedute.data import store
 from vedute.data.frames import ViewSpec
 from vedute.data.sparse_view import dense, on_demand
+from vedute.data.spool import Spool
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
 from vedute.io.atomic import atomic_folder
@@ -24,6 +26,8 @@ from vedute.io.data import Array, Data
 
 ROWS = 4096  # at a time, fewer where samples are wide
 NUMBERS = 2**22  # at a time
+MANY, BUCKET = 2**19, 2**25  # rows and numbers of a bucket
+Arrays = dict[str, Array]  # of some rows, by file
 ENDS = ("lower", "upper")  # of intervals: stores inside the store
 
 
@@ -54,28 +58,59 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
         yield part
 
 
-def write(folder: Path, views: Views, seed: int | None, id_name: str | None = None) -> None:
-    """All rows of `views`, shuffled by the seed; None: in their order."""
+def write(
+    folder: Path,
+    views: Views,
+    seed: int | None,
+    id_name: str | None = None,
+    written: Callable[[int], object] = lambda rows: None,
+) -> None:
+    """All rows of `views`, shuffled by the seed; None: in their order. written: is told how many
+    rows were."""
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     with Writer(folder, n) as writer:
-        for start in range(0, n, rows_of(views)):
-            writer.add(views[order[start : start + rows_of(views)]])
+        jumps = views.on_disk and seed is not None
+        for block in _from_buckets(views, order) if jumps else _in_order(views, order):
+            writer.add(block)
+            written(len(block["mask.npy"]))
         about = {"seed": seed, "id_name": id_name}
         writer.finish(views.specs or (), None if seed is None else order, about)
 
 
-def rows_of(views: Views) -> int:
+def _in_order(views: Views, order: Array) -> Iterator[Arrays]:
+    """Some rows at a time."""
+    for start in range(0, len(order), rows_of(views)):
+        yield arrays(views[order[start : start + rows_of(views)]])
+
+
+def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
+    """The same of views on the disk, without jumping about there: rows are read as they lie and put
+    into buckets of those that will lie together, temporary files that fit into memory."""
+    place, start = np.argsort(order), 0
+    size = rows_of(views, MANY, BUCKET)
+    buckets = [defaultdict[str, Spool](Spool) for _ in range(0, len(order), size)]
+    for block in views.pieces():
+        at = place[start : start + len(block)]
+        start += len(block)
+        for name, a in (arrays(block) | {"": at}).items():
+            for b in np.unique(at // size):
+                buckets[b][name].add(a[at // size == b])
+    for bucket in buckets:
+        back = np.argsort(bucket.pop("").array())
+        yield {name: spool.array()[back] for name, spool in bucket.items()}
+        bucket.clear()  # and its files
+
+
+def rows_of(views: Views, most: int = 0, numbers: int = 0) -> int:
     """How many rows are read and written at a time."""
-    return max(1, min(ROWS, NUMBERS // max(1, sum(int(np.prod(s)) for s in views.shapes))))
+    width = sum(int(np.prod(s)) for s in views.shapes)
+    return max(1, min(most or ROWS, (numbers or NUMBERS) // max(1, width)))
 
 
-def blocks(path: Path, whole: Views, like: Sequence[ViewSpec] | None = None) -> Iterator[Views]:
-    """A store from its first row to its last. Each block is mapped anew: the memory that it took
-    is free once the next one is asked for."""
-    for start in range(0, len(whole), rows_of(whole)):
-        block = Views.open(path, False, slice(start, start + rows_of(whole)))
-        yield block if like is None else arranged(block, like)
+def blocks(whole: Views, like: Sequence[ViewSpec]) -> Iterator[Views]:
+    """A store from its first row to its last, with the views that a model was fitted on."""
+    return arranged(whole, like).batches(rows_of(whole))
 
 
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
@@ -93,7 +128,7 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
         views,
         x=on_demand([views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names]),
         mask=torch.stack([views.mask[:, at[k]] if k in at else absent for k in names], 1),
-        holes=tuple(views.holes[at[k]] if k in at else None for k in names),
+        holes=on_demand([views.hole_parts[at[k]] if k in at else None for k in names]),
         names=names,
         specs=tuple(own[at[s.name]] if s.name in at else s for s in like),
     )
@@ -121,9 +156,9 @@ class Writer:
         for file in self.files.values():
             file.handle.close()
 
-    def add(self, block: Views) -> None:
-        """The next rows."""
-        for name, a in _arrays(block).items():
+    def add(self, block: Arrays) -> None:
+        """The next rows, as `arrays` has them."""
+        for name, a in block.items():
             self._write(name, a)
 
     def finish(
@@ -168,7 +203,7 @@ class _File:
         return {"shape": self.shape, "dtype": self.dtype.str, "sha256": self.sum.hexdigest()}
 
 
-def _arrays(block: Views) -> dict[str, Array]:
+def arrays(block: Views) -> Arrays:
     """What a store holds of these rows, by file."""
     found = {f"view{v}.npy": dense(x).numpy() for v, x in enumerate(block.parts)}
     found["mask.npy"] = block.mask.numpy()

@@ -11,7 +11,7 @@ import gzip
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     at = id_column(d.columns, how.id, path)
     raw, ids = _raw(path, d, at)
     index = checked_ids(ids.str.strip().map(spreadsheet.read), path)
-    _check_ids(index, d.columns[at], path)
+    check_ids(index, d.columns[at], path)
     names = {j: name for j, name in enumerate(d.columns) if j != at}
     for j, name in names.items():
         if not name and raw[j].notna().any():
@@ -185,6 +185,28 @@ def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
                 yield line
 
 
+def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
+    """The same some rows at a time, columns as pandas takes them."""
+    d = sniff(path)
+    at = id_column(d.columns, how.id, path)
+    names = [name for j, name in enumerate(d.columns) if j != at]
+    last, short = len(d.columns) - 1, at == len(d.columns) - 1
+    with _table(path, d, na_values=list(MISSING), dtype={at: str}, chunksize=rows) as parts, parts:
+        for frame in parts:
+            short = short or bool(frame[last].isna().any())
+            ids = frame.pop(at).fillna("").str.strip().map(spreadsheet.read)
+            yield frame.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
+    if short:
+        _check_short(path, d)
+
+
+def whole_numbers(path: Path, how: Reading, names: Sequence[Any]) -> list[Any]:
+    """Of columns that are whole but for empty cells, those that are written so."""
+    d = sniff(path)
+    like = {d.columns.index(name): [np.nan, 1.0] for name in names}
+    return [d.columns[j] for j in _whole(path, d, pd.DataFrame(like))]
+
+
 def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
     """Numbered columns as pandas takes them, and the ids; rows without any cell are left out."""
     width = len(d.columns)
@@ -204,6 +226,14 @@ def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
+    with _table(path, d, **options) as frame:
+        whole: pd.DataFrame = frame.copy()  # one block of numbers in place of one per column
+        return whole
+
+
+@contextmanager
+def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
+    """What pandas makes of a file: a frame, or with a `chunksize` several."""
     packed = path.suffix == ".gz"
     with (
         _clear_errors(path, len(d.columns)),
@@ -211,7 +241,7 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
         limits.unpacked(path) if packed else nullcontext(path) as content,
     ):
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(
+        yield pd.read_csv(
             content,
             sep=d.separator,
             encoding=d.encoding,
@@ -223,7 +253,6 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
             low_memory=False,
             **options,
         )
-    return frame.copy()  # one block of numbers in place of one per column
 
 
 @contextmanager
@@ -268,7 +297,7 @@ def _check_short(path: Path, d: Dialect) -> None:
                 )
 
 
-def _check_ids(index: pd.Index, name: str, path: Path) -> None:
+def check_ids(index: pd.Index, name: str, path: Path) -> None:
     """Refuse a first column of measurements."""
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():

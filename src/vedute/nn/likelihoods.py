@@ -150,7 +150,7 @@ class Categorical(_Probability):
         return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
 
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
-        sums = x[seen.all(-1)].sum(-1)
+        sums = x[seen.all(-1)].sum(-1, dtype=torch.float64)
         off = sums[(sums - 1).abs() > 1e-3]
         sentence = "has a row that sums to {:g}; categorical rows sum to 1: one-hot"
         return super().problem(x, seen) or (sentence.format(float(off[0])) if len(off) else None)

@@ -4,7 +4,8 @@ model.json, model-*.safetensors   the estimator, for `vedute.load`
 config.toml                       method and settings
 data.json                         what it was fitted on, how that was read, by which version
 history.jsonl                     per epoch: step, stage, loss terms, error on hidden views
-embedding.npz                     embedding, mask, and where known labels and ids
+embedding.npz                     embedding, mask, and where known labels and ids; of a store
+                                  without the embedding, which the model has in a file
 hidden.npz                        per hidden view: row, view, error, error of mean-fill
 report.npz                        what a page shows beside these, see `vedute.report.measure`
 
@@ -91,7 +92,9 @@ def write(
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
     (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
-    results = {"embedding": model.embedding_, "mask": views.mask.numpy()}
+    results = {"mask": views.mask.numpy()}
+    if not isinstance(model.embedding_, np.memmap):  # else it has a file of its own, of `save`
+        results["embedding"] = model.embedding_
     results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
     results |= {"ids": views.ids} if views.ids is not None and keep.ids else {}
     io.write_npz(folder / "embedding.npz", results)
@@ -182,7 +185,7 @@ def describe(views: Views, source: str) -> dict[str, Any]:
 
     seen = views.mask.numpy()
     rates = missing.rates(seen)
-    holes = [0.0 if h is None else float(h.double().mean()) for h in views.holes]
+    holes = [views.share_of_holes(v) * float(seen[:, v].mean()) for v in range(len(views.names))]
     return {
         "source": source if datasets.has(source) else str(Path(source).resolve()),
         "n": len(views),

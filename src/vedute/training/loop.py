@@ -14,6 +14,7 @@ from vedute.data.views import Views
 from vedute.nn.likelihoods import Kinds
 from vedute.training import checkpoints, ranks, stopping
 from vedute.training.checkpoints import Checkpoint
+from vedute.training.feed import Feed, shuffled
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage, load_state
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
@@ -168,14 +169,16 @@ class _Loop:
         if stage.fresh:
             self.optimizer = make_optimizer(self.model, s.lr, s.weight_decay)
         set_rates(self.optimizer, self.model, stage)
-        self.step = Step(self.model, self.data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
+        self.feed = Feed(self.data, self._batch_size(stage))
+        data = self.feed.window
+        self.step = Step(self.model, data, stage, self.optimizer, s.clip, s.bf16, s.compiled)
 
     def _epoch(self, stage: Stage) -> None:
         assert self.step is not None
         at = self.at
         steps, epochs = self._length(stage)
         self.model.train()
-        for rows in _cut(self._rows(stage), self._batch_size(stage)):
+        for rows in self.feed(_cut(self._rows(stage), self._batch_size(stage))):
             if steps is not None and at.stage_step >= steps:
                 break
             self.step(rows)
@@ -239,7 +242,8 @@ class _Loop:
         rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
         rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
         if self._batch_size(stage):
-            rows = rows[torch.randperm(len(rows))]
+            on_disk = self.data.on_disk
+            rows = shuffled(rows) if on_disk else rows[torch.randperm(len(rows))]
         return rows.to(self.data.mask.device, non_blocking=True)
 
     def _save(self) -> None:

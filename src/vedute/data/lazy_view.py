@@ -1,0 +1,104 @@
+"""A view whose rows are made when they are asked for: read from a file, scaled, hidden."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from mmap import mmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array = NDArray[Any]
+ROWS, NUMBERS = 2**14, 2**21  # in memory at a time, where all rows are gone through
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy:
+    """shape (n, *shape_v). read: rows, as tensors are indexed, -> tensor, always a new one.
+    origin: the sum of the file that they come from."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    read: Callable[[Any], Tensor]
+    origin: str = ""
+    device: str | torch.device = "cpu"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        return self.read(rows.cpu() if isinstance(rows, Tensor) else rows).to(self.device)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def then(
+        self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
+    ) -> Lazy:
+        """The same with f applied: (values of some rows, which rows) -> their new values."""
+        whole = (len(self), *shape) if shape else self.shape
+        return replace(self, shape=whole, dtype=dtype or self.dtype, read=_Then(self.read, f))
+
+    def to(self, device: str | torch.device) -> Lazy:
+        return replace(self, device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Then:
+    read: Callable[[Any], Tensor]
+    f: Callable[[Tensor, Any], Tensor]
+
+    def __call__(self, rows: Any) -> Tensor:
+        return self.f(self.read(rows), rows)
+
+
+class File(NamedTuple):
+    """Rows of an array on the disk. It is mapped anew for each reading, so that what was read
+    takes no memory afterwards. shape: of the whole array; part: which rows of it."""
+
+    file: os.PathLike[str]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int = 0
+    part: slice = slice(None)
+
+    def read(self, rows: Any) -> Tensor:
+        mapped = np.memmap(os.fspath(self.file), self.dtype, "r", self.offset, self.shape)
+        rows = rows.numpy() if isinstance(rows, Tensor) else rows
+        return torch.from_numpy(np.array(np.asarray(mapped)[self.part][rows]))
+
+    def lazy(self, origin: str = "") -> Lazy:
+        n = len(range(self.shape[0])[self.part])
+        kind = torch.from_numpy(np.zeros(0, self.dtype)).dtype
+        return Lazy((n, *self.shape[1:]), kind, self.read, origin)
+
+
+def array_pieces(a: Array) -> Iterator[Array]:
+    """The rows of an array, some at a time; of one that is mapped, each piece is mapped anew."""
+    file = None
+    if isinstance(a, np.memmap) and isinstance(a.base, mmap) and a.filename is not None:
+        file = File(Path(a.filename), a.dtype, a.shape, a.offset)  # the whole, not a part of it
+    for rows in stretches(len(a), math.prod(a.shape[1:])):
+        yield np.ascontiguousarray(a[rows]) if file is None else file.read(rows).numpy()
+
+
+def pieces(x: Any) -> Iterator[slice]:
+    """The rows of a view, some at a time where they are made when asked for, else all at once."""
+    if not isinstance(x, Lazy):
+        yield slice(None)
+        return
+    yield from stretches(len(x), math.prod(x.shape[1:]))
+
+
+def stretches(n: int, width: int) -> Iterator[slice]:
+    """Of n rows with so many numbers, as many as are in memory at a time; at least one."""
+    size = max(1, min(ROWS, NUMBERS // max(1, width)))
+    return (slice(start, start + size) for start in range(0, max(n, 1), size))

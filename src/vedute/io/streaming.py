@@ -1,0 +1,272 @@
+"""Large folders and tables as views whose rows are read when they are asked for.
+
+Arrays (.npy) are read where they are. Text and parquet are gone through once, some rows at a time,
+and their numbers put into temporary files. What holds anything but numbers is not for this module:
+its types and categories are known once all of it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vedute.data import checks
+from vedute.data.frames import ViewSpec, from_frame
+from vedute.data.lazy_view import File, Lazy, pieces
+from vedute.data.sparse_view import on_demand
+from vedute.data.spool import Spool
+from vedute.data.views import Views, loses
+from vedute.io import arrays, folder, onefile, parquet, table, text
+from vedute.io.data import Reading, checked_ids, joined, name_of, nullable, plain
+
+LARGE = 2**28  # bytes of files: smaller ones are read at once
+ROWS = 2**16  # of a table, at a time
+Dtypes = Mapping[Any, Any]
+_Bools = NDArray[np.bool_]
+
+
+class NotPlainError(Exception):
+    """Why data have to be read as a whole."""
+
+
+class Table(NamedTuple):
+    """One file: x (n, *shape) with NaN where something is missing, the ids of its rows, if any, and
+    the dtype of each column; that of the array, where columns have no names."""
+
+    x: Lazy
+    ids: pd.Index | None
+    dtypes: Dtypes
+
+
+def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
+    """The views in a folder or table, and what ids are called there; None where it is small or of
+    another format. Refused where it cannot be read piece by piece."""
+    files = _files(path)
+    if files is None or sum(file.stat().st_size for file in files.values()) < LARGE:
+        return None
+    if how.label is not None:
+        raise NotPlainError("labels are taken out of it")
+    found = {name: _table(file, how) for name, file in files.items()}
+    indices = [t.ids for t in found.values() if t.ids is not None]
+    if indices and len(indices) < len(found):
+        raise NotPlainError("some views have no ids")
+    ids = _joined(indices) if indices else None
+    if ids is None and len({len(t.x) for t in found.values()}) > 1:
+        raise NotPlainError("views differ in length")
+    views = found if path.is_dir() else _cut(found[""], how, path)
+    parts = [_placed(t, ids) for t in views.values()]
+    specs = [_spec(name, t, ids) for name, t in views.items()]
+    return _views(parts, specs, None if ids is None else plain(ids)), name_of(indices)
+
+
+def _files(path: Path) -> dict[str, Path] | None:
+    if path.is_dir():
+        files = folder.files(path)
+        return files if all(file.is_file() for file in files.values()) else None
+    return {"": path} if onefile.ending(path) in onefile.KINDS else None
+
+
+def _table(path: Path, how: Reading) -> Table:
+    if path.suffix.lower() == ".npy":
+        return _array(path)
+    is_text = onefile.KINDS[onefile.ending(path)] is text
+    spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
+    with closing((text if is_text else parquet).chunks(path, how, ROWS)) as chunks:
+        for chunk in chunks:
+            _check_numbers(chunk)
+            values = chunk.to_numpy(np.float64, na_value=np.nan)
+            spool.add(values)
+            ids.append(chunk.index)
+            dtypes.append(dict(chunk.dtypes))
+            seen.append(_empty_and_whole(values))
+    if not ids:
+        raise NotPlainError(f"{path} has no rows")
+    index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
+    common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
+    if is_text:
+        text.check_ids(index, str(index.name), path)
+        some, every, broken = np.stack(seen).swapaxes(0, 1)
+        maybe = some.any(0) & ~every.all(0) & ~broken.any(0)
+        floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
+        common |= dict.fromkeys(text.whole_numbers(path, how, floats), pd.Int64Dtype())
+    return Table(spool.lazy(), index, common)
+
+
+def _empty_and_whole(values: NDArray[np.float64]) -> _Bools:
+    """(3, width): columns with an empty cell, with nothing else, with a broken number."""
+    empty = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        broken = ~empty & ~((values % 1 == 0) & (abs(values) < 2**53))
+    return np.stack([empty.any(0), empty.all(0), broken.any(0)])
+
+
+def _array(path: Path) -> Table:
+    try:
+        a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception:  # whoever reads it as a whole says what is wrong
+        raise NotPlainError(f"{path} is no array of numbers") from None
+    plain_array = isinstance(a, np.memmap) and a.flags.c_contiguous and 0 not in a.shape
+    if not plain_array or a.ndim < 2 or a.dtype.kind not in "biuf" or not a.dtype.isnative:
+        raise NotPlainError(f"{path} is no plain array")
+    ids = arrays.ids_of(path)
+    if ids is not None and len(ids) != len(a):
+        raise NotPlainError("ids and rows differ")
+    if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
+        raise NotPlainError(f"{path} holds {a.dtype}")
+    x = File(path, a.dtype, a.shape, a.offset).lazy()
+    kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
+    return Table(x if kept else x.then(_double, torch.float64), ids, {None: a.dtype})
+
+
+def _double(x: Tensor, rows: Any) -> Tensor:
+    return x.double()
+
+
+def _check_numbers(chunk: pd.DataFrame) -> None:
+    """Refuse what only a look at all rows can make sense of."""
+    if bool((chunk.index == "").any()) or "" in chunk.columns:
+        raise NotPlainError("a row or column has no name")
+    for name, dtype in chunk.dtypes.items():
+        if dtype.kind not in "biuf":
+            raise NotPlainError(f"column {name!r} holds other things than numbers")
+
+
+def _common(name: str, found: Sequence[Any]) -> Any:
+    """The dtype of a column whose pieces have these: what it has when it is read at once."""
+    different = {str(d): d for d in found}
+    if len(different) == 1:
+        return found[0]
+    if "float64" in different and all(d.kind in "iuf" for d in found):
+        return np.dtype(np.float64)
+    raise NotPlainError(f"column {name!r} changes its type")
+
+
+def _joined(indices: Sequence[pd.Index]) -> pd.Index:
+    first, *others = indices
+    same = all(index.equals(first) for index in others)
+    if not same:
+        return joined(indices)
+    whole = bool(first.str.fullmatch(r"0|-?[1-9]\d{0,17}").all())
+    return pd.Index(first.to_numpy().astype(np.int64 if whole else np.str_))
+
+
+def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
+    """The views of one wide table."""
+    if how.views is None:
+        raise NotPlainError("no view is chosen")
+    columns = list(whole.dtypes)
+    found = {}
+    for name, part in table.chosen(how.views, columns, path).items():
+        at = torch.tensor([columns.index(c) for c in part])
+        x = whole.x.then(partial(_columns, at), None, len(part))
+        found[name] = Table(x, whole.ids, {c: whole.dtypes[c] for c in part})
+    return found
+
+
+def _columns(at: Tensor, x: Tensor, rows: Any) -> Tensor:
+    return x[:, at]
+
+
+def _placed(t: Table, ids: pd.Index | None) -> Lazy:
+    """One row per id: NaN, or zero in bytes, where the file has none."""
+    if t.ids is None or ids is None or t.ids.equals(pd.Index(ids.astype(str))):
+        return t.x
+    if not t.x.dtype.is_floating_point:
+        raise NotPlainError("some samples have no image")
+    at = torch.from_numpy(t.ids.get_indexer(pd.Index(ids.astype(str))))
+    shape = (len(ids), *t.x.shape[1:])
+    return Lazy(shape, t.x.dtype, partial(_rows_of, t.x, at))
+
+
+def _rows_of(x: Lazy, at: Tensor, rows: Any) -> Tensor:
+    mine = at[rows]
+    found = x[mine.clamp(min=0)]
+    found[mine < 0] = torch.nan
+    return found
+
+
+def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
+    """As it is when all is read at once: a frame of one row says what it looks like."""
+    if None in t.dtypes:
+        return ViewSpec(name, t.x.shape[1:], dtypes=(str(t.dtypes[None]),))
+    assert t.ids is not None
+    assert ids is not None
+    moved = not t.ids.equals(pd.Index(ids.astype(str)))
+    dtypes = {c: nullable(d) if moved else d for c, d in t.dtypes.items()}
+    frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
+    return from_frame(name, frame, ids[:1], None)[1]
+
+
+def _views(parts: Sequence[Lazy], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
+    looked = [_look(x, s.name) for x, s in zip(parts, specs, strict=True)]
+    names = [s.name for s in specs]
+    there = np.stack([found.there.numpy() for found in looked], axis=1)
+    mask = torch.from_numpy(checks.observed(there, None, names, ids))
+    x = [
+        part.then(partial(_zeros, found.dtype), found.dtype)
+        if part.dtype.is_floating_point
+        else part
+        for part, found in zip(parts, looked, strict=True)
+    ]
+    holes = [
+        part.then(partial(_holes, mask[:, v]), torch.bool) if looked[v].holes else None
+        for v, part in enumerate(parts)
+    ]
+    index = torch.arange(len(mask))
+    return Views(on_demand(x), mask, index, on_demand(holes), tuple(names), ids, specs=tuple(specs))
+
+
+class _Looked(NamedTuple):
+    """there (n,): which rows are; holes: whether single entries are missing; dtype: float32,
+    unless that rounds too much."""
+
+    there: Tensor
+    holes: bool
+    dtype: torch.dtype
+
+
+def _look(x: Lazy, name: str) -> _Looked:
+    if not x.dtype.is_floating_point:
+        return _Looked(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
+    there, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
+    ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
+    for rows in pieces(x):
+        a = x[rows]
+        gone = a.isnan()
+        if bool(a.isinf().any()):
+            raise NotPlainError(f"view {name!r} holds infinite values")
+        there[rows] = ~gone.flatten(1).all(1)
+        holes = holes or bool(gone[there[rows]].any())
+        torch.maximum(ends, _ends(a, gone), out=ends)
+    wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
+    return _Looked(there, holes, torch.float64 if wide else torch.float32)
+
+
+def _ends(a: Tensor, gone: Tensor) -> Tensor:
+    """Of each feature minus the smallest value, the largest, and what float32 would lose,
+    (3, *shape)."""
+    low, high = (sign * a.masked_fill(gone, -sign * torch.inf) for sign in (-1, 1))
+    lost = (a.float().to(a.dtype) - a).abs().masked_fill(gone, 0)
+    return torch.stack([x.amax(0) for x in (low, high, lost)])
+
+
+def _known(x: Lazy, dtype: torch.dtype) -> Lazy:
+    """Zero where something is missing, in this dtype."""
+    return x.then(partial(_zeros, dtype), dtype) if x.dtype.is_floating_point else x
+
+
+def _zeros(dtype: torch.dtype, x: Tensor, rows: Any) -> Tensor:
+    return x.masked_fill(x.isnan(), 0.0).to(dtype)
+
+
+def _holes(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
+    return x.isnan() & mask[rows].view(-1, *[1] * (x.ndim - 1))
