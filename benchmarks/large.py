@@ -6,7 +6,7 @@
 
 Fits, clusters and embeds in a process of its own, half of the samples incomplete, every stage of
 training cut to so many steps: what counts here is memory, and the time that does not depend on how
-long one trains. Writes benchmarks/results/<name>-<device>.md, anew after each fit.
+long one trains. Times are seconds of CPU: they hardly depend on what else runs. Writes benchmarks/results/<name>-<device>.md, anew after each fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from argparse import ArgumentParser
 from dataclasses import fields
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import stopwatch
 
@@ -65,12 +65,12 @@ def measure(name: str, rows: int, n_views: int, steps: int) -> dict[str, object]
     cls = methods.find(name)
     known = {f.name for f in fields(cls) if f.init}
     settings = {k: steps for k in CUT if k in known}
-    before, start = peak(), perf_counter()
+    before, start = peak(), process_time()
     model = _best_pair.for_views(cls(n_clusters=KINDS, random_state=0, **settings), n_views)
     model.fit(views)
-    fitted = perf_counter() - start
+    fitted = process_time() - start
     model.transform(views)
-    whole = perf_counter() - start
+    whole = process_time() - start
     return {
         "method": name,
         "rows": rows,
@@ -95,7 +95,9 @@ def write(
     table = "".join(f"|{'|'.join(line)}|\n" for line in lines)
     text = f"# Samples with {n_views} views of {WIDTH} features, on {device}\n\n"
     text += f"By `benchmarks/large.py`; every stage of training has {steps} steps; "
-    text += f"data_gib is what Python and the data hold before.\n\n{table}"
+    text += (
+        f"times are seconds of CPU; data_gib is what Python and the data hold before.\n\n{table}"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}-{stopwatch.slug(device)}.md").write_text(text, encoding="utf-8")
 

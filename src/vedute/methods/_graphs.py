@@ -193,6 +193,7 @@ class GraphNetwork(nn.Module):
             return out
 
         for layer in self.layers:
+            assert isinstance(layer, Layer)
             x = lean(len(x), partial(through, layer), x)
         return x
 

@@ -80,7 +80,7 @@ class KNNFill(Estimator):
         """Rows that lack something, and the donors that they are compared with."""
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
         cells = vars(self).get("cells_")  # which models of before have not
-        if not cells:
+        if not cells or not len(lacking):
             yield lacking, slice(None)
             return
         queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])

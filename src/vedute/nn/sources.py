@@ -43,7 +43,7 @@ class Sources:
         """(P, ...) -> (B, L, ...), zero where a view is missing."""
         if not self.whole:
             t = t.new_zeros(self.mask.numel(), *t.shape[1:]).index_copy(0, self.pairs, t)
-        return t.unflatten(0, self.mask.shape)
+        return t.view(*self.mask.shape, *t.shape[1:])
 
     def own(self, t: Tensor) -> Tensor:
         """z_ii, the latent of every view from the view itself: (P, L, D) -> (P, D)."""
