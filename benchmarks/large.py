@@ -6,7 +6,8 @@
 
 Fits, clusters and embeds in a process of its own, half of the samples incomplete, every stage of
 training cut to so many steps: what counts here is memory, and the time that does not depend on how
-long one trains. Times are seconds of CPU: they hardly depend on what else runs. Writes benchmarks/results/<name>-<device>.md, anew after each fit.
+long one trains. Times are seconds of CPU, which hardly depend on what else runs. Writes
+benchmarks/results/<name>-<device>.md, anew after each fit.
 """
 
 from __future__ import annotations
