@@ -8,7 +8,16 @@ from sklearn.impute import KNNImputer
 
 import vedute
 from vedute.data.views import Views
-from vedute.methods import _chained, _components, _softimpute, _table, find, kernel_fill
+from vedute.methods import (
+    _cells,
+    _chained,
+    _components,
+    _softimpute,
+    _table,
+    find,
+    kernel_fill,
+    knn_fill,
+)
 from vedute.methods._softimpute import Table
 from vedute.methods.gaussian_fill import GaussianFill, conditional
 from vedute.methods.kernel_fill import KernelFill
@@ -84,6 +93,44 @@ def test_equal_distances_choose_the_same_neighbors_in_any_company():
     together = fill.transform(X)
     alone = np.vstack([fill.transform([x[i : i + 1] for x in X]) for i in range(0, 80, 3)])
     np.testing.assert_allclose(together[::3], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_cells_that_hold_all_donors_change_nothing(monkeypatch, holes):
+    X, _ = views(120, holes=holes)
+    exact = KNNFill(random_state=0).fit(X)
+    monkeypatch.setattr(knn_fill, "EXACT", 50)
+    monkeypatch.setattr(_cells, "LANDMARKS", 8)
+    model = KNNFill(random_state=0).fit(X)
+    assert not exact.cells_
+    assert model.cells_["landmarks"].shape[0] == 8
+    np.testing.assert_allclose(model.transform(X), exact.transform(X), atol=1e-6)
+
+
+def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
+    X, truth = views(400)
+    exact = error(KNNFill(random_state=0).fit(X).impute(X), truth, X)
+    monkeypatch.setattr(knn_fill, "EXACT", 50)
+    monkeypatch.setattr(_cells, "LANDMARKS", 16)
+    monkeypatch.setattr(_cells, "NEAR", 200)
+    model = KNNFill(random_state=0).fit(X)
+    assert error(model.impute(X), truth, X) < 1.05 * exact
+    alone = [model.impute([x[i : i + 1] for x in X])[0] for i in range(9)]
+    np.testing.assert_allclose(np.vstack(alone), model.impute(X)[0][:9], atol=1e-6)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(vedute.load(tmp_path / "model").transform(X), model.transform(X))
+
+
+def test_cells_around_a_row_hold_enough_rows(monkeypatch):
+    monkeypatch.setattr(_cells, "LANDMARKS", 16)
+    monkeypatch.setattr(_cells, "NEAR", 60)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 7))
+    table = Table(x, np.ones((200, 2), bool), None, (4, 3))
+    found = list(_cells.searches(_cells.learn(table, rng), table))
+    assert sorted(np.concatenate([rows for rows, _ in found])) == list(range(200))
+    assert all(60 <= len(near) < 200 for _, near in found)
+    assert all(np.isin(rows, near).all() for rows, near in found)  # a row is near to itself
 
 
 def test_mean_fill_is_the_mean():
@@ -297,6 +344,15 @@ def test_landmarks_at_every_row_are_the_whole_kernel(monkeypatch):
     )
     monkeypatch.setattr(kernel_fill, "LANDMARKS", 12)
     assert len(KernelFill()._regress(A, Y, settings, rng)[0]["rows"]) == 12
+
+
+def test_kernel_fill_learns_from_some_of_many_rows(monkeypatch):
+    X, truth = views(300)
+    whole = error(KernelFill(random_state=0).fit(X).impute(X), truth, X)
+    monkeypatch.setattr(KernelFill, "most_rows", 100)
+    model = KernelFill(random_state=0).fit(X)
+    assert all(r["rows"].shape[0] == 100 for found in model.regressions_ for r in found)
+    assert error(model.impute(X), truth, X) < 1.2 * whole
 
 
 def test_kernel_fill_follows_a_curve_that_no_line_does():

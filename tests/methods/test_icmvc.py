@@ -13,6 +13,7 @@ from building import model_of
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
+from vedute.methods import _graphs, icmvc
 from vedute.methods._graphs import (
     GraphNetwork,
     Sums,
@@ -47,6 +48,23 @@ def batch_of(**kwargs):
 
 def trained(data, **settings):
     return ICMVC(**SMALL | settings).fit(data)
+
+
+def test_gradients_of_many_samples_are_computed_in_pieces(monkeypatch):
+    data = batch_of(n=30)
+    found = []
+    for many in (100, 4):
+        monkeypatch.setattr(_graphs, "MANY", many)
+        monkeypatch.setattr(icmvc, "TOGETHER", 2)
+        model = ICMVC(**SMALL | {"batch_size": 6}).build(data.shapes, (), data.names, 1)
+        torch.manual_seed(0)
+        for p in model.parameters():
+            torch.nn.init.normal_(p, 0.0, 0.3)
+        stage = next(model.stages(data))
+        torch.manual_seed(0)
+        terms = stage.loss(data)
+        found.append([*terms.values(), *gradients(model, terms).values()])
+    same(*found)
 
 
 # Graphs.

@@ -20,6 +20,7 @@ from vedute.methods import _trimmings, mvp
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.sources import Sources
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
 DECLARED = declared(MVP)
@@ -199,11 +200,14 @@ def test_no_gradient_reaches_the_encoder_of_a_view_nobody_has(prior):
 
 @pytest.mark.parametrize("warm", [True, False])
 @pytest.mark.parametrize("prior", ["cyclic", "random"])
-def test_rows_of_missing_views_are_at_no_distance_from_themselves(prior, warm):
+@pytest.mark.parametrize("whole", [True, False])
+def test_rows_of_missing_views_are_at_no_distance_from_themselves(prior, warm, whole):
     model, batch = build(5, permutation=prior, prior=prior), poisoned(batch_of(5, B=30))
-    z0 = model.table(batch)
-    z1 = mvp._permuted(z0, batch.mask, prior)
-    D, W = model._divergences(batch.mask, (model.rows(z0), z0), (model.rows(z1), z1), warm)
+    sources = Sources.of(batch.mask, whole)
+    z0 = model.latents(batch, sources)
+    z1 = mvp._permuted(z0, sources, prior)
+    own, swapped = ((model.rows(z).map(sources.spread), z) for z in (z0, z1))
+    D, W = model._divergences(sources, own, swapped, warm)
     assert (D[~batch.mask] == 0).all()
     assert (W[~batch.mask] == 0).all()
     assert (D[batch.mask & (batch.mask.sum(1, keepdim=True) > 1)] > 0).any()
@@ -222,8 +226,9 @@ def test_one_view_has_nothing_to_agree_with(L, warm):
 @pytest.mark.parametrize("L", [1, 2, 6])
 def test_consensus_is_the_product_of_rows_and_of_columns(L):
     model, batch = build(L), batch_of(L)
-    z = model.table(batch)
-    consensus, told = model.fuse(z, batch.mask)
+    sources = model.sources(batch)
+    z = model.latents(batch, sources).map(sources.spread)
+    consensus, told = model.fuse(batch)
     shared = told.map(lambda t: t[..., : model.shared])
     same(consensus, gaussian.product(shared, 1))
     for b, seen in enumerate(batch.mask):

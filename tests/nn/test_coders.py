@@ -10,6 +10,7 @@ from vedute.nn.coders import Decoder, Encoder, mlp
 from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
+from vedute.nn.sources import Sources
 
 
 def randomised(module, seed=0):
@@ -50,7 +51,8 @@ def test_stacked_linear_is_a_loop_of_linear():
 def test_batched_maps_equal_a_loop_of_maps(kind, skip, L):
     maps, q = randomised(Correspondences(L, 2, (5, 3), kind, skip)), latents(L=L)
     table = maps(q)
-    assert table.mean.shape == table.logvar.shape == (4, L, L, 2)
+    assert table.mean.shape == table.logvar.shape == (4 * L, L, 2)
+    table = table.map(lambda t: t.view(4, L, L, 2))
     paths = [p for p in (maps.curve, maps.linear) if p is not None]
     assert len(paths) == (0 if kind == "identity" or L == 1 else 1 + skip)
     pairs = [(i, j) for i in range(L) for j in range(L) if i != j]
@@ -67,7 +69,16 @@ def test_batched_maps_equal_a_loop_of_maps(kind, skip, L):
 def test_linear_paths_start_as_the_identity(kind, skip):
     q = latents()
     for predicted, own in zip(Correspondences(3, 2, (5,), kind, skip)(q), q, strict=True):
-        torch.testing.assert_close(predicted, own.unsqueeze(2).expand_as(predicted))
+        torch.testing.assert_close(predicted, own.flatten(0, 1).unsqueeze(1).expand_as(predicted))
+
+
+@pytest.mark.parametrize(("kind", "skip"), [("mlp", True), ("linear", False), ("identity", False)])
+def test_maps_from_observed_views_are_those_from_all(kind, skip):
+    maps, q = randomised(Correspondences(3, 2, (5,), kind, skip)), latents()
+    mask = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 1, 1], [0, 0, 1]]).bool()
+    some = maps(q, Sources.of(mask, whole=False))
+    for found, every in zip(some, maps(q), strict=True):
+        torch.testing.assert_close(found, every[mask.flatten()])
 
 
 @pytest.mark.parametrize("output", ["linear", "tanh"])

@@ -11,7 +11,8 @@ from oracles.mvp import sattolo
 from scipy.stats import chisquare
 
 from vedute.nn.gaussian import Gaussian, kl, symmetric_kl
-from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
+from vedute.nn.permutations import random_cycles, random_permutations
+from vedute.nn.sources import Sources
 
 PATTERNS = ["1", "0", "11", "10", "01101", "11111", "00010", "10000001", "11111111"]
 
@@ -92,19 +93,11 @@ def test_the_papers_vectors():
     assert sattolo([1, 2, 3, 4, 5], [2, 0, 1, 0]) == [5, 4, 2, 1, 3]
     assert is_one_cycle([4, 3, 1, 0, 2], [0, 1, 2, 3, 4])  # 1 -> 5 -> 3 -> 2 -> 4 -> 1
     sigma = torch.tensor([4, 0, 1, 3, 2])  # (1 5 3 2)(4)
-    table = views.view(1, 5, 1, 1).expand(1, 5, 5, 1)
-    assert permute_sources(table, sigma.expand(1, 5, 5))[0, :, 0, 0].tolist() == [5, 1, 2, 4, 3]
+    table, sources = views.view(5, 1, 1).expand(5, 5, 1), Sources.of(torch.ones(1, 5).bool(), True)
+    permuted = sources.permuted(table, sigma.expand(1, 5, 5))
+    assert permuted[:, 0, 0].tolist() == [5, 1, 2, 4, 3]
     drawn = counts(random_cycles(mask_of("01101", 50), 2) + 1)
     assert set(drawn) == {(1, 3, 5, 4, 2), (1, 5, 2, 4, 3)}
-
-
-def test_sources_are_exchanged_within_columns():
-    torch.manual_seed(0)
-    z, sigma = torch.randn(4, 3, 3, 2), random_permutations(torch.ones(4, 3).bool(), 3)
-    out = permute_sources(z, sigma)
-    for b, i, j in torch.cartesian_prod(torch.arange(4), torch.arange(3), torch.arange(3)).tolist():
-        assert torch.equal(out[b, i, j], z[b, sigma[b, j, i], j])
-    assert torch.equal(permute_sources(out, inverse(sigma)), z)
 
 
 def test_inverse():

@@ -56,6 +56,7 @@ class ChainedFill(ComponentsFill):
     }
     absent = "predicted from the other views"
     start: ClassVar[Estimator | None] = None  # who fills at first; None: the matrix of low rank
+    most_rows: ClassVar[int | None] = None  # that a regression is learned from; None: all
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """Rare words are in the last components: as many as there is room for."""
@@ -85,9 +86,9 @@ class ChainedFill(ComponentsFill):
             self._learn_regressions(small, rng)
 
     def _learn_regressions(self, small: Table, rng: Generator) -> None:
-        """x[v] are the rows that have v and another view, filled without v."""
+        """x[v] are rows that have v and another view, filled without v."""
         able = small.mask.sum(1) > 1
-        rows = [np.flatnonzero(able & has) for has in small.mask.T]
+        rows = [self._some(np.flatnonzero(able & has), rng) for has in small.mask.T]
         parts = [without(small, v, own) for v, own in enumerate(rows)]
         x = [self._started(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
@@ -109,6 +110,12 @@ class ChainedFill(ComponentsFill):
             covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
             for (v, at), e in zip(small.views(), residuals, strict=True)
         ]
+
+    def _some(self, rows: Array, rng: Generator) -> Array:
+        """Of the rows, as many as a regression is learned from."""
+        if self.most_rows is None or len(rows) <= self.most_rows:
+            return rows
+        return np.sort(rng.permutation(rows)[: self.most_rows])
 
     def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
         """The settings of the regression of view v, chosen in the first round."""

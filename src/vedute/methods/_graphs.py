@@ -11,15 +11,18 @@ and i is linked to the k largest of its row; links go both ways, and every sampl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from vedute.nn.neighbors import PAIRS, nearest
 
 Tables = Sequence[Tensor]  # of the two views
+MANY = 20_000  # samples; beyond, what is inside of layers is not kept for gradients
 
 
 def relations(
@@ -183,11 +186,25 @@ class GraphNetwork(nn.Module):
 
     def _through(self, x: Tensor, degree: Tensor, aggregate: Aggregate) -> Tensor:
         root = degree.rsqrt()
+
+        def through(layer: Layer, x: Tensor) -> Tensor:
+            sent = x @ layer.weight
+            out: Tensor = layer(x, root * aggregate(layer, root * sent if self.symmetric else sent))
+            return out
+
         for layer in self.layers:
             assert isinstance(layer, Layer)
-            sent = x @ layer.weight
-            x = layer(x, root * aggregate(layer, root * sent if self.symmetric else sent))
+            x = lean(len(x), partial(through, layer), x)
         return x
+
+
+def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
+    """f(*x). If n, the samples, are many, what f keeps for its gradient is computed again when it
+    is needed."""
+    if n <= MANY or not torch.is_grad_enabled():
+        return f(*x)
+    out: Tensor = checkpoint(f, *x, use_reentrant=False, preserve_rng_state=False)
+    return out
 
 
 def full_norm(width: int) -> nn.BatchNorm1d:

@@ -38,12 +38,13 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _graphs, _settings
-from vedute.methods._graphs import GraphNetwork, Tables, full_norm
+from vedute.methods._graphs import GraphNetwork, Tables, full_norm, lean
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
 NORMS = ("sym", "released_row_l2")
+TOGETHER = 16  # batches whose similarities exist at a time, where samples are many
 
 
 @estimator
@@ -112,11 +113,12 @@ class ICMVCModel(Clusterer):
         hp = self.hp
         h1, h2 = self.represent(_tables(batch))
         log_y1, log_y2, log_y = (
-            self.head(h).log_softmax(1) for h in (h1, h2, self.fuse(h1, h2))
+            lean(len(h), self.head, h).log_softmax(1) for h in (h1, h2, self.fuse(h1, h2))
         )  # (n, K); the head's batch statistics of the last one stay
         y1, y2 = log_y1.exp(), log_y2.exp()
         balance = entropy_balance(y1) + entropy_balance(y2)
-        z1, z2 = (normalize(f(h), dim=1) for f, h in zip(self.projectors, (h1, h2), strict=True))
+        each = zip(self.projectors, (h1, h2), strict=True)
+        z1, z2 = (lean(len(h), lambda h, f=f: normalize(f(h), dim=1), h) for f, h in each)
         return {
             "clusters": hp.cluster_weight * (cluster_contrastive(y1, y2, 0.5, "both") + balance),
             "instances": hp.instance_weight * self.contrast(z1, z2),
@@ -125,18 +127,23 @@ class ICMVCModel(Clusterer):
 
     def represent(self, x: list[Tensor]) -> list[Tensor]:
         """h_v of the training samples, (n, D) each."""
-        return [net(a) for net, a in zip(self.networks(), x, strict=True)]
+        return [lean(len(a), net, a) for net, a in zip(self.networks(), x, strict=True)]
 
     def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
-        e = (self.attention(torch.cat([h1, h2], dim=1)).sigmoid() / 10).softmax(1)
+        e = (lean(len(h1), self._attend, h1, h2).sigmoid() / 10).softmax(1)
         fused: Tensor = e[:, :1] * h1 + e[:, 1:] * h2
         return fused
+
+    def _attend(self, h1: Tensor, h2: Tensor) -> Tensor:
+        out: Tensor = self.attention(torch.cat([h1, h2], dim=1))
+        return out
 
     def contrast(self, z1: Tensor, z2: Tensor) -> Tensor:
         """NT-Xent in batches drawn anew; a remainder is left out."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
-        each = nt_xent(z1[rows], z2[rows], 1.0)
+        parts = rows.split(TOGETHER if n > _graphs.MANY else len(rows))  # type: ignore[no-untyped-call]
+        each = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
         return each.sum() if self.hp.instances == "sum" else each.mean()
 
     # Inference.
@@ -164,6 +171,10 @@ class ICMVCModel(Clusterer):
 
     def assign(self, batch: Views) -> Tensor:
         return torch.softmax(self.head(self.embed(batch)), 1)
+
+
+def _contrast(z1: Tensor, z2: Tensor) -> Tensor:
+    return nt_xent(z1, z2, 1.0)
 
 
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:

@@ -7,7 +7,8 @@ With a the other views of a row, completed and each divided by sqrt(width):
 
 A, Y are rows that have the view. gamma, as a multiple of 1 / median distance, and ridge are those
 with the least error on rows left out one by one. Beyond some thousands of rows, f is a sum of
-kernels at a random part M of them (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y.
+kernels at a random part M of them (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y, and
+beyond 20 000, A are so many of them: more rows cost much and change f little.
 
 Holes in a view are a smooth function of all other columns, the view's own as well; see `_columns`.
 """
@@ -30,7 +31,7 @@ from vedute.methods._chained import ChainedFill, Regression, dual, errors_left_o
 from vedute.methods._columns import GAMMAS, RIDGES
 from vedute.methods._softimpute import Table
 
-EXACT, LANDMARKS = 3000, 1500  # rows
+EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # rows
 JITTER = 1e-8
 CELLS = 2**22  # of a kernel at a time
 
@@ -41,6 +42,7 @@ class KernelFill(ChainedFill):
 
     attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty: none."}
     paper = "Saunders et al., ICML 1998"
+    most_rows = MOST_ROWS
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         self.columns_: _columns.Columns = {}

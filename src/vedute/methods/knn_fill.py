@@ -8,11 +8,12 @@ scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by s
 
 with O_ij the features that both samples have, among p; the feature's mean where no such j
 shares a feature with i. Since whole views are missing, a distance is a sum of matrix products.
+Beyond 20 000 training samples, the nearest are searched among some thousands; see `_cells`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -21,9 +22,11 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.settings import estimator
-from vedute.methods import _settings, _table
+from vedute.methods import _cells, _settings, _table
+from vedute.methods._softimpute import Table
 from vedute.methods._table import Part
 
+EXACT = 20_000  # donors; beyond, only those around a row are compared with it
 CELLS = 2**22  # of a distance matrix at a time, 32 MiB
 AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
 
@@ -37,6 +40,7 @@ class KNNFill(Estimator):
     attributes: ClassVar = {
         "donors_": "Per view, the training samples, centered.",
         "donors_seen_": "Per view, what they have of it.",
+        "cells_": "Where the nearest of many samples are searched; empty: among all.",
     }
     paper = "Troyanskaya et al., Bioinformatics 2001"
     absent = "filled from the nearest samples"
@@ -46,6 +50,8 @@ class KNNFill(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         parts = _table.parts(data, self._scalers())
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
+        rng, many = np.random.default_rng(self.seed_), len(data) > EXACT
+        self.cells_: _cells.Cells = _cells.learn(Table.of(parts), rng) if many else {}
 
     def _embed(self, data: Views) -> Array:
         return np.hstack(self._fill(data))
@@ -58,19 +64,35 @@ class KNNFill(Estimator):
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
         parts = _table.parts(data, self._scalers())
         filled = [p.x.copy() for p in parts]
-        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
-        side, size = Side.of(donors, holed, query=False), max(1, CELLS // len(donors[0].x))
-        for start in range(0, len(lacking), size):
-            rows = lacking[start : start + size]
-            queries = [Part(p.x[rows], p.seen[rows]) for p in parts]
-            distance = distances(Side.of(queries, holed, query=True), side)
-            for x, query, donor in zip(filled, queries, donors, strict=True):
-                incomplete, has = ~query.seen.all(1), donor.seen.any(1)
-                among = distance[np.ix_(incomplete, has)]
-                means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
-                x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
+        for rows, near in self._searches(parts):
+            among = [Part(d.x[near], d.seen[near]) for d in donors]
+            side, size = Side.of(among, holed, query=False), max(1, CELLS // len(among[0].x))
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                queries = [Part(p.x[some], p.seen[some]) for p in parts]
+                distance = distances(Side.of(queries, holed, query=True), side)
+                for x, query, donor in zip(filled, queries, among, strict=True):
+                    self._fill_view(x, some, query, donor, distance)
         return filled
+
+    def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
+        """Rows that lack something, and the donors that they are compared with."""
+        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
+        cells = vars(self).get("cells_")  # which models of before have not
+        if not cells or not len(lacking):
+            yield lacking, slice(None)
+            return
+        queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
+        for rows, near in _cells.searches(cells, queries):
+            yield lacking[rows], near
+
+    def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
+        """What the queries, these rows of x, lack of a view."""
+        incomplete, has = ~query.seen.all(1), donor.seen.any(1)
+        among = distance[np.ix_(incomplete, has)]
+        means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
+        x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 
 
 class Side(NamedTuple):

@@ -30,7 +30,7 @@ from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
-from vedute.methods._mvp_priors import diagonal, fixed_prior
+from vedute.methods._mvp_priors import fixed_prior
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
@@ -38,11 +38,12 @@ from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
-from vedute.nn.permutations import permute_sources, random_cycles, random_permutations
+from vedute.nn.permutations import random_cycles, random_permutations
+from vedute.nn.sources import Sources
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
-Pair = tuple[Gaussian, Gaussian]  # consensus and latents
+Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
@@ -149,7 +150,7 @@ class MVPModel(Trimmed):
 
     def finish(self, data: Views) -> None:
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
-        consensus, latents = self.fuse(self.table(data[rows].floating()), data.mask[rows])
+        consensus, latents = self.fuse(data[rows].floating())
         self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
@@ -164,15 +165,17 @@ class MVPModel(Trimmed):
 
     # The objective.
 
-    def table(self, batch: Views) -> Gaussian:
-        """Z0, (B, L, L, D): row i, column j is z_ij, the latent of view j predicted from view i."""
-        mask = None if batch.present() is None else batch.mask  # else all rows, a fixed shape
-        z: Gaussian = self.maps(encode(self.encoders, batch), mask)
+    def sources(self, batch: Views) -> Sources:
+        return Sources.of(batch.mask, whole=batch.present() is None)
+
+    def latents(self, batch: Views, sources: Sources) -> Gaussian:
+        """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
+        z: Gaussian = self.maps(encode(self.encoders, batch), sources)
         return z
 
     def rows(self, z: Gaussian) -> Gaussian:
-        """w_i: the product of each row's first k dimensions, (B, L, L, D) -> (B, L, k)."""
-        return product(z.map(lambda t: t[..., : self.shared]), dim=2)
+        """w_i: the product of each row's first k dimensions, (P, L, D) -> (P, k)."""
+        return product(z.map(lambda t: t[..., : self.shared]), dim=1)
 
     def warmup_loss(self, batch: Views) -> Terms:
         return self._terms(batch, warm=True)
@@ -183,15 +186,16 @@ class MVPModel(Trimmed):
     def _terms(self, batch: Views, warm: bool) -> Terms:
         hp, everything = self.hp, batch
         batch = hide_some(batch, hp.view_dropout)
-        z0 = self.table(batch)
-        z1 = _permuted(z0, batch.mask, hp.permutation)
-        w0, w1 = self.rows(z0), self.rows(z1)
+        sources = self.sources(batch)
+        z0 = self.latents(batch, sources)
+        z1 = _permuted(z0, sources, hp.permutation)
+        w0, w1 = (self.rows(z).map(sources.spread) for z in (z0, z1))
         own, swapped = (w0, z0), (w1, z1)
         cyclic = [own] if warm else [own, swapped]
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
-        views, consensus = self._divergences(batch.mask, own, swapped, warm)
+        views, consensus = self._divergences(sources, own, swapped, warm)
         L, seen = batch.mask.shape[1], batch.mask.float()
-        errors = self._errors(everything, tables, own, batch.mask)
+        errors = self._errors(everything, tables, own, sources)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             "kl_views": hp.kl_weight * hp.beta_views * (seen * views / L).sum(1).mean(),
@@ -202,59 +206,70 @@ class MVPModel(Trimmed):
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
-    def _errors(self, batch: Views, tables: list[Pair], own: Pair, seen: Tensor) -> Tensor:
+    def _errors(self, batch: Views, tables: list[Pair], own: Pair, sources: Sources) -> Tensor:
         """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
-        not `seen` are decoded from the product over the seen ones."""
-        fused = self.fuse(own[1], seen, own[0]) if self.hp.view_dropout > 0 else None
+        that are no source are decoded from the product over those that are."""
+        fused = self._inferred(batch, own, sources) if self.hp.view_dropout > 0 else None
         codes = []
         for w, z in tables:
-            code = torch.cat([gaussian.sample(w), gaussian.sample(z.map(diagonal))], dim=-1)
+            own_z = z.map(lambda t: sources.spread(sources.own(t)))
+            code = torch.cat([gaussian.sample(w), gaussian.sample(own_z)], dim=-1)
             if fused is not None:
                 consensus, latents = gaussian.sample(fused[0]), gaussian.sample(fused[1])
                 consensus = consensus.unsqueeze(1).expand(-1, latents.shape[1], -1)
                 inferred = torch.cat([consensus, latents], dim=-1)
-                code = torch.where(seen.unsqueeze(-1), code, inferred)
+                code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
             codes.append(code)
         code = torch.stack(codes)  # (1 or 2, B, L, k + D)
-        mean, decoders = self.hp.average, self.decoders
+        mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(
-            self.likelihoods, lambda v, rows: decoders[v](code[:, rows, v]), batch, mean, code
+            self.likelihoods, lambda v, rows: decoders[v](parts[v][:, rows]), batch, mean, code
         )
         return self.share * errors.mean(0)
 
+    def _inferred(self, batch: Views, own: Pair, sources: Sources) -> Pair:
+        """As `fuse`, the consensus, and of the latents those that are compared with the truth."""
+        w, z = own
+        hidden = Sources.of(batch.mask & ~sources.mask, sources.whole)
+        seen = sources.mask[hidden.pairs // sources.mask.shape[1]].unsqueeze(-1)  # (Q, L, 1)
+        consensus = product(w, 1, sources.mask.unsqueeze(-1))
+        latents = product(z.map(lambda t: sources.column(t, hidden.pairs)), 1, seen)
+        return consensus, latents.map(hidden.spread)
+
     def _divergences(
-        self, mask: Tensor, own: Pair, swapped: Pair, warm: bool
+        self, sources: Sources, own: Pair, swapped: Pair, warm: bool
     ) -> tuple[Tensor, Tensor]:
         """Divergence of each row's latents and consensus from their prior, (B, L) each."""
         (w0, z0), (w1, z1) = own, swapped
         if self.hp.prior in ("cyclic", "random"):
             if self.hp.prior != self.hp.permutation:
-                z1 = _permuted(z0, mask, self.hp.prior)
-                w1 = self.rows(z1)
+                z1 = _permuted(z0, sources, self.hp.prior)
+                w1 = self.rows(z1).map(sources.spread)
             divergence = kl if warm else symmetric_kl
-            return divergence(z0, z1).sum(2), divergence(w0, w1)
-        views, consensus = fixed_prior(self.hp.prior, mask, (w0, z0), z0)
+            return sources.spread(divergence(z0, z1).sum(1)), divergence(w0, w1)
+        views, consensus = fixed_prior(self.hp.prior, sources, (w0, z0), z0)
         if warm:
             return views, consensus
-        views1, consensus1 = fixed_prior(self.hp.prior, mask, (w1, z1), z0)
+        views1, consensus1 = fixed_prior(self.hp.prior, sources, (w1, z1), z0)
         return 0.5 * (views + views1), 0.5 * (consensus + consensus1)
 
     # Inference.
 
-    def fuse(self, z: Gaussian, mask: Tensor, rows: Gaussian | None = None) -> Pair:
+    def fuse(self, batch: Views) -> Pair:
         """The consensus (B, k) and the latent of every view (B, L, D), given the observed views."""
-        seen = mask.unsqueeze(-1)
-        rows = self.rows(z) if rows is None else rows
-        return product(rows, 1, seen), product(z, 1, seen.unsqueeze(-1))
+        sources = self.sources(batch)
+        z, seen = self.latents(batch, sources), batch.mask.unsqueeze(-1)
+        w = self.rows(z).map(sources.spread)
+        return product(w, 1, seen), product(z.map(sources.spread), 1, seen.unsqueeze(-1))
 
     def embed(self, batch: Views) -> Tensor:
-        return self.fuse(self.table(batch), batch.mask)[0].mean
+        return self.fuse(batch)[0].mean
 
     def std(self, batch: Views) -> Tensor:
-        return gaussian.std(self.fuse(self.table(batch), batch.mask)[0])
+        return gaussian.std(self.fuse(batch)[0])
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        posterior = self.fuse(self.table(batch), batch.mask)
+        posterior = self.fuse(batch)
         if draws == 0:
             return self._decode_latents(*(q.mean.unsqueeze(0) for q in posterior))
         many = (q.map(lambda t: t.expand(draws, *t.shape)) for q in posterior)
@@ -274,10 +289,10 @@ class MVPModel(Trimmed):
         return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
 
 
-def _permuted(z: Gaussian, mask: Tensor, kind: str) -> Gaussian:
+def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
     """The table with the sources of every column exchanged among the observed views."""
     draw = {"cyclic": random_cycles, "random": random_permutations}.get(kind)
     if draw is None:
         return z
-    sigma = draw(mask, mask.shape[1])
-    return z.map(lambda t: permute_sources(t, sigma))
+    sigma = draw(sources.mask, sources.mask.shape[1])
+    return z.map(lambda t: sources.permuted(t, sigma))

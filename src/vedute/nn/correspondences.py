@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vedute.nn import kernels
 from vedute.nn.coders import zero_init
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.sources import Sources, take
 
 
 class StackedLinear(nn.Module):
@@ -66,7 +67,7 @@ class Correspondences(nn.Module):
         if kind == "mlp" and groups:
             layers: list[nn.Module] = []
             for a, b in pairwise((dim, *hidden, dim)):
-                layers += [StackedLinear(groups, a, b), nn.LeakyReLU()]
+                layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
             self.curve = StackedMlp(*layers[:-1])
         if (kind == "linear" or skip) and kind != "identity" and groups:
             self.linear = StackedLinear(groups, dim, dim)
@@ -76,33 +77,39 @@ class Correspondences(nn.Module):
             if self.curve is not None:
                 zero_init(self.curve[-1])
 
-    def forward(self, q: Gaussian, mask: Tensor | None = None) -> Gaussian:
-        """(B, L, D) -> (B, L, L, D): row i, column j holds f_ij(z_i).
+    def forward(self, q: Gaussian, sources: Sources | None = None) -> Gaussian:
+        """(B, L, D) -> (P, L, D): row (b, i), column j holds f_ij(z_i) of sample b.
 
-        With `mask` (B, L), f_ij is computed for the samples that have view i; the rest are zero,
-        but for a few that fill the groups up to one size.
+        Without `sources`, of all pairs, P = B L.
         """
-        rows = None if mask is None else _present_first(mask)
         own = torch.stack(q)  # (2, B, L, D)
         _, B, L, D = own.shape
+        if sources is None:
+            sources = Sources.of(torch.ones(B, L, dtype=torch.bool, device=own.device), whole=True)
+        diagonal = own.flatten(1, 2).index_select(1, sources.pairs)  # (2, P, D)
         if self.curve is None and self.linear is None:
-            return q.map(lambda t: t.unsqueeze(2).expand(B, L, L, D))
-        views = torch.arange(L, device=own.device)
-        source = own.transpose(1, 2) if rows is None else own[:, rows, views[:, None]]
-        z = source.unsqueeze(2).expand(2, L, L - 1, *source.shape[2:]).flatten(0, 2)
+            return Gaussian(*diagonal.unsqueeze(2).expand(2, -1, L, D))
+        rows, slot = _groups(sources)
+        z = own[:, rows, torch.arange(L, device=own.device)[:, None]]  # (2, L, m, D)
+        z = z.unsqueeze(2).expand(2, L, L - 1, *z.shape[2:]).flatten(0, 2)
         paths = [path(z) for path in (self.curve, self.linear) if path is not None]
-        predicted = sum(paths[1:], start=paths[0]).float().view(2, L * (L - 1), -1, D)
-        table = own.new_zeros(2, B, L, L, D) if rows is not None else own.new_empty(2, B, L, L, D)
-        if rows is None:
-            table[:, :, self.source, self.target] = predicted.transpose(1, 2)
-        else:
-            at = (rows[self.source], self.source[:, None], self.target[:, None])
-            table[:, *at] = predicted
-        table[:, :, views, views] = own
-        return Gaussian(*table)
+        predicted = sum(paths[1:], start=paths[0]).float().view(2, -1, D)
+        view, targets = (sources.pairs % L)[:, None], torch.arange(L, device=own.device)
+        group = view * (L - 1) + targets - (targets > view).long()  # (P, L)
+        index = (group * rows.shape[1] + slot[:, None]).masked_fill(
+            view == targets, predicted.shape[1]
+        )
+        at = torch.arange(len(view), device=own.device) * L + view[:, 0]
+        table = (take(part, index.flatten()) for part in predicted.unbind(0))
+        filled = (t.index_copy_(0, at, d) for t, d in zip(table, diagonal, strict=True))
+        return Gaussian(*(t.view(-1, L, D) for t in filled))
 
 
-def _present_first(mask: Tensor) -> Tensor:
-    """(B, L) -> (L, m): per view the rows that have it, filled up to the longest with others."""
+def _groups(sources: Sources) -> tuple[Tensor, Tensor]:
+    """Per view the samples that have it, filled up to the longest with others, (L, m); and of
+    each pair its place among them, (P,)."""
+    (B, L), pairs, mask = sources.mask.shape, sources.pairs, sources.mask
+    if sources.whole:
+        return torch.arange(B, device=pairs.device).expand(L, B), pairs // L
     order = (~mask).t().to(torch.uint8).argsort(dim=1, stable=True)
-    return order[:, : int(mask.sum(0).max())]
+    return order[:, : int(mask.sum(0).max())], (mask.cumsum(0) - 1).flatten()[pairs]

@@ -35,12 +35,3 @@ def random_permutations(mask: Tensor, count: int) -> Tensor:
     inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
     rank = inside.long().cumsum(-1) - 1  # position among the observed views
     return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)
-
-
-def permute_sources(z: Tensor, permutations: Tensor) -> Tensor:
-    """Exchange the sources within every column: out[b, i, j] = z[b, permutations[b, j, i], j].
-
-    z (B, L, L, D), z[:, i, j] being the latent of view j predicted from view i
-    permutations (B, L, L), one per column j
-    """
-    return z.gather(1, permutations.transpose(1, 2).unsqueeze(-1).expand_as(z))
