@@ -130,7 +130,8 @@ def _imputed(
         for tables, places in zip(named, wanted, strict=True)
         for k, p in places.items()
     ]
-    return pd.concat(each, axis=1)
+    joined: pd.DataFrame = pd.concat(each, axis=1)
+    return joined
 
 
 def _embedded(model: Estimator, X: Any, index: pd.Index) -> pd.DataFrame:

@@ -230,7 +230,9 @@ class MVPModel(Trimmed):
     def _inferred(self, batch: Views, own: Pair, sources: Sources) -> Pair:
         """As `fuse`, the consensus, and of the latents those that are compared with the truth."""
         w, z = own
-        hidden = Sources.of(batch.mask & ~sources.mask, sources.whole)
+        if sources.whole:  # all are inferred, in one shape
+            return self._fused(w, z, sources)
+        hidden = Sources.of(batch.mask & ~sources.mask, whole=False)
         seen = sources.mask[hidden.pairs // sources.mask.shape[1]].unsqueeze(-1)  # (Q, L, 1)
         consensus = product(w, 1, sources.mask.unsqueeze(-1))
         latents = product(z.map(lambda t: sources.column(t, hidden.pairs)), 1, seen)
@@ -258,8 +260,11 @@ class MVPModel(Trimmed):
     def fuse(self, batch: Views) -> Pair:
         """The consensus (B, k) and the latent of every view (B, L, D), given the observed views."""
         sources = self.sources(batch)
-        z, seen = self.latents(batch, sources), batch.mask.unsqueeze(-1)
-        w = self.rows(z).map(sources.spread)
+        z = self.latents(batch, sources)
+        return self._fused(self.rows(z).map(sources.spread), z, sources)
+
+    def _fused(self, w: Gaussian, z: Gaussian, sources: Sources) -> Pair:
+        seen = sources.mask.unsqueeze(-1)
         return product(w, 1, seen), product(z.map(sources.spread), 1, seen.unsqueeze(-1))
 
     def embed(self, batch: Views) -> Tensor:

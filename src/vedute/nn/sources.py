@@ -47,14 +47,19 @@ class Sources:
 
     def own(self, t: Tensor) -> Tensor:
         """z_ii, the latent of every view from the view itself: (P, L, D) -> (P, D)."""
-        P, L, _ = t.shape
+        P, L, D = t.shape
+        if self.whole:  # the diagonal
+            return t.view(-1, L, L, D).diagonal(dim1=1, dim2=2).mT.reshape(P, D)
         rows = torch.arange(P, device=t.device)
         return take(t.flatten(0, 1), rows * L + self.pairs % L)
 
     def permuted(self, t: Tensor, permutations: Tensor) -> Tensor:
         """Exchange the sources within every column: z_ij of sample b becomes its z_kj,
         k = permutations[b, j, i]. t (P, L, D), permutations (B, L, L), one per column j."""
-        L = t.shape[1]
+        P, L, D = t.shape
+        if self.whole:
+            k = permutations.mT.unsqueeze(-1).expand(-1, L, L, D)
+            return t.view(-1, L, L, D).gather(1, k).view(P, L, D)
         sample, columns = self.pairs // L, torch.arange(L, device=t.device)
         k = permutations.transpose(1, 2).flatten(0, 1)[self.pairs]  # (P, L)
         rows = self.number[sample[:, None], k] * L + columns
