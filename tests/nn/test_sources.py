@@ -62,3 +62,8 @@ def test_gradients_of_what_is_taken():
     weight = torch.tensor([[1.0], [2.0], [9.0], [3.0]], dtype=torch.float64)
     (weight * take(x, index)).sum().backward()
     assert x.grad[:, 0].tolist() == [2.0, 0.0, 0.0, 1.0, 3.0]
+
+
+def test_a_column_of_no_views():
+    sources, rows, _ = drawn(whole=False)
+    assert sources.column(rows, torch.zeros(0, dtype=torch.long)).shape == (0, L, D)

@@ -71,7 +71,7 @@ class Sources:
         L = t.shape[1]
         sample, j = wanted // L, (wanted % L)[:, None]
         rows = (self.number[sample] * L + j).masked_fill(~self.mask[sample], len(t) * L)
-        return take(t.flatten(0, 1), rows.flatten()).view(len(wanted), L, -1)
+        return take(t.flatten(0, 1), rows.flatten()).view(len(wanted), L, t.shape[2])
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:
