@@ -112,7 +112,7 @@ def toy(monkeypatch, z, mask=(True, True)):
             decoder.net[0].bias.zero_()
     experts = Laplace(torch.tensor([[[0.5], [-0.2]]]), torch.tensor([[[0.8], [1.2]]]))
     monkeypatch.setattr(model, "experts", lambda batch: experts)
-    monkeypatch.setattr(laplace, "sample", lambda q: torch.tensor(z).view(-1, 1, 2, 1))
+    monkeypatch.setattr(laplace, "sample", lambda q, rows=0: torch.tensor(z).view(-1, 1, 2, 1))
     found = []
 
     def listen(objective, log_w, *rest):
@@ -285,7 +285,7 @@ def test_the_representation_is_the_mean_of_the_locations_seen(objective):
 @pytest.mark.parametrize("rule", declared(MMVAE)["subset_rule"].choices)
 def test_draws_follow_the_rule(monkeypatch, objective, rule):
     model, batch = some(3, objective=objective, subset_rule=rule), batch_of(3)
-    monkeypatch.setattr("vedute.nn.laplace.sample", lambda q: q.loc)
+    monkeypatch.setattr("vedute.nn.laplace.sample", lambda q, rows=0: q.loc)
     monkeypatch.setattr("vedute.nn.gaussian.sample", lambda q: q.mean)
     torch.manual_seed(0)
     (out, *_) = model.decode(batch, draws=900)  # (900, B, 3)
@@ -310,7 +310,7 @@ def test_a_mean_of_draws_is_as_wide_as_a_mean():
 
 def test_new_samples_come_from_the_learned_prior(monkeypatch):
     model = some(2)
-    monkeypatch.setattr(laplace, "sample", lambda q: q.loc + q.scale)
+    monkeypatch.setattr(laplace, "sample", lambda q, rows=0: q.loc + q.scale)
     scale = SlowLaplace(0.0, 5 * model.widths.softmax(0) + 1e-6).scale
     vaes.same(model.prior(4), [d(scale).expand(1, 4, -1) for d in model.decoders])
 

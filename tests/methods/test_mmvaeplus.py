@@ -146,7 +146,7 @@ def test_bounds_of_the_toy(monkeypatch, mask, beta, value, sources):
     draws = iter(
         [numbers([0.7, -0.4]).view(1, 1, 2, 1), numbers([0.1, 0.2]).view(1, 1, 2, 1), fresh]
     )
-    monkeypatch.setattr(laplace, "sample", lambda q: next(draws))
+    monkeypatch.setattr(laplace, "sample", lambda q, rows=0: next(draws))
     x = (numbers([[1.0]]), numbers([[0.5]]))
     batch = Views(x, torch.ones(1, 2).bool(), torch.arange(1), (None, None), ("a", "b"))
     weights, bound = [], _mixture.bound
@@ -199,7 +199,7 @@ def test_fresh_codes_are_as_wide_as_the_auxiliary_prior(monkeypatch):
     model, batch = some(3), batch_of(3)
     asked = []
     sample = laplace.sample
-    monkeypatch.setattr(laplace, "sample", lambda q: asked.append(q) or sample(q))
+    monkeypatch.setattr(laplace, "sample", lambda q, rows=0: asked.append(q) or sample(q))
     model.loss(batch)
     widths = PRIVATE * model.widths.softmax(-1)
     assert [tuple(q.loc.shape) for q in asked][2] == (2, int(batch.mask.sum()), 3, PRIVATE)
@@ -232,7 +232,7 @@ def test_without_draws_a_missing_view_has_no_private_code():
 @pytest.mark.parametrize("private", declared(MMVAEPlus)["private"].choices)
 def test_private_codes_are_ones_own_or_of_a_prior(monkeypatch, private):
     model, batch = some(3, private=private), batch_of(3)
-    monkeypatch.setattr(laplace, "sample", lambda q: q.loc + q.scale)
+    monkeypatch.setattr(laplace, "sample", lambda q, rows=0: q.loc + q.scale)
     torch.manual_seed(0)
     out = model.decode(batch, draws=900)
     for b in range(len(batch)):

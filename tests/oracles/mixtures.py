@@ -32,7 +32,7 @@ def fix_noise(monkeypatch, *noise: Tensor) -> None:
     """The draws of a loss, in their order, are loc + scale * noise."""
     given = iter(noise)
 
-    def sample(q: laplace.Laplace) -> Tensor:
+    def sample(q: laplace.Laplace, rows: int = 0) -> Tensor:
         eps = next(given)
         assert eps.shape == q.loc.shape
         return q.loc + q.scale * eps

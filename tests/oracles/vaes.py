@@ -192,9 +192,10 @@ def check_absent(model, batch: Views, v: int = 1) -> None:
 def check_rows(model, batch: Views, monkeypatch) -> None:
     """(d) The loss of a batch is the mean of its samples', told one by one, in any company."""
     luck, noise = [], []
-    rand, randn_like = torch.rand, torch.randn_like
+    rand, rand_like, randn_like = torch.rand, torch.rand_like, torch.randn_like
     with monkeypatch.context() as patch:
         patch.setattr(torch, "rand", lambda *a, **k: luck.append(rand(*a, **k)) or luck[-1])
+        patch.setattr(torch, "rand_like", lambda t: luck.append(rand_like(t)) or luck[-1])
         patch.setattr(torch, "randn_like", lambda t: noise.append(randn_like(t)) or noise[-1])
         whole = model.loss(batch)
     singles = []
@@ -202,6 +203,7 @@ def check_rows(model, batch: Views, monkeypatch) -> None:
         again = iter([t[b : b + 1] for t in luck]), iter([t[b : b + 1] for t in noise])
         with monkeypatch.context() as patch:
             patch.setattr(torch, "rand", lambda *a, again=again, **k: next(again[0]))
+            patch.setattr(torch, "rand_like", lambda t, again=again: next(again[0]))
             patch.setattr(torch, "randn_like", lambda t, again=again: next(again[1]))
             singles.append(model.loss(batch[b : b + 1]))
     same(whole, {k: torch.stack([s[k] for s in singles]).mean() for k in whole})

@@ -4,10 +4,13 @@
     euclidean   score = |a - b|                                         the smaller, the nearer
 
 Scores are formed in float64 (what training does to the precision of products on a GPU must not
-choose neighbours), and equal scores are ranked by index.
+choose neighbours), and equal scores are ranked by index: equal to some twelve digits, since the
+last ones depend on how many queries are multiplied at once.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -62,8 +65,16 @@ def _nearness(a: Tensor, b: Tensor, metric: str) -> Tensor:
     """The larger, the nearer: (m, D), (n, D) -> (m, n). Squared distances, negative."""
     product = a @ b.t()
     if metric == "cosine":
-        return product
-    return product.mul_(2).sub_(a.square().sum(1, keepdim=True)).sub_(b.square().sum(1))
+        return _rounded(product, 1.0)
+    size = b.square().sum(1)
+    product.mul_(2).sub_(a.square().sum(1, keepdim=True)).sub_(size)
+    return _rounded(product, float(size.max()))
+
+
+def _rounded(scores: Tensor, unit: float) -> Tensor:
+    """To 40 binary digits of the unit, a number that does not depend on the queries."""
+    step = 2.0 ** (math.frexp(unit)[1] - 40)
+    return scores.div_(step).round_().mul_(step)
 
 
 def _largest(near: Tensor, k: int) -> tuple[Tensor, Tensor]:
