@@ -325,6 +325,8 @@ def test_costs_are_those_of_the_records(name, monkeypatch):
 # Stories of the gallery: docs/stories.py.
 
 STORIES = sorted((DOCS / "gallery").glob("*.py"))
+FEW = ("cohort", "cells")  # the others run when the site is built
+SOME = [pytest.param(p, marks=() if p.stem in FEW else pytest.mark.all) for p in STORIES]
 
 
 @pytest.fixture(scope="module")
@@ -333,7 +335,7 @@ def stories():
 
 
 @pytest.mark.parametrize("data", ["there", pytest.param("not there", marks=pytest.mark.all)])
-@pytest.mark.parametrize("story", STORIES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("story", SOME, ids=lambda p: p.stem)
 def test_stories_run(story, data, stories, tmp_path, monkeypatch):
     monkeypatch.setenv("VEDUTE_STORIES", "tiny")
     if data == "not there":

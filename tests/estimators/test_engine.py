@@ -99,6 +99,7 @@ def test_an_error_is_raised_as_here():
 # What goes there.
 
 
+@pytest.mark.all
 def test_the_best_pair_is_the_same():
     def fit():
         model = BestPair(DCCA(**SHORT), n_clusters=3, random_state=0).fit(views())
@@ -134,6 +135,7 @@ def test_a_comparison_is_the_same():
         assert rows() == here
 
 
+@pytest.mark.all
 def test_tuned_settings_are_the_same(monkeypatch):
     def tune():
         heard = []

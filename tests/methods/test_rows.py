@@ -129,8 +129,15 @@ def check(model, data, n, monkeypatch):
     agree(whole, slice(n), outputs(model, X, unit))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", METHODS)
+SLOW = {("blend", "frames"), ("blend", "counted")}
+CASES = [
+    pytest.param(name, kind, marks=pytest.mark.all if (name, kind) in SLOW else ())
+    for name in METHODS
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_row_does_not_depend_on_the_others(name, kind, monkeypatch):
     data = KINDS[kind]
     model = fitted(name) if data is arrays else fit(name, data)
