@@ -82,7 +82,7 @@ def test_the_simple_loss_written_slowly(monkeypatch, L):
     model, batch = some(L, objective="moe_elbo"), batch_of(L, B=12, holes=True)
     torch.manual_seed(7)
     chosen, noise = any_of(batch.mask), torch.randn(12, L, 5)
-    monkeypatch.setattr(_mixture, "any_of", lambda mask: chosen.expand(mask.shape[:-1]))
+    monkeypatch.setattr(_mixture, "any_of", lambda mask, rows=0: chosen.expand(mask.shape[:-1]))
     vaes.fix_noise(monkeypatch, noise)
     vaes.as_written(model, model.loss(batch), slow_simple_loss(model, batch, noise, chosen))
 
@@ -192,7 +192,7 @@ def test_the_simple_bound_is_below(monkeypatch):
     values = []
     for e in range(2):
         chosen = torch.full((1, 1), e)
-        monkeypatch.setattr(_mixture, "any_of", lambda mask, chosen=chosen: chosen)
+        monkeypatch.setattr(_mixture, "any_of", lambda mask, rows=0, chosen=chosen: chosen)
         terms = vaes.expected(model, batch, monkeypatch)
         values.append(-sum(terms.values()) - math.log(2 * math.pi))
     simple = sum(values) / 2
