@@ -120,6 +120,7 @@ def test_callbacks_hear_the_pairs():
     assert heard
 
 
+@pytest.mark.all
 def test_a_comparison_is_the_same():
     data = views()
     trial = Trial.of(data, 0)

@@ -129,9 +129,17 @@ def check(model, data, n, monkeypatch):
     agree(whole, slice(n), outputs(model, X, unit))
 
 
-SLOW = {("blend", "frames"), ("blend", "counted")}
+SEVERAL = (
+    "mvp",
+    "mopoe",
+    "completer",
+    "icmvc",
+    "dvimc",
+    "knn_fill",
+    "kernel_fill",
+)  # with all kinds
 CASES = [
-    pytest.param(name, kind, marks=pytest.mark.all if (name, kind) in SLOW else ())
+    pytest.param(name, kind, marks=() if name in SEVERAL or kind == "arrays" else pytest.mark.all)
     for name in METHODS
     for kind in KINDS
 ]
