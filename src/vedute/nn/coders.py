@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vedute.data.views import Views
-from vedute.nn import convolutions, kernels, shards
+from vedute.nn import convolutions, shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.layers import Mlp
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 NORMAL = LIKELIHOODS["normal"]
@@ -31,24 +32,6 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
         nn.init.xavier_normal_(linear.weight)
         layers += [linear, nn.ReLU(), shards.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
     return Mlp(*layers[: -2 if dropout else -1])
-
-
-class Mlp(nn.Sequential):
-    """Layers; on a GPU a linear one and its ReLU are one operation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        fused = kernels.of("layer", x)
-        if fused is None:
-            out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
-            return out
-        layers = list(self)
-        for layer, after in zip(layers, [*layers[1:], None], strict=True):
-            if isinstance(layer, nn.Linear):
-                slope = 0.0 if isinstance(after, nn.ReLU) else 1.0
-                x = fused.Linear.apply(x, layer.weight, layer.bias, slope)
-            elif not isinstance(layer, nn.ReLU):
-                x = layer(x)
-        return x
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:

@@ -8,40 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from vedute.nn import kernels
 from vedute.nn.coders import zero_init
 from vedute.nn.gaussian import Gaussian
+from vedute.nn.layers import Mlp, StackedLinear
 from vedute.nn.sources import Sources, take
-
-
-class StackedLinear(nn.Module):
-    """G independent linear maps in one multiplication: (G, B, in) -> (G, B, out)."""
-
-    def __init__(self, groups: int, d_in: int, d_out: int) -> None:
-        super().__init__()
-        std = (2.0 / (d_in + d_out)) ** 0.5  # Xavier, as for the other layers
-        self.weight = nn.Parameter(torch.empty(groups, d_in, d_out).normal_(0.0, std))
-        bound = d_in**-0.5
-        self.bias = nn.Parameter(torch.empty(groups, 1, d_out).uniform_(-bound, bound))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, x, self.weight)
-
-
-class StackedMlp(nn.Sequential):
-    """Stacked layers; on a GPU one of them and its LeakyReLU have one gradient."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        fused = kernels.of("layer", x)
-        if fused is None:
-            out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
-            return out
-        layers = list(self)
-        for layer, after in zip(layers, [*layers[1:], None], strict=True):
-            if isinstance(layer, StackedLinear):
-                slope = after.negative_slope if isinstance(after, nn.LeakyReLU) else 1.0
-                x = fused.Stacked.apply(x, layer.weight, layer.bias, slope)
-        return x
 
 
 class Correspondences(nn.Module):
@@ -68,7 +38,7 @@ class Correspondences(nn.Module):
             layers: list[nn.Module] = []
             for a, b in pairwise((dim, *hidden, dim)):
                 layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
-            self.curve = StackedMlp(*layers[:-1])
+            self.curve = Mlp(*layers[:-1])
         if (kind == "linear" or skip) and kind != "identity" and groups:
             self.linear = StackedLinear(groups, dim, dim)
             with torch.no_grad():

@@ -88,3 +88,10 @@ class Stacked(torch.autograd.Function):
         x, weight, y = ctx.saved_tensors
         down, d_bias = _through(ups[0], y, ctx.slope)
         return down @ weight.mT, x.mT @ down, d_bias[:, None], None
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor, slope: float) -> Tensor:
+    """A layer of `nn.Linear`, or one of `layers.StackedLinear`."""
+    layer = Linear if weight.ndim == 2 else Stacked
+    out: Tensor = layer.apply(x, weight, bias, slope)  # type: ignore[no-untyped-call]
+    return out
