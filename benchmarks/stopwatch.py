@@ -31,10 +31,11 @@ from vedute.methods import _trimmings, mvp  # noqa: E402
 from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
 from vedute.nn import gaussian, kernels  # noqa: E402
 from vedute.nn.likelihoods import LIKELIHOODS  # noqa: E402
-from vedute.training.model import Stage  # noqa: E402
+from vedute.training.model import Stage, Terms  # noqa: E402
 from vedute.training.step import Step, make_optimizer  # noqa: E402
 
 RESULTS = HERE / "results"
+Loss = Callable[[Views], Terms]
 MIB = 2**20
 
 
@@ -62,12 +63,13 @@ class Job(NamedTuple):
         torch.manual_seed(0)
         return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
 
-    def step(self, model: Any = None, capture: bool = True) -> Step:
-        """The step of the last stage, as training makes it; of the model, or of a reference."""
+    def step(self, model: Any = None, capture: bool = True, loss: Loss | None = None) -> Step:
+        """The step of the last stage, or of another loss, as training makes it; of the model, or of
+        a reference."""
         hp, model = self.model.hp, model or self.model
         optimizer = make_optimizer(model, hp.lr, hp.weight_decay)
         model.train()
-        stage = Stage(model.loss, capture=capture)
+        stage = Stage(loss or model.loss, capture=capture)
         return Step(model, self.data, stage, optimizer, hp.clip, self.bf16, self.bf16 and capture)
 
     def rows(self) -> Tensor:
@@ -78,9 +80,9 @@ class Job(NamedTuple):
         rows = len(self.data)
         return min(self.model.hp._amounts(rows)[1], rows)
 
-    def flops(self) -> int:
+    def flops(self, loss: Loss | None = None) -> int:
         """Of the matrix products in one step; by plain operations, which torch can count."""
-        step = self.step(capture=False)
+        step = self.step(capture=False, loss=loss)
         plain = patch.object(kernels, "of", lambda what, t: None)
         with plain, FlopCounterMode(display=False) as counter:
             step(self.rows())
