@@ -439,6 +439,22 @@ def test_studies_are_complete():
     assert all(dataset in known for dataset in study.datasets)
 
 
+def test_a_study_of_curves_records_the_terms_of_every_epoch(place):
+    plain = ["--rates", ".5", "--seeds", "1", "--methods"]
+    assert short(*plain, "small mvp").exit_code == 0
+    (place / "tiny.toml").write_text("curves = true" + TINY)
+    assert short(*plain, "small mvp,mean_fill").exit_code == 0
+    without, mvp, fill = read()
+    assert "history" not in without
+    assert "history" not in fill
+    assert mvp["scores"] == without["scores"]
+    assert mvp["history"]["step"][-1] == mvp["steps"]
+    assert set(mvp["history"]) > {"step", "reconstruction", "kl_views", "kl_consensus"}
+    assert len({len(values) for values in mvp["history"].values()}) == 1
+    (place / "tiny.toml").write_text("curves = 1" + TINY)
+    assert "curves must be true or false, got 1" in short().output
+
+
 def test_a_study_of_several_protocols_has_a_column_for_each(place):
     (place / "several.toml").write_text(
         TINY.replace("rates = [0.3, 0.5]\n", "")

@@ -16,6 +16,7 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
                     are redrawn, their accuracy
+    history         of a study with `curves`: the step of every epoch, and each term of its loss
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
     shown           generation: the file in `pictures` of images inferred from `shown_view`
     failed          why there are no scores, where the run ended in an error or a score was NaN
@@ -60,6 +61,7 @@ from vedute.figures.png import png
 from vedute.methods import _best_pair
 from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
+from vedute.training.history import Record
 
 INTERVAL = 0.9
 LONGEST_NAME = 200  # bytes of a file name, without its ending
@@ -87,6 +89,7 @@ class Run:
     judges: tuple[str, ...] = ()
     shown_view: str = ""  # the view of which images are kept; none: no images
     drawn: bool = False  # judge images from a draw of the posterior as well
+    curves: bool = False  # record the terms of the loss by epoch
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
@@ -133,7 +136,15 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         "steps": history[-1]["step"] if history else None,
         "parameters": _parameters(model),
         **measured,
+        **({"history": _curves(history)} if run.curves and history else {}),
     }
+
+
+def _curves(history: Sequence[Record]) -> dict[str, list[float]]:
+    """Steps and terms by epoch; a term that a stage has not is 0 there."""
+    names = list(dict.fromkeys(name for epoch in history for name in epoch["terms"]))
+    terms = {k: [float(f"{e['terms'].get(k, 0):.5g}") for e in history] for k in names}
+    return {"step": [e["step"] for e in history], **terms}
 
 
 def failure(run: Run, error: Exception) -> RunRecord:
