@@ -95,6 +95,7 @@ tables: .venv/.done
 	grep '"label": "mvp (100 epochs)"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
+	$(BIN)/python benchmarks/what_works.py
 
 # Every method beside MOFA, scikit-learn's imputers, ridge and forests on the sets in VEDUTE_DATA, and
 # docs/rivals.md. It goes on where it was: RIVALS='--minutes 30 --only methods=mvp,mofa' does a part.

@@ -7,10 +7,12 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     steps           of training, if there was any
     parameters      of its networks, if there are any
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
-                    another rule; error of hidden views; coverage of 90 % intervals in percent,
+                    another rule, one_start_* of k-means from one start, as papers have it;
+                    error of hidden views; coverage of 90 % intervals in percent,
                     crps of the distributions that these are of, in standard deviations
-                    generation: those of `generation`, _1 from one given view, _2 from two, ...,
-                    classifier_* of real images, mean_* and nearest_* of what needs no model;
+                    generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
+                    generated_coherence of samples from nothing, classifier_* of real images,
+                    mean_* and nearest_* of what needs no model;
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
                     are redrawn, their accuracy
@@ -40,6 +42,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.cluster import KMeans
 
@@ -158,6 +161,10 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
             kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
             second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
             found |= {f"kmeans_{k}": v for k, v in second.items()}
+        z = model.embedding_
+        middles = clustering.centers(z, len(np.unique(truth.y)), seed, starts=1)
+        once = _percent(truth.y, clustering.nearest(z, middles))
+        found |= {f"one_start_{k}": v for k, v in once.items()}
     hidden = (truth.mask & ~views.mask).numpy()
     if model.generative and hidden.any():
         true = list(io.of_views(truth).views.values())
@@ -191,6 +198,9 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
     found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
     seconds = perf_counter() - judged
     scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    if isinstance(model, NeuralEstimator) and model.generates:
+        asked = (judge for judge in judges if judge.name == "coherence")
+        scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in asked}
     kept: RunRecord = {}
     if model.generative:
         scores |= _floors(run.dataset, real, test, device, folder / "floors")

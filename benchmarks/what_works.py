@@ -1,0 +1,201 @@
+"""What makes MVP work: docs/what-makes-mvp-work.md with its figures and tables, from records.
+
+    python benchmarks/what_works.py        writes again what there are records of
+
+The words are in what_works.toml, a section per study, which is left out while it has no records.
+For each study there are paired differences (see `paired`) to its reference, and, where it has
+factors, their effects: benchmarks/results/<study>/effects.md and .csv, and
+docs/images/what-works-<study>-*.png.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+import spread
+from forest import forest
+from paired import ALL, Estimate, Record, Weights, against, cells, effects, estimates
+
+from vedute.benchmark import records, studies
+
+ROOT = Path(__file__).parents[1]
+RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TITLES = {
+    "error": "error at hidden views, ratio",
+    "acc": "ACC, difference",
+    "nmi": "NMI, difference",
+}
+DRAWN = ("error", "acc")
+FIRST = 0.5  # rate
+Found = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
+
+
+@dataclass(frozen=True)
+class Section:
+    """A study, and what is said of it. references: what the other labels are compared with; where
+    labels begin with a method and a colon, those of the same method."""
+
+    study: str
+    title: str
+    about: str
+    references: Sequence[str]
+    finding: str = ""
+    factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def contrasts(self) -> dict[str, dict[str, Weights]]:
+        """The effects of factors, if there are any, and all labels against their reference."""
+        labels = [entry.label for entry in studies.load(self.study).entries]
+        alone: dict[str, Weights] = {}
+        for reference in self.references:
+            alone |= against(reference, [k for k in labels if _method(k) == _method(reference)])
+        return ({"effects": effects(self.factors)} if self.factors else {}) | {"all": alone}
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the records of a study say at one rate."""
+
+    kind: str  # of contrasts
+    rate: float
+    found: Found
+
+    def picture(self, study: str) -> str:
+        return f"what-works-{study}-{self.kind}-{self.rate:g}.png"
+
+
+def sections() -> list[Section]:
+    return [Section(**each) for each in WORDS["sections"]]
+
+
+def tables(section: Section, known: Sequence[Record]) -> Iterator[Table]:
+    """The rate .5 first; of others the effects only, where there are factors."""
+    for rate in sorted({r["rate"] for r in known}, key=lambda rate: (rate != FIRST, rate)):
+        for kind, contrasts in section.contrasts().items():
+            if kind == "effects" or rate == FIRST or not section.factors:
+                yield Table(kind, rate, differences(known, contrasts, rate))
+
+
+def differences(known: Sequence[Record], contrasts: Mapping[str, Weights], rate: float) -> Found:
+    """Every contrast that there are runs of."""
+    every: Found = {}
+    for score in TITLES:
+        here = cells(known, rate, score)
+        rows = {name: estimates(here, weights, score) for name, weights in contrasts.items()}
+        every[score] = {name: row for name, row in rows.items() if row}
+    return {score: rows for score, rows in every.items() if rows}
+
+
+def markdown(found: Sequence[Table]) -> str:
+    """A table per score; bold where the interval leaves 1, or 0, out."""
+    parts = []
+    for table in found:
+        for score, rows in table.found.items():
+            names = dict.fromkeys(k for row in rows.values() for k in row if k != ALL)
+            columns = [*names, ALL] if len(names) > 1 else [*names]
+            lines = [f"**Missing rate {table.rate:g}: {TITLES[score]}**", ""]
+            lines += [f"| | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
+            for name, row in rows.items():
+                lines.append(
+                    f"| {name} | {' | '.join(_cell(row.get(k), score) for k in columns)} |"
+                )
+            parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def comma_separated(found: Sequence[Table]) -> str:
+    """One line per rate, score, contrast and dataset."""
+    out = StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(["rate", "score", "contrast", "dataset", *Estimate._fields])
+    for table in found:
+        for score, rows in table.found.items():
+            for name, row in rows.items():
+                for dataset, e in row.items():
+                    values = (f"{v:.5f}" for v in e[:3])
+                    lines.writerow([table.rate, score, name, dataset, *values, e.runs])
+    return out.getvalue()
+
+
+def page(results: Path) -> str:
+    """The sections that there are records of in the folder `results`."""
+    made = [_section(section, results) for section in sections()]
+    made.append(_spread(results))
+    there = [text for text in made if text]
+    empty = [] if there else ["No study of this page has records yet."]
+    return "\n\n".join([f"# {WORDS['title']}", WORDS["intro"].strip(), *there, *empty]) + "\n"
+
+
+def _section(section: Section, results: Path) -> str:
+    """Figures first, then words, then tables."""
+    file = results / section.study / "records.jsonl"
+    if not file.exists():
+        return ""
+    every = records.read_all(file)
+    known = records.finished(every)
+    pictures = [table.picture(section.study) for table in tables(section, known)]
+    shown = [f"![{section.title}](images/{name})" for name in pictures]
+    first = [text for text in shown if text.endswith(f"-{FIRST:g}.png)")]
+    words = [f"{section.about.strip()} {_runs(every, known)}", section.finding.strip()]
+    others = [text for text in shown if text not in first]
+    included = f'--8<-- "benchmarks/results/{section.study}/effects.md"'
+    parts = [f"## {section.title}", *first, *filter(None, words), *others, included]
+    return "\n\n".join(parts)
+
+
+def _spread(results: Path) -> str:
+    known, words = spread.recorded(results / "spread" / "records.jsonl"), WORDS["spread"]
+    if not known:
+        return ""
+    parts = [f"## {words['title']}", spread.table(known), words["about"], words["finding"]]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _runs(every: Sequence[Record], known: Sequence[Record]) -> str:
+    """How many, where, and how many have no result."""
+    done = {_place(r) for r in known}
+    failed = {_place(r) for r in every} - done
+    seeds, devices = len({r["seed"] for r in known}), sorted({r["device"] for r in known})
+    text = f"{len(done)} runs, {seeds} seeds, on {' and '.join(devices)}."
+    return f"{text} {len(failed)} more failed." if failed else text
+
+
+def _place(r: Record) -> tuple[object, ...]:
+    return tuple(r[k] for k in ("label", "dataset", "rate", "seed"))
+
+
+def _method(label: str) -> str:
+    """Of a label "method: what it has"."""
+    return label.partition(":")[0] if ":" in label else ""
+
+
+def _cell(e: Estimate | None, score: str) -> str:
+    if e is None:
+        return "–"
+    shown, none = ("{:.3f}", 1.0) if score == "error" else ("{:+.1f}", 0.0)
+    value, low, high = (shown.format(v).replace("-", "−") for v in e[:3])
+    text = f"{value} ({low} to {high})" if e.runs > 1 else value
+    return f"**{text}**" if e.low > none or e.high < none else text
+
+
+def write(results: Path, docs: Path) -> None:
+    for section in sections():
+        file = results / section.study / "records.jsonl"
+        if file.exists():
+            found = list(tables(section, records.read(file)))
+            file.with_name("effects.md").write_text(markdown(found), encoding="utf-8")
+            file.with_name("effects.csv").write_text(comma_separated(found), encoding="utf-8")
+            for table in found:
+                drawn = {k: rows for k, rows in table.found.items() if k in DRAWN}
+                path = docs / "images" / table.picture(section.study)
+                forest(drawn, TITLES).savefig(path, dpi=150)
+    (docs / "what-makes-mvp-work.md").write_text(page(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(RESULTS, DOCS)

@@ -1,0 +1,192 @@
+"""What makes MVP work: known differences come back, sections are made of the records there are."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from itertools import product
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+ROOT = Path(__file__).parents[2]
+LEVEL = {"handwritten": 0.2, "cub": 0.4}  # error of the reference
+NO_PERMUTATION, NO_HIDING, BOTH, MAPS = (
+    1.1,
+    1.02,
+    1.3,
+    {"mlp": 1.0, "linear": 1.05, "identity": 0.9},
+)
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+
+
+def fake(label, dataset, seed, error, acc, rate=0.5):
+    scores = {"error": error, "acc": acc}
+    place = {"label": label, "dataset": dataset, "rate": rate, "seed": seed}
+    return place | {"study": "ingredients", "device": "a GPU", "scores": scores}
+
+
+def ingredients(seeds=range(4), rate=0.5):
+    """Factors multiply the error; ACC falls by ten without the permutation. Seeds differ in what
+    all labels share."""
+    records = []
+    for maps, cyclic, hiding in product(MAPS, ("cyclic", ""), ("hiding", "")):
+        label = " + ".join(filter(None, (maps, cyclic, hiding)))
+        factor = MAPS[maps] * {"": 1, "cyclic": 1}[cyclic]
+        factor *= 1 if cyclic else NO_PERMUTATION
+        factor *= 1 if hiding else NO_HIDING
+        factor *= BOTH if not cyclic and not hiding else 1
+        for (dataset, level), seed in product(LEVEL.items(), seeds):
+            acc = 80 + seed - (0 if cyclic else 10)
+            records.append(fake(label, dataset, seed, level * factor * (1 + seed / 10), acc, rate))
+    return records
+
+
+def test_the_effects_of_factors_come_back():
+    from paired import cells, effects, estimates
+
+    factors = {
+        "maps": ["mlp", "linear", "identity"],
+        "permutation": ["cyclic", ""],
+        "hiding": ["hiding", ""],
+    }
+    contrasts, records = effects(factors), ingredients()
+    expected = {
+        "linear for mlp maps": 1.05,
+        "identity for mlp maps": 0.9,
+        "no permutation": NO_PERMUTATION * BOTH**0.5,
+        "no hiding": NO_HIDING * BOTH**0.5,
+        "no permutation, with hiding": NO_PERMUTATION,
+        "no permutation, without hiding": NO_PERMUTATION * BOTH,
+        "no hiding, with permutation": NO_HIDING,
+        "no hiding, without permutation": NO_HIDING * BOTH,
+        "permutation × hiding": BOTH,
+    }
+    assert set(contrasts) == set(expected)
+    assert all(abs(sum(weights.values())) < 1e-12 for weights in contrasts.values())
+    errors, accuracies = (cells(records, 0.5, score) for score in ("error", "acc"))
+    for name, ratio in expected.items():
+        found = estimates(errors, contrasts[name], "error")
+        assert set(found) == {"handwritten", "cub", "all"}
+        for e in found.values():  # what seeds share is no spread
+            assert e[:3] == pytest.approx((ratio,) * 3)
+        lost = -10.0 if name.startswith("no permutation") else 0.0
+        of_acc = estimates(accuracies, contrasts[name], "acc")["all"]
+        assert of_acc == pytest.approx((lost, lost, lost, 8), abs=1e-9)
+
+
+def test_intervals_are_those_of_student_within_and_of_the_bootstrap_across():
+    from paired import across, within
+
+    values = [1.0, 2.0, 4.0, 5.0]
+    e = within(values)
+    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert e == pytest.approx((3.0, low, high, 4))
+    assert np.isnan(within([1.0]).low)
+    apart = across([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])  # 27 draws of three datasets
+    assert apart.value == 1.0
+    assert (apart.low, apart.high) == (0.0, 2.0)  # each has one chance in 27
+    assert apart.runs == 6
+    assert across([values, [v + 1 for v in values]]) == across([values, [v + 1 for v in values]])
+    one = across([values])  # seeds alone
+    assert one.low == pytest.approx(3 - 1.96 * np.std(values) / 2, abs=0.3)
+
+
+def test_seeds_without_a_partner_are_left_out():
+    from paired import against, cells, estimates
+
+    records = [
+        fake(k, "cub", s, v, 50.0) for k, s, v in (("a", 0, 0.2), ("b", 0, 0.1), ("b", 1, 9))
+    ]
+    records.append(fake("a", "cub", 0, 0.3, 50.0))  # done again: the latest counts
+    found = estimates(cells(records, 0.5, "error"), against("b", ["a", "b"])["a"], "error")
+    assert set(found) == {"cub"}
+    assert (found["cub"].value, found["cub"].runs) == (pytest.approx(3.0), 1)
+    assert estimates(cells(records, 0.1, "error"), {"a": 1.0}, "error") == {}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The page of one study with fake records."""
+    import what_works
+
+    results, docs = tmp_path / "results", tmp_path / "docs"
+    (docs / "images").mkdir(parents=True)
+    (results / "ingredients").mkdir(parents=True)
+    records = ingredients() + ingredients(range(2), 0.1)
+    records.append({**fake("mlp", "cub", 9, 1, 1), "scores": {}, "failed": "NaN"})
+    lines = [json.dumps(r) + "\n" for r in records]
+    (results / "ingredients" / "records.jsonl").write_text("".join(lines))
+    what_works.write(results, docs)
+    return results / "ingredients", docs
+
+
+def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
+    folder, docs = written
+    page = (docs / "what-makes-mvp-work.md").read_text()
+    assert page.count("\n## ") == 1
+    assert "144 runs, 4 seeds, on a GPU. 1 more failed." in page
+    first = page.index("](images/what-works-ingredients-effects-0.5.png)")
+    words = page.index("144 runs")
+    other = page.index("](images/what-works-ingredients-effects-0.1.png)")
+    assert first < words < other < page.index('--8<-- "benchmarks/results/ingredients/effects.md"')
+    drawn = {p.name for p in (docs / "images").iterdir()}
+    assert {name for name in drawn if name in page} == drawn
+    assert len(drawn) == 3  # the single runs at .5 only
+    rows = list(csv.DictReader(StringIO((folder / "effects.csv").read_text())))
+    one = next(r for r in rows if (r["contrast"], r["dataset"]) == ("no permutation", "all"))
+    assert (one["rate"], one["score"], one["runs"]) == ("0.5", "error", "8")
+    assert float(one["value"]) == pytest.approx(exp(log(1.1) + log(1.3) / 2), abs=1e-5)
+    text = (folder / "effects.md").read_text()
+    assert "| | handwritten | cub | all |" in text or "| | cub | handwritten | all |" in text
+    assert "| permutation × hiding | **1.300 (1.300 to 1.300)** |" in text
+    assert "| no permutation | **−10.0 (−10.0 to −10.0)** |" in text
+    assert "| mlp + cyclic | **1.020" in text  # against the default
+
+
+def test_without_records_the_page_says_so(tmp_path):
+    import what_works
+
+    assert what_works.page(tmp_path).endswith("No study of this page has records yet.\n")
+
+
+def test_references_are_labels_of_their_studies():
+    import what_works
+    from paired import effects
+
+    from vedute.benchmark import studies
+
+    known = [s for s in what_works.sections() if s.study in studies.available()]
+    assert known
+    for section in known:
+        labels = {entry.label for entry in studies.load(section.study).entries}
+        assert set(section.references) <= labels
+        assert all(set(weights) <= labels for weights in effects(section.factors).values())
+        alone = section.contrasts()["all"]
+        assert set(alone) == labels - set(section.references)
+
+
+def test_the_committed_page_and_tables_are_those_of_the_records():
+    import what_works
+
+    page = ROOT / "docs" / "what-makes-mvp-work.md"
+    assert page.read_text(encoding="utf-8") == what_works.page(what_works.RESULTS)
+    for section in what_works.sections():
+        file = what_works.RESULTS / section.study / "records.jsonl"
+        if file.exists():
+            found = list(what_works.tables(section, what_works.records.read(file)))
+            made = what_works.markdown(found), what_works.comma_separated(found)
+            assert made == tuple(
+                file.with_name(f"effects.{end}").read_text(encoding="utf-8")
+                for end in ("md", "csv")
+            )
+            pictures = {table.picture(section.study) for table in found}
+            assert all((ROOT / "docs" / "images" / name).is_file() for name in pictures)
