@@ -6,6 +6,7 @@ training by the number of views.
     eq2, cyclic     the warm-up: every view is decoded from its own latent
     eq3, cyclic     both tables are decoded, and each is the other's prior
     eq3, fusion     the same with products over the observed views as priors
+    eq3, all_pairs  with every other observed view as a prior
 
 1000 rows of views of 50 columns, half of the rows incomplete, D = 16, the same widths for every
 number of views. Time: on a CPU that of one thread, on a GPU by the clock; the kinds take turns,
@@ -45,7 +46,7 @@ SETTINGS: dict[str, Any] = {
     "batch_size": 64,
     "steps": 100,
 }
-KINDS = (("eq2", "cyclic"), ("eq3", "cyclic"), ("eq3", "fusion"))
+KINDS = (("eq2", "cyclic"), ("eq3", "cyclic"), ("eq3", "fusion"), ("eq3", "all_pairs"))
 
 
 class Kind(NamedTuple):

@@ -1,21 +1,21 @@
-"""The latents of MVP while it trains: the t-SNE figure of its paper, and what the picture says in numbers.
+"""The latents of MVP while it trains: the t-SNE figure of its paper, and what it says in numbers.
 
-    PYTHONPATH=src python benchmarks/dynamics.py [handwritten] [--epochs 150 --warmup 100] [--out FOLDER]
+    PYTHONPATH=src python benchmarks/dynamics.py [handwritten] [--epochs 150] [--warmup 100]
 
-With the paper's settings of the dataset, half of the samples incomplete. At ten epochs, of samples whose
-views are all given (of the test split, where there is one):
+With the paper's settings of the dataset, half of the samples incomplete. At ten epochs, of samples
+whose views are all given (of the test split, where there is one):
 
     predicted       |f_ij(z_i) - z_j| / |z_j|: how far a predicted latent is from the view's own
     identity        |f_ij(z_i) - z_i| / |z_i|: how far the maps are from the identity
     by_target       silhouette of all latents z_ij by the view j that they are of
     by_source       the same by the view i that they are predicted from
-    consensus       silhouette of the consensus w_i by its source: 0 and less, where they are the same
+    consensus       silhouette of the consensus w_i by its source; not above 0 where they agree
     nmi             of k-means on the mean of the consensuses, ten starts, in percent
     error           of hidden views of training samples, 1 is that of the mean
 
-The first two are means over samples and pairs i != j. FOLDER gets a line of JSON per epoch in place of
-those of the same dataset, and <dataset>.png: latents by view, consensuses by source, mean consensuses
-by class.
+The first two are means over samples and pairs i != j. `--out FOLDER` gets a line of JSON per epoch,
+in place of those of the same dataset, and <dataset>.png: latents by view, consensuses by source,
+mean consensuses by class.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from vedute.metrics import scores as scoring
 
 Array = NDArray[Any]
 RATE, MASK_SEED, SEED = 0.5, 42, 42
-CHECKPOINTS, SAMPLES, POINTS = 10, 500, 1500  # points of one t-SNE, or of one silhouette
+CHECKPOINTS, SAMPLES, POINTS = 10, 500, 1000  # points of one t-SNE, or of one silhouette
 STRIPS = ("z by view", "consensus by source", "mean consensus by class")
 
 
@@ -141,7 +141,8 @@ def _planes(latents: Latents, y: Array) -> list[tuple[Array, Array]]:
     """Points in the plane with their labels, strip by strip."""
     points, _, target = latents.points()
     w, source = latents.consensuses()
-    strips = [(points, target), (w, source), (latents.w.mean(1), np.unique(y, return_inverse=True)[1])]
+    classes = np.unique(y, return_inverse=True)[1]
+    strips = [(points, target), (w, source), (latents.w.mean(1), classes)]
     rng, found = np.random.default_rng(SEED), []
     for values, labels in strips:
         rows = rng.permutation(len(values))[:POINTS]
@@ -175,11 +176,18 @@ def _some(views: Views, wanted: Array) -> Views:
     return views[np.sort(rows)]
 
 
+def parts(dataset: str) -> tuple[Views, Views]:
+    """To train, and to look at; the same where a dataset has no such parts."""
+    try:
+        return datasets.load(dataset, "train"), datasets.load(dataset, "test")
+    except ValueError:
+        whole = datasets.load(dataset)
+        return whole, whole
+
+
 def watch(dataset: str, changed: dict[str, Any]) -> tuple[MVP, Watcher, float]:
     """A fit, and what was seen of it; the seconds that it took."""
-    split = "train" if dataset in SPLIT else None
-    truth = datasets.load(dataset, split) if split else datasets.load(dataset)
-    test = datasets.load(dataset, "test") if split else truth
+    truth, test = parts(dataset)
     views = drop_views(truth, RATE, MASK_SEED)
     settings = {**presets.find("mvp", dataset), **changed, "random_state": SEED}
     model = MVP(**settings)
@@ -191,9 +199,6 @@ def watch(dataset: str, changed: dict[str, Any]) -> tuple[MVP, Watcher, float]:
     start = perf_counter()
     model.fit(views)
     return model, watcher, perf_counter() - start
-
-
-SPLIT = ("polymnist", "shapes", "mvshapenet")  # datasets with a test split
 
 
 def main(words: list[str] | None = None) -> None:

@@ -439,6 +439,17 @@ def test_studies_are_complete():
     assert all(dataset in known for dataset in study.datasets)
 
 
+@pytest.mark.parametrize("name", [k for k in studies.available() if k.startswith("paper-")])
+def test_studies_of_the_paper_change_what_they_say(name):
+    study = studies.load(name)
+    published = presets.load("mvp")
+    for entry in study.entries:
+        assert entry.preset == "paper"
+        for dataset in study.datasets:
+            MVP(**{**published[dataset], **entry.settings})._check_settings()
+    assert len({json.dumps(entry.settings) for entry in study.entries}) == len(study.entries)
+
+
 def test_a_study_of_curves_records_the_terms_of_every_epoch(place):
     plain = ["--rates", ".5", "--seeds", "1", "--methods"]
     assert short(*plain, "small mvp").exit_code == 0
