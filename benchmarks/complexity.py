@@ -1,7 +1,7 @@
 """What the objectives and priors of the MVP paper cost: time, operations and memory of a step of
 training by the number of views.
 
-    PYTHONPATH=src python benchmarks/complexity.py [--device cuda] [--turns 7]
+    PYTHONPATH=src python benchmarks/complexity.py [--device cuda] [--turns 5]
 
     eq2, cyclic     the warm-up: every view is decoded from its own latent
     eq3, cyclic     both tables are decoded, and each is the other's prior
@@ -127,7 +127,7 @@ def main(words: list[str] | None = None) -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--views", nargs="*", type=int, default=(2, 4, 8, 16, 32))
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--out", type=Path, default=FILE)
     options = parser.parse_args(words)
     torch.set_num_threads(1)

@@ -141,8 +141,9 @@ def _labels(method: str) -> list[str]:
 def lines(world: World) -> Made:
     """Clusters, classes and likeness by the number of missing views."""
     summary = world.results.summary("polymnist")
-    labels = [entry.label for entry in studies.load("polymnist").entries]
-    alike = [k for k in labels if k not in ("mvp (paper)", "mvp (regularised)")]
+    entries = studies.load("polymnist").entries
+    labels = [entry.label for entry in entries]
+    alike = [entry.label for entry in entries if entry.settings.get("epochs") == 100]
     parts = []
     for score, title, digits in (
         ("nmi", "NMI, one k-means start, %", 1),
@@ -566,7 +567,7 @@ def _sizes(summary: Summary, dataset: str) -> Iterator[str]:
 
 
 def shared(world: World) -> Made:
-    """SSIM by k/d: complete test samples by both rules, and missing views."""
+    """SSIM by k/d, of complete test samples and of missing views."""
     body, sentences, lines = [], [], {}
     for study, dataset, known in (
         ("paper-kd-polymnist", "polymnist", PRINTED["kd"]["polymnist"]),
@@ -589,30 +590,17 @@ def shared(world: World) -> Made:
     return Made(" ".join(sentences) or NONE, body)
 
 
-LIKENESS = [
-    "k/d",
-    "all given: printed",
-    "all given, each from itself",
-    "all given, fused",
-    "missing, from 1 view",
-    "missing, from 4",
-]
+LIKENESS = ["k/d", "all given: printed", "all given", "missing, from 1 view", "missing, from 4"]
 
 
 def _likeness(summary: Summary, dataset: str, label: str) -> list[Cell | None]:
-    own, here = f"{label}, own", (dataset, 0.5)
-    missing = label if (label, *here) in summary.records else own
-    return [
-        summary.cell(own, *here, "ssim_all_5"),
-        summary.cell(label, *here, "ssim_all_5"),
-        summary.cell(missing, *here, "ssim_missing_1"),
-        summary.cell(missing, *here, "ssim_missing_4"),
-    ]
+    scores = ("ssim_all_5", "ssim_missing_1", "ssim_missing_4")
+    return [summary.cell(label, dataset, 0.5, score) for score in scores]
 
 
 def _robust(dataset: str, found: Sequence[Sequence[Any]], known: Sequence[float]) -> str:
     """The claim that k/d matters little; the data are others, so numbers are not compared."""
-    columns = [[row[i].mean for row in found if row[i] is not None] for i in range(4)]
+    columns = [[c.mean for c in column if c is not None] for column in zip(*found, strict=True)]
     spans = {LIKENESS[2 + i]: max(c) - min(c) for i, c in enumerate(columns) if len(c) > 1}
     if not spans:
         return f"{dataset}: only one ratio is measured."
