@@ -95,7 +95,7 @@ def numbers(latents: Latents, y: Array) -> dict[str, float]:
 
 
 def _distance(a: Array, b: Array) -> Array:
-    return np.linalg.norm(a - b, axis=-1) / np.linalg.norm(b, axis=-1)
+    return np.asarray(np.linalg.norm(a - b, axis=-1) / np.linalg.norm(b, axis=-1))
 
 
 def _silhouette(points: Array, labels: Array) -> float:
@@ -125,15 +125,16 @@ class Watcher:
     strips: list[list[tuple[Array, Array]]] = field(default_factory=list)
 
     def __call__(self, record: dict[str, Any]) -> None:
-        if record["epoch"] not in self.epochs:
+        y = self.shown.y
+        if record["epoch"] not in self.epochs or y is None:
             return
         with torch.random.fork_rng():
             latents = Latents.of(self.model, self.shown)
-            scores = numbers(latents, self.shown.y)
+            scores = numbers(latents, y)
             scores["error"] = hidden_error(self.model, self.truth, self.seen)
         rounded = {k: round(v, 4) for k, v in scores.items()}
         self.found.append({"epoch": record["epoch"], "stage": record["stage"], "scores": rounded})
-        self.strips.append(_planes(latents, self.shown.y))
+        self.strips.append(_planes(latents, y))
         print(f"epoch {record['epoch']}:", *(f"{k} {v:.3g}" for k, v in scores.items()), flush=True)
 
 

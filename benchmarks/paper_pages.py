@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paper import tables
+from paper import clustering, images, training, variants
+from paper.exhibit import Made, World
 from paper.numbers import HERE, RULE, Results, table
-from paper.tables import Made, World
 
 ROOT = Path(__file__).parents[1]
+MAKE = {f.__name__: f for part in (clustering, images, training, variants) for f in part.EXHIBITS}
 MADE = "<!-- made by benchmarks/paper_pages.py: change it there -->"
 INTRO = (
     "Every table and figure of *Deep Incomplete Multi-view Learning via Cyclic Permutation of "
@@ -42,7 +43,7 @@ class Exhibit:
     why: str = ""
 
     def made(self, world: World) -> Made:
-        found = tables.EXHIBITS[self.make](world) if self.make else Made(self.verdict, [])
+        found = MAKE[self.make](world) if self.make else Made(self.verdict, [])
         missed = "ot reproduced" in found.verdict or "artly reproduced" in found.verdict
         return found._replace(verdict=f"{found.verdict} {self.why}".strip()) if missed else found
 
@@ -94,10 +95,10 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     options = parser.parse_args(words)
-    images, folder = options.docs / "images", options.docs / "paper"
-    for where in (images, folder):
+    pictures, folder = options.docs / "images", options.docs / "paper"
+    for where in (pictures, folder):
         where.mkdir(parents=True, exist_ok=True)
-    for name, text in pages(World(Results(options.results), images)).items():
+    for name, text in pages(World(Results(options.results), pictures)).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -137,6 +137,6 @@ def text(cell: Cell | None, digits: int = 2) -> str:
     return f"{cell.mean:.{digits}f}{spread}"
 
 
-def printed(value: Sequence[float] | float) -> tuple[float, float | None]:
+def printed(value: Any) -> tuple[float, float | None]:
     """Mean and, if there is one, standard deviation."""
     return (value, None) if isinstance(value, float) else (value[0], value[1])

@@ -27,6 +27,13 @@ def paper(monkeypatch):
 
 
 @pytest.fixture
+def printed(paper):
+    from paper.numbers import PRINTED
+
+    return PRINTED
+
+
+@pytest.fixture
 def write(paper, tmp_path):
     """Writes the pages from the records of studies: name -> records."""
 
@@ -72,9 +79,9 @@ def section(page, name):
     return next(part for part in page.split("\n## ") if part.startswith(name))
 
 
-def clusters(paper, label, _dataset, seed):
+def clusters(printed, label, _dataset, seed):
     """Twice as near to the printed numbers as they have to be."""
-    known = paper.tables.PRINTED["ablation"][label]
+    known = printed["ablation"][label]
     off = {42: -0.5, 44: 0.5}[seed]
     values = {k: mean + off * std for k, (mean, std) in known.items()}
     return {f"{how}{k}": v for k, v in values.items() for how in ("", "one_start_")} | {
@@ -99,8 +106,8 @@ def test_without_records_pages_say_how_to_get_them(write, paper):
     assert paper.RULE in pages["index"]
 
 
-def test_an_ablation_is_judged_by_the_printed_deviation(write, paper):
-    near = fake("paper-ablation", lambda *place: clusters(paper, *place))
+def test_an_ablation_is_judged_by_the_printed_deviation(write, printed):
+    near = fake("paper-ablation", lambda *place: clusters(printed, *place))
     page = write(paper_ablation=near)["ablation"]
     assert "**Reproduced: 21 of 21 numbers are near what is printed. The best model here is" in page
     assert "rank correlation of the accuracies 1.00.**" in page
@@ -122,7 +129,7 @@ def test_an_ablation_is_judged_by_the_printed_deviation(write, paper):
 
 
 def test_the_rule(paper):
-    Cell, Pair, verdict = paper.tables.Cell, paper.tables.Pair, paper.tables.verdict
+    from paper.numbers import Cell, Pair, verdict
 
     def pairs(*ours):
         return [Pair(f"n{i}", 50.0, 2.0, Cell(value)) for i, value in enumerate(ours)]
@@ -137,10 +144,10 @@ def test_the_rule(paper):
     assert not Pair("x", 0.6, None, Cell(0.589), ssim=True).reached
 
 
-def test_weights_and_sizes(write, paper):
+def test_weights_and_sizes(write, printed):
     best = {"beta 5, 2.5": 91.0, "beta 10, 10": 80.0}
     betas = fake("paper-beta", lambda label, *_: dict.fromkeys(_CLUSTERS, best.get(label, 85.0)))
-    known = paper.tables.PRINTED["dims"]
+    known = printed["dims"]
     sizes = fake(
         "paper-dims",
         lambda label, dataset, _: dict.fromkeys(
@@ -210,8 +217,7 @@ def test_priors(write):
     assert "in 12 of 12 cases" in page
 
 
-def test_what_is_printed_twice_is_the_same(paper):
-    printed = paper.tables.PRINTED
+def test_what_is_printed_twice_is_the_same(printed):
     for score, value in printed["ablation"]["7 cyclic, cyclic"].items():
         assert tuple(value) == studies.published()["handwritten", score, 0.5]
     for dataset, sizes in printed["dims"].items():
@@ -303,8 +309,8 @@ def test_numbers_of_latents(paper):
     assert found["consensus"] <= 0 < -found["by_source"] + 1e-9
 
 
-def test_datasets_are_those_of_the_table(paper):
-    facts = paper.tables.PRINTED["datasets"]
+def test_datasets_are_those_of_the_table(printed):
+    facts = printed["datasets"]
     found = datasets.load("handwritten")
     widths = ", ".join(str(x.shape[1]) for x in found.x)
     assert (len(found), widths) == (
