@@ -44,7 +44,7 @@ class Exhibit:
 
     def made(self, world: World) -> Made:
         found = MAKE[self.make](world) if self.make else Made(self.verdict, [])
-        missed = "ot reproduced" in found.verdict or "artly reproduced" in found.verdict
+        missed = any(f"{word} reproduced" in found.verdict for word in ("Not", "Partly"))
         return found._replace(verdict=f"{found.verdict} {self.why}".strip()) if missed else found
 
 
