@@ -36,6 +36,9 @@ from vedute.methods.mvp import MVP
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+LONG = ("choosing", "pictures", "coming-from", "engines", "report", "mvp-clustering", "plots")
+LONG += ("from-r", "clustering")  # pages that make test-all runs; the others, all that are quick
+TRIED = [pytest.param(p, marks=pytest.mark.all if p.stem in LONG else ()) for p in PAGES]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TINY = {
     "steps": 20,
@@ -179,7 +182,7 @@ def test_recipes_track_every_record(trackers):
     assert any("hidden_error" in numbers for _, numbers in wanted)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", TRIED, ids=lambda p: p.stem)
 def test_code_runs(page, world, trackers, request):
     if page.stem != "missing-rate":  # which has numbers of all digits, and trains nothing
         request.getfixturevalue("tiny")
@@ -325,7 +328,7 @@ def test_costs_are_those_of_the_records(name, monkeypatch):
 # Stories of the gallery: docs/stories.py.
 
 STORIES = sorted((DOCS / "gallery").glob("*.py"))
-FEW = ("cohort", "cells")  # the others run when the site is built
+FEW = ("cohort",)  # the others run when the site is built
 SOME = [pytest.param(p, marks=() if p.stem in FEW else pytest.mark.all) for p in STORIES]
 
 

@@ -125,6 +125,7 @@ def test_the_mean_scores_nothing():
     assert METHODS["mean_fill"]().fit(views()).score(views()) == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.all
 def test_settings_are_searched_by_the_label_free_score_in_two_processes():
     search = GridSearchCV(
         MVP(steps=10, warmup=2, random_state=0), {"latent_dim": [2, 4]}, cv=2, n_jobs=2

@@ -19,6 +19,7 @@ from vedute.estimators.settings import declared
 from vedute.methods import _trimmings, mvp
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
+from vedute.nn.coders import WIDEST
 from vedute.nn.gaussian import Gaussian, kl
 from vedute.nn.sources import Sources
 
@@ -166,9 +167,21 @@ def test_unbounded_latents(monkeypatch):
     model, batch = build(3, bounded=False), batch_of(3)
     with torch.no_grad():
         for p in model.encoders.parameters():
-            p.mul_(8.0)
-    assert model.latents(batch, model.sources(batch)).mean.abs().max() > 1
+            p.mul_(2.0)
+    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < WIDEST
     compare(monkeypatch, model, batch, 3)
+
+
+def test_maps_do_not_take_unbounded_latents_beyond_numbers():
+    model, batch = build(3, bounded=False), batch_of(3)
+    with torch.no_grad():
+        for p in (*model.encoders.parameters(), *model.maps.parameters()):
+            p.mul_(100.0)
+    z = model.latents(batch, model.sources(batch))
+    assert max(t.abs().max() for t in z) == WIDEST
+    terms = model.loss(batch)
+    assert all(torch.isfinite(t) for t in terms.values())
+    assert all(torch.isfinite(g).all() for g in gradients(model, terms).values())
 
 
 @pytest.mark.parametrize("draws", [0, 2])

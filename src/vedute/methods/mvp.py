@@ -34,7 +34,7 @@ from vedute.methods import _settings
 from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
-from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.coders import WIDEST, Decoder, Encoder, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Kinds
@@ -184,7 +184,9 @@ class MVPModel(Trimmed):
     def latents(self, batch: Views, sources: Sources) -> Gaussian:
         """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
         z: Gaussian = self.maps(encode(self.encoders, batch), sources)
-        return z
+        if self.hp.bounded:
+            return z
+        return z.map(lambda t: t.clamp(-WIDEST, WIDEST))  # maps may leave what encoders keep to
 
     def rows(self, z: Gaussian) -> Gaussian:
         """w_i: the product of each row's first k dimensions, (P, L, D) -> (P, k)."""
