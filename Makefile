@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics engines lint bench rivals soak tables docs smoke image clean
+.PHONY: demo test test-all test-oldest golden omics engines lint bench rivals soak tables leaderboard docs smoke image clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -96,6 +96,10 @@ tables: .venv/.done
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
 	$(BIN)/python benchmarks/what_works.py
+
+# docs/leaderboard.md, from what papers report (benchmarks/leaderboard.toml) and our records.
+leaderboard: .venv/.done
+	$(BIN)/python benchmarks/leaderboard.py
 
 # Every method beside MOFA, scikit-learn's imputers, ridge and forests on the sets in VEDUTE_DATA, and
 # docs/rivals.md. It goes on where it was: RIVALS='--minutes 30 --only methods=mvp,mofa' does a part.
