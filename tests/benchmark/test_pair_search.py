@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from vedute.benchmark import plan, records, studies, tables
 from vedute.benchmark import run as running
 from vedute.benchmark.records import best_pair
+from vedute.benchmark.summary import PAIRS as PAIRS_ROW
 from vedute.benchmark.summary import Summary
 from vedute.cli import app
 from vedute.data import missing
@@ -168,6 +169,26 @@ def test_tables_have_the_best_pair_only(place):
     assert f"| synthetic | honest | stability | {pair} |\n" in text
     assert re.search(r"\| synthetic \| redrawn \| labels \| view\d \+ view\d \|\n", text)
     assert "over 2 to 3 seeds (2 of redrawn)." in text
+
+
+def test_tables_have_the_mean_over_all_pairs_beside_the_chosen_one(place):
+    assert bench().exit_code == 0
+    summary = Summary.of(read())
+    labels = [row.label for row in summary.rows("acc")]
+    pairs = [f"honest{PAIRS_ROW}", f"redrawn{PAIRS_ROW}"]
+    assert [k for k in labels if "paper" not in k] == [
+        "honest",
+        pairs[0],
+        "mean_fill",
+        "redrawn",
+        pairs[1],
+    ]
+    (row,) = (row for row in summary.rows("acc") if row.label == f"honest{PAIRS_ROW}")
+    tried = [r["scores"]["acc"] for r in read("honest")[:3]]
+    assert row.cells[0] == pytest.approx((np.mean(tried), np.std(tried), 0))
+    assert set(row.marks) == {""}
+    assert "all pairs of views, seed 1." in tables.markdown(summary)
+    assert f"synthetic,honest{PAIRS_ROW}," in tables.comma_separated(summary).replace('"', "")
 
 
 def test_two_views_leave_nothing_to_choose(place, monkeypatch):

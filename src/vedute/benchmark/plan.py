@@ -219,6 +219,8 @@ def _runs_on(
         }
         drawn = _mask(masks / file, truth, protocol, rate, study.mask_seed)
         for entry in study.entries:
+            if entry.datasets and dataset not in entry.datasets:
+                continue
             asked = _asked(entry, study, dataset, truth, overrides)
             run = Run(**asked, **here, mask=missing.fingerprint(drawn))
             tried = _tried(run, entry, truth, masks)
