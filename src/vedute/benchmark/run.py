@@ -13,7 +13,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     classifier_* of real images, mean_* and nearest_* of what needs no model;
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
-                    are redrawn, their accuracy
+                    are redrawn, their accuracy; pair_silhouette: by which equal pairs are told
+                    apart, where no labels are
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
     shown           generation: the file in `pictures` of images inferred from `shown_view`
     failed          why there are no scores, where the run ended in an error or a score was NaN
@@ -49,7 +50,6 @@ from vedute.benchmark import samples, workers
 from vedute.benchmark.records import BERNOULLI, RunRecord
 from vedute.data import missing
 from vedute.data.views import Views
-from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.figures import contact_sheet
@@ -88,6 +88,7 @@ class Run:
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
     revision: int = 1  # of the method
+    pair_revision: int = 1  # of how a pair is chosen without labels, where one is
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -115,7 +116,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         measured = _generation(model, truth, run, masks.parent)
     else:
         measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
-        measured |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
+        measured |= _pair_score(model, truth, views) if run.search else {}
     rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
     return {
         **asdict(run),
@@ -160,13 +161,14 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
     return found
 
 
-def _pair_score(model: Estimator, truth: Views, views: Views) -> float:
+def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float]:
     """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
     if isinstance(model, _best_pair.BestPair):
         both = views.mask[:, list(model.chosen())].all(1).numpy()
-        return clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
+        found = _best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
+        return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
     assert truth.y is not None
-    return scoring.clustering_accuracy(truth.y, model.labels_)
+    return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}
 
 
 def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRecord:

@@ -215,9 +215,9 @@ def _column(protocol: str, rate: float) -> str:
     return f"{protocol} {rate:g}"
 
 
-def _recipe(r: RunRecord) -> tuple[str, int, dict[str, object]]:
+def _recipe(r: RunRecord) -> tuple[object, ...]:
     settings = {k: v for k, v in r["settings"].items() if k != "random_state"}
-    return r["mask"], r.get("revision", 1), settings
+    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1), settings
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:
