@@ -71,22 +71,25 @@ def perfect(test):
     )
 
 
-def test_all_subsets_but_none_and_all():
-    assert len(subsets(5)) == 30
-    assert [sum(len(s) == k for s in subsets(5)) for k in range(6)] == [0, 5, 10, 10, 5, 0]
-    assert len(set(subsets(5))) == 30
-    assert subsets(2) == [(0,), (1,)]
+def test_all_subsets_but_none():
+    assert len(subsets(5)) == 31
+    assert [sum(len(s) == k for s in subsets(5)) for k in range(6)] == [0, 5, 10, 10, 5, 1]
+    assert len(set(subsets(5))) == 31
+    assert subsets(2) == [(0,), (1,), (0, 1)]
 
 
 def test_a_perfect_generator_reaches_what_the_classifier_does(jury):
     found = evaluate(perfect(TEST), TEST, jury)
-    assert set(found.sizes) == {1, 2}
-    for row in found.sizes.values():
+    assert set(found.sizes) == {1, 2, 3}
+    for size, row in found.sizes.items():
         assert row["coherence_all"] == pytest.approx(jury[0].accuracy)
         assert row["angle_all"] == pytest.approx(jury[1].accuracy)
-        assert row["ssim_all"] == row["ssim_missing"] == row["ssim_given"] == pytest.approx(1.0)
+        assert row["ssim_all"] == row["ssim_given"] == pytest.approx(1.0)
+        assert row.get("ssim_missing", 1.0) == pytest.approx(1.0)
+        assert ("ssim_missing" in row) == (size < 3)
         assert row["nmi"] == 0.0  # one representation for all
-    missing = np.mean([row["coherence_missing"] for row in found.subsets])
+    some = [row for row in found.subsets if len(row["given"]) < 3]
+    missing = np.mean([row["coherence_missing"] for row in some])
     assert missing == pytest.approx(jury[0].accuracy)
 
 
@@ -104,14 +107,30 @@ def test_missing_and_given_views_are_told_apart():
     judge = Bright("coherence", [], torch.zeros(0), 1.0)
     found = evaluate(repeats, TEST, [judge])
     for size, row in found.sizes.items():
-        assert row["coherence_missing"] == 0
+        assert row.get("coherence_missing", 0) == 0
         assert row["coherence_given"] == 1
         assert row["coherence_all"] == pytest.approx(size / 3)
         assert row["ssim_given"] == pytest.approx(1.0)
-        assert row["ssim_missing"] < 0.5
+        assert row.get("ssim_missing", 0) < 0.5
         assert row["nmi"] == pytest.approx(1.0)
     (last,) = (row for row in found.subsets if row["given"] == [0, 2])
     assert last["by_view"]["coherence"] == [1, 0, 1]
+
+
+def test_generated_samples_agree_where_all_views_are_of_one_class(model):
+    """Judges that see one class everywhere, and some that never agree."""
+
+    class Always:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def predict(self, images):
+            return torch.full((len(images),), self.answer)
+
+    alike = Judge("coherence", [Always(1)] * 3, torch.zeros(0), 1.0)
+    apart = Judge("coherence", [Always(v) for v in range(3)], torch.zeros(0), 1.0)
+    assert cross_view.agreement(model, alike, n=5) == 1
+    assert cross_view.agreement(model, apart, n=5) == 0
 
 
 def test_batches_change_nothing(model, jury, monkeypatch):
@@ -145,7 +164,7 @@ def test_one_draw_is_judged_beside_the_mean_and_changes_nothing_of_it(model, jur
         assert not any("drawn" in name for name in scores)
         assert scores == {k: v for k, v in drawn.sizes[size].items() if "drawn" not in k}
         names = {k for k in drawn.sizes[size] if "drawn" in k}
-        ends = ("all", "given", "missing")
+        ends = ("all", "given", "missing") if size < 3 else ("all", "given")
         assert names == {f"{j.name}_drawn_{end}" for j in jury for end in ends}
 
 
@@ -157,9 +176,10 @@ def test_what_was_drawn_is_judged_by_itself(jury):
         return Prediction(None, [torch.zeros_like(x) for x in right], right)
 
     found = evaluate(predict, TEST, jury[:1])
-    for scores in found.sizes.values():
-        assert scores["coherence_drawn_missing"] == pytest.approx(jury[0].accuracy, abs=0.05)
-        assert scores["coherence_missing"] < 0.6
+    for size, scores in found.sizes.items():
+        end = "missing" if size < 3 else "given"
+        assert scores[f"coherence_drawn_{end}"] == pytest.approx(jury[0].accuracy, abs=0.05)
+        assert scores[f"coherence_{end}"] < 0.6
 
 
 def test_fills_have_draws_too():
@@ -189,7 +209,7 @@ def test_floors_and_fills_agree():
         found = evaluate(by_model(fill.fit(REAL)), TEST, [])
         for size, scores in floor.sizes.items():
             assert "nmi" not in scores
-            if fill is fills[0]:
+            if fill is fills[0] and size < 3:
                 assert scores["ssim_missing"] == pytest.approx(
                     found.sizes[size]["ssim_missing"], abs=1e-3
                 )
@@ -281,7 +301,8 @@ def test_a_study_from_the_runs_to_the_report(place):
     assert {"nearest_ssim_missing_1", "mean_ssim_missing_2"} <= set(mvp["scores"])
     assert 50 < mvp["scores"]["classifier_coherence"] <= 100
     assert 0 <= mvp["scores"]["coherence_all_1"] <= 100
-    assert len(mvp["subsets"]) == 6
+    assert len(mvp["subsets"]) == 7
+    assert 0 <= mvp["scores"]["generated_coherence"] <= 100
     assert {p.name for p in Path("out").iterdir()} == {
         "r.jsonl", "masks", "classifiers", "floors", "pictures"
     }  # fmt: skip
@@ -301,8 +322,9 @@ def test_a_study_from_the_runs_to_the_report(place):
         "generation.md", "generation.csv", "squares-0.5.png", "side-by-side-squares-0.5.png"
     }  # fmt: skip
     text = Path("report/generation.md").read_text()
-    assert "| dataset | trained at | method | 1 missing | 2 missing |" in text
+    assert "| dataset | trained at | method | 0 missing | 1 missing | 2 missing |" in text
     assert "(nearest training sample)" in text
+    assert "Coherence of samples from no view" in text
     assert "classifiers that judge coherence are right on" in text
     rows = list(csv.DictReader(Path("report/generation.csv").read_text().splitlines()))
     mine = [float(r["scores"]["nmi_2"]) for r in found if r["label"] == "small mvp"]

@@ -80,7 +80,8 @@ def test_a_record_tells_how_to_repeat_the_run(place):
     assert fill["steps"] is None
     assert fill["parameters"] is None
     assert set(mvp["versions"]) == {"vedute", "python", "torch", "numpy", "sklearn"}
-    assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage", "crps"}
+    once = {"one_start_acc", "one_start_nmi", "one_start_ari"}
+    assert set(mvp["scores"]) == {"acc", "nmi", "ari", "error", "coverage", "crps"} | once
     assert 20 < mvp["scores"]["acc"] <= 100
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in mvp["settings"].items()}
     truth = synthetic.load(80)
@@ -473,6 +474,22 @@ def test_what_is_asked_for_counts_more_than_the_datasets_of_an_entry():
     assert list(paper.entries[0].datasets) == ["handwritten", "cub", "scene15"]
     asked = _bench.choose("mvp-clustering", "mvp (paper)", "reuters1200", None, "1")
     assert (asked.entries[0].datasets, asked.entries[0].seeds) == ((), ())
+
+
+def test_a_study_of_curves_records_the_terms_of_every_epoch(place):
+    plain = ["--rates", ".5", "--seeds", "1", "--methods"]
+    assert short(*plain, "small mvp").exit_code == 0
+    (place / "tiny.toml").write_text("curves = true" + TINY)
+    assert short(*plain, "small mvp,mean_fill").exit_code == 0
+    without, mvp, fill = read()
+    assert "history" not in without
+    assert "history" not in fill
+    assert mvp["scores"] == without["scores"]
+    assert mvp["history"]["step"][-1] == mvp["steps"]
+    assert set(mvp["history"]) > {"step", "reconstruction", "kl_views", "kl_consensus"}
+    assert len({len(values) for values in mvp["history"].values()}) == 1
+    (place / "tiny.toml").write_text("curves = 1" + TINY)
+    assert "curves must be true or false, got 1" in short().output
 
 
 def test_a_study_of_several_protocols_has_a_column_for_each(place):

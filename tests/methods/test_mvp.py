@@ -19,7 +19,7 @@ from vedute.estimators.settings import declared
 from vedute.methods import _trimmings, mvp
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
-from vedute.nn.gaussian import Gaussian
+from vedute.nn.gaussian import Gaussian, kl
 from vedute.nn.sources import Sources
 
 WIDTHS = (3, 2, 4, 1, 2, 3)
@@ -93,7 +93,8 @@ def same(a, b):
 def compare(monkeypatch, model, batch, equation):
     draws = chance(model, batch)
     play(monkeypatch, model, batch, draws, equation)
-    fast = (model.warmup_loss if equation == 2 else model.loss)(batch)
+    warm = equation == 2 and model.hp.objective != "eq2"
+    fast = (model.warmup_loss if warm else model.loss)(batch)
     slow = slow_loss(model, batch, draws, equation)
     same(fast, slow)
     same(gradients(model, fast), gradients(model, slow))
@@ -131,6 +132,60 @@ def test_the_final_loss_is_half_of_eq1_and_eq2(monkeypatch, L):
 def test_variants_against_their_slow_definition(monkeypatch, permutation, prior, equation):
     model = build(4, permutation=permutation, prior=prior)
     compare(monkeypatch, model, batch_of(4), equation)
+
+
+@pytest.mark.parametrize("equation", [1, 2])
+@pytest.mark.parametrize("prior", DECLARED["prior"].choices)
+def test_one_half_of_the_objective_alone(monkeypatch, prior, equation):
+    model = build(4, prior=prior, objective=f"eq{equation}")
+    compare(monkeypatch, model, batch_of(4), equation)
+
+
+@pytest.mark.parametrize("settings", [dict(divergence="forward"), dict(per_view=False)])
+def test_other_weights_of_divergences(monkeypatch, settings):
+    compare(monkeypatch, build(4, **settings), batch_of(4), 3)
+
+
+def test_all_pairs_are_what_cycles_are_on_average():
+    """Every other view is a view's neighbour on as many cycles as every other."""
+    model, batch = build(3, prior="all_pairs"), batch_of(3)
+    sources = model.sources(batch)
+    z0 = model.latents(batch, sources)
+    own = model.rows(z0).map(sources.spread), z0
+    expected, _ = model._divergences(sources, own, own, "eq2")
+    ahead, back = torch.tensor([1, 2, 0]), torch.tensor([2, 0, 1])
+    whole = batch.mask.all(1)
+    told = [
+        kl(z0, z0.map(lambda t, k=k: sources.permuted(t, k.expand(len(batch), 3, 3)))).sum(1)
+        for k in (ahead, back)
+    ]
+    same(expected[whole], sources.spread(sum(told) / 2)[whole])
+
+
+def test_unbounded_latents(monkeypatch):
+    model, batch = build(3, bounded=False), batch_of(3)
+    with torch.no_grad():
+        for p in model.encoders.parameters():
+            p.mul_(8.0)
+    assert model.latents(batch, model.sources(batch)).mean.abs().max() > 1
+    compare(monkeypatch, model, batch, 3)
+
+
+@pytest.mark.parametrize("draws", [0, 2])
+def test_views_that_are_there_may_be_decoded_from_themselves(draws):
+    own, fused = (build(4, observed=kind).eval() for kind in ("own", "fused"))
+    own.load_state_dict(fused.state_dict())
+    batch = batch_of(4)
+    torch.manual_seed(0)
+    theirs = fused.decode(batch, draws)
+    torch.manual_seed(0)
+    mine = own.decode(batch, draws)
+    for v in range(4):
+        seen = batch.mask[:, v]
+        assert torch.equal(mine[v][:, ~seen], theirs[v][:, ~seen])
+        alone = own.decode(batch.hide(torch.arange(4).expand(6, 4) != v), 0) if not draws else mine
+        torch.testing.assert_close(mine[v][:, seen], alone[v][:, seen])
+        assert not torch.allclose(mine[v][0], theirs[v][0])
 
 
 @pytest.mark.parametrize("maps", DECLARED["maps"].choices)
@@ -207,7 +262,7 @@ def test_rows_of_missing_views_are_at_no_distance_from_themselves(prior, warm, w
     z0 = model.latents(batch, sources)
     z1 = mvp._permuted(z0, sources, prior)
     own, swapped = ((model.rows(z).map(sources.spread), z) for z in (z0, z1))
-    D, W = model._divergences(sources, own, swapped, warm)
+    D, W = model._divergences(sources, own, swapped, "eq2" if warm else "eq3")
     assert (D[~batch.mask] == 0).all()
     assert (W[~batch.mask] == 0).all()
     assert (D[batch.mask & (batch.mask.sum(1, keepdim=True) > 1)] > 0).any()

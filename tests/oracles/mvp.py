@@ -95,13 +95,15 @@ def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) ->
                 z_v = _at(_product([z0[u, v] for u in seen]), draws.told[a, b, v])
                 out = model.decoders[v](torch.cat([agreed, z_v]))
                 P = P + _error(model, batch, b, v, out) / len(told)
-        ways = list(_compared(model, tables, draws, b, seen, halves(equation)))
+        one_sided = equation == 3 and hp.divergence == "forward"
+        compared = (0,) if one_sided else halves(equation)
+        ways = list(_compared(model, tables, draws, b, seen, compared))
         for (z, w), (z_prior, w_prior) in ways:
             D = D + sum(_kl(z[c], z_prior[c]) for c in z_prior) / len(ways)
             W = W + sum(_kl(w[v], w_prior[v]) for v in seen) / len(ways)
     terms = {
         "reconstruction": hp.rec_weight * R / B,
-        "kl_views": hp.kl_weight * hp.beta_views * D / L / B,
+        "kl_views": hp.kl_weight * hp.beta_views * D / (L if hp.per_view else 1) / B,
         "kl_consensus": hp.kl_weight * hp.beta_consensus * W / B,
     }
     return terms | ({"prediction": hp.rec_weight * P / B} if hp.view_dropout > 0 else {})
@@ -167,6 +169,11 @@ def _compared(
                 agreed = _product([z0[u, u] for u in seen], k)
                 own = {(v, c): z0[c, c] for v, c in z if c in seen}
                 yield (z, w), (own, dict.fromkeys(w, agreed))
+            case "all_pairs":  # the mean over the ways to take the next, the next but one, ...
+                for ahead in range(1, len(seen)) if len(seen) > 1 else (0,):
+                    other = {v: seen[(i + ahead) % len(seen)] for i, v in enumerate(seen)}
+                    told = {(v, c): z[other[v], c] for v, c in z}
+                    yield (z, w), (told, {v: w[other[v]] for v in seen})
 
 
 def _product(experts: list[Normal], k: int | None = None) -> Normal:

@@ -1,6 +1,6 @@
-"""Views predicted from every incomplete set of views: the evaluation of papers on images.
+"""Views predicted from every set of views: the evaluation of papers on images.
 
-Of a complete test set, every subset of the L views but none and all (30 for L = 5) is given alone:
+Of a complete test set, every subset of the L views (31 for L = 5) is given alone:
 
     nmi         of k-means on the representation against the classes, one start as in the paper
     nmi_ten     the same with ten starts, at once on the model's device (`kmeans`)
@@ -13,6 +13,8 @@ over the views that were not given (`_missing`: what most papers report), over t
 (`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
 
 Two floors need no model: the mean image of a view, and that view of the nearest training sample.
+Samples that a model makes of nothing have no right class: `agreement` asks whether their views
+are found to be of the same.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ class Evaluation(NamedTuple):
 
 
 def subsets(L: int) -> list[tuple[int, ...]]:
-    """Which views are given, few first: all subsets but the empty and the full one."""
-    return [given for size in range(1, L) for given in combinations(range(L), size)]
+    """Which views are given, few first: all subsets but the empty one."""
+    return [given for size in range(1, L + 1) for given in combinations(range(L), size)]
 
 
 @torch.no_grad()
@@ -87,12 +89,27 @@ def evaluate(
             row["nmi_ten"] = _nmi(z, kmeans.centers(z, K, seed).cpu().numpy(), test.y)
         for name, values in by_view.items():
             mine = np.isin(np.arange(len(values)), given)
-            row[f"{name}_missing"] = float(values[~mine].mean())
+            if not mine.all():
+                row[f"{name}_missing"] = float(values[~mine].mean())
             row[f"{name}_given"] = float(values[mine].mean())
             row[f"{name}_all"] = float(values.mean())
         row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
         found.append(row)
     return Evaluation(_by_size(found), found)
+
+
+@torch.no_grad()
+def agreement(model: Estimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
+    """The share of n generated samples whose views are all found to be of one class."""
+    assert isinstance(model, NeuralEstimator)
+    network: Any = model._fitted()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        outs = network.prior(n)
+    kinds = [view.likelihood for view in model.views_]
+    images = [unit(kind, out[0]) for kind, out in zip(kinds, outs, strict=True)]
+    found = torch.stack([c.predict(x) for c, x in zip(judge.classifiers, images, strict=True)])
+    return float((found == found[0]).all(0).double().mean())
 
 
 def _nmi(z: Tensor, middles: Array, y: Array) -> float:

@@ -58,7 +58,19 @@ def markdown(summary: Summary) -> str:
             cells = [_text(row, i, rivals, digits) for i in range(len(missing))]
             text += f"| {row.dataset} | {row.rate:g} | {row.label} | {' | '.join(cells)} |\n"
         text += "\n"
-    return text + "".join(f"{line}\n" for line in _notes(summary))
+    return text + _generated(summary) + "".join(f"{line}\n" for line in _notes(summary))
+
+
+def _generated(summary: Summary) -> str:
+    """A table of samples that are made from no view."""
+    rows = ""
+    for place in places(summary):
+        for label in summary.labels:
+            if (cell := summary.cell(label, *place, "generated_coherence")) is not None:
+                rows += f"| {place[0]} | {place[1]:g} | {label} | {cell.mean:.2f} |\n"
+    heads = "| dataset | trained at | method | coherence |\n|---|--:|---|--:|\n"
+    title = "## Coherence of samples from no view: all views are of one class, %\n\n"
+    return f"{title}{heads}{rows}\n" if rows else ""
 
 
 def comma_separated(summary: Summary) -> str:
@@ -153,15 +165,21 @@ def _cells(summary: Summary, label: str, place: tuple[str, float], score: str) -
 
 
 def _views(summary: Summary, dataset: str) -> int:
-    """How many a dataset has: one more than were given at most."""
+    """How many a dataset has: one more than were given at most while some were missing."""
+    return max(_given(summary, dataset, "nmi"), 1 + _given(summary, dataset, "ssim_missing"))
+
+
+def _given(summary: Summary, dataset: str, score: str) -> int:
+    """The largest number of given views with which there is such a score."""
     runs = [r for (_, name, _), rs in summary.records.items() if name == dataset for r in rs]
-    keys = (re.fullmatch(r"nmi_(\d+)", key) for r in runs for key in r["scores"])
-    return 1 + max((int(key[1]) for key in keys if key), default=0)
+    keys = (re.fullmatch(rf"{score}_(\d+)", key) for r in runs for key in r["scores"])
+    return max((int(key[1]) for key in keys if key), default=0)
 
 
 def _missing(summary: Summary) -> list[int]:
-    """How many views can be missing: one, two, ..."""
-    return list(range(1, max(_views(summary, d) for d in summary.datasets)))
+    """How many views can be missing: none where that was evaluated, one, two, ..."""
+    whole = any(_given(summary, d, "nmi") == _views(summary, d) for d in summary.datasets)
+    return list(range(not whole, max(_views(summary, d) for d in summary.datasets)))
 
 
 def _text(row: GenerationRow, i: int, rivals: Sequence[GenerationRow], digits: int) -> str:

@@ -189,6 +189,7 @@ def _asked(
         judges=tuple(study.judges),
         shown_view=study.shown_view,
         drawn=study.drawn,
+        curves=study.curves,
         revision=methods.find(entry.method).revision,
     )
 
@@ -288,7 +289,7 @@ def _key(record: Mapping[str, Any]) -> str:
     """What identifies a run. Settings at their defaults are left out, so that records stay valid
     when a method gets a new setting; one that is `before` has the value that changed nothing."""
     parts = ("label", "dataset", "rate", "seed", "mask")
-    older = {"task": "clustering", "pair": None, "drawn": False, "revision": 1}
+    older = {"task": "clustering", "pair": None, "drawn": False, "curves": False, "revision": 1}
     older |= {"protocol": BERNOULLI, "pair_revision": 1}
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])

@@ -7,14 +7,17 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     steps           of training, if there was any
     parameters      of its networks, if there are any
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
-                    another rule; error of hidden views; coverage of 90 % intervals in percent,
+                    another rule, one_start_* of k-means from one start, as papers have it;
+                    error of hidden views; coverage of 90 % intervals in percent,
                     crps of the distributions that these are of, in standard deviations
-                    generation: those of `generation`, _1 from one given view, _2 from two, ...,
-                    classifier_* of real images, mean_* and nearest_* of what needs no model;
+                    generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
+                    generated_coherence of samples from nothing, classifier_* of real images,
+                    mean_* and nearest_* of what needs no model;
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
                     are redrawn, their accuracy; pair_silhouette: by which equal pairs are told
                     apart, where no labels are
+    history         of a study with `curves`: the step of every epoch, and each term of its loss
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
     shown           generation: the file in `pictures` of images inferred from `shown_view`
     failed          why there are no scores, where the run ended in an error or a score was NaN
@@ -40,6 +43,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.cluster import KMeans
 
@@ -57,6 +61,7 @@ from vedute.figures.png import png
 from vedute.methods import _best_pair
 from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
+from vedute.training.history import Record
 
 INTERVAL = 0.9
 LONGEST_NAME = 200  # bytes of a file name, without its ending
@@ -84,6 +89,7 @@ class Run:
     judges: tuple[str, ...] = ()
     shown_view: str = ""  # the view of which images are kept; none: no images
     drawn: bool = False  # judge images from a draw of the posterior as well
+    curves: bool = False  # record the terms of the loss by epoch
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
@@ -131,7 +137,15 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         "steps": history[-1]["step"] if history else None,
         "parameters": _parameters(model),
         **measured,
+        **({"history": _curves(history)} if run.curves and history else {}),
     }
+
+
+def _curves(history: Sequence[Record]) -> dict[str, list[float]]:
+    """Steps and terms by epoch; a term that a stage has not is 0 there."""
+    names = list(dict.fromkeys(name for epoch in history for name in epoch["terms"]))
+    terms = {k: [float(f"{e['terms'].get(k, 0):.5g}") for e in history] for k in names}
+    return {"step": [e["step"] for e in history], **terms}
 
 
 def failure(run: Run, error: Exception) -> RunRecord:
@@ -148,6 +162,10 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
             kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
             second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
             found |= {f"kmeans_{k}": v for k, v in second.items()}
+        z = model.embedding_
+        middles = clustering.centers(z, len(np.unique(truth.y)), seed, starts=1)
+        once = _percent(truth.y, clustering.nearest(z, middles))
+        found |= {f"one_start_{k}": v for k, v in once.items()}
     hidden = (truth.mask & ~views.mask).numpy()
     if model.generative and hidden.any():
         true = list(io.of_views(truth).views.values())
@@ -182,6 +200,9 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
     found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
     seconds = perf_counter() - judged
     scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    if isinstance(model, NeuralEstimator) and model.generates:
+        asked = (judge for judge in judges if judge.name == "coherence")
+        scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in asked}
     kept: RunRecord = {}
     if model.generative:
         scores |= _floors(run.dataset, real, test, device, folder / "floors")

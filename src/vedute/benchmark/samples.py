@@ -80,11 +80,7 @@ def traverse(
     if not isinstance(model, MVPModel):
         raise TypeError(f"{type(estimator).__name__} keeps no posteriors to traverse; use MVP")
     codes = walk(model.posteriors, axes, steps, reach)  # (axes, steps, k + L D)
-    flat = codes.flatten(0, 1)
-    shared, private = flat[:, : model.shared], flat[:, model.shared :]
-    outs = model._decode_latents(
-        shared[None], private.reshape(1, len(flat), len(estimator.views_), -1)
-    )
+    outs = model.decode_code(codes.flatten(0, 1))
     images = _bytes(cross_view.unit(estimator.views_[view].likelihood, outs[view][0]))
     return images.reshape(*codes.shape[:2], *images.shape[1:]).cpu().numpy()
 

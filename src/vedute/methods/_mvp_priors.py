@@ -1,12 +1,24 @@
-"""Priors for the L x L table of latents that need no permutation: the variants that the MVP paper
-compares with. z_ij is the latent of view j predicted from view i."""
+"""What the L x L table of latents is compared with: itself, permuted, or a prior that needs no
+permutation, as in variants of the MVP paper. z_ij is the latent of view j predicted from view i."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
-from vedute.nn.gaussian import Gaussian, kl, product, standard_like
+from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.sources import Sources
+
+TABLES = {"eq1": (1,), "eq2": (0,), "eq3": (0, 1)}  # of Z0 and Z1, those that are decoded
+
+
+def divergence(objective: str, kind: str) -> Callable[[Gaussian, Gaussian], Tensor]:
+    """Between what a table holds and what the permuted one has in its place."""
+    if objective == "eq1":
+        return lambda own, permuted: kl(permuted, own)
+    return symmetric_kl if (objective, kind) == ("eq3", "symmetric") else kl
 
 
 def fixed_prior(
@@ -19,6 +31,7 @@ def fixed_prior(
         fusion     prod_u z0_ul for column l, prod_u w_u: products over the observed views
         diagonal   z0_ll, prod_l z0_ll: each view's own latent; columns of missing views have
                    none and are skipped
+        all_pairs  z_ul for column l, w_u: the mean over the other observed views u
     """
     w, z0, z = table[0], z0.map(sources.spread), table[1].map(sources.spread)
     mask, seen = sources.mask, sources.mask.unsqueeze(-1)
@@ -28,6 +41,12 @@ def fixed_prior(
         case "fusion":
             column = product(z0, dim=1, mask=seen.unsqueeze(-1))
             return kl(z, column.map(_all_rows)).sum(2), kl(w, product(w, 1, seen).map(_all_rows))
+        case "all_pairs":
+            same = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+            others = mask.unsqueeze(1) & ~same
+            share = others / others.sum(2, keepdim=True).clamp(min=1)  # (B, L, L), of v and u
+            views = kl(z.map(_by_other), z.map(_all_rows)).sum(3)
+            return (share * views).sum(2), (share * kl(w.map(_by_other), w.map(_all_rows))).sum(2)
         case _:
             own = z0.map(lambda t: t.diagonal(dim1=1, dim2=2).transpose(1, 2))  # (B, L, D)
             agreed = product(own.map(lambda t: t[..., : w.mean.shape[-1]]), dim=1, mask=seen)
@@ -38,3 +57,8 @@ def fixed_prior(
 def _all_rows(t: Tensor) -> Tensor:
     """(B, ...) -> (B, 1, ...): the same for every source."""
     return t.unsqueeze(1)
+
+
+def _by_other(t: Tensor) -> Tensor:
+    """(B, L, ...) -> (B, L, 1, ...): beside every other source."""
+    return t.unsqueeze(2)

@@ -9,8 +9,9 @@ permuted one, sums over observed v:
     R_a  = sum_v -log p(x_v | w^a_v, z^a_vv)          D_ab = sum_v sum_l KL(Z^a_vl || Z^b_vl)
     W_ab = sum_v KL(w^a_v || w^b_v)
 
-    warm-up   R_0 + D_01 + W_01                                        (eq2)
-    then      half of (R_0 + D_01 + W_01) + (R_1 + D_10 + W_10)        (eq3)
+    eq1   R_1 + D_10 + W_10
+    eq2   R_0 + D_01 + W_01: always in the warm-up
+    eq3   half of both; with one-sided divergences half of R_0 + R_1, and D_01 + W_01
 
 weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
@@ -30,12 +31,12 @@ from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
-from vedute.methods._mvp_priors import fixed_prior
+from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.gaussian import Gaussian, kl, product, symmetric_kl
+from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles, random_permutations
@@ -44,7 +45,7 @@ from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
-PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard")
+PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
 
@@ -99,7 +100,18 @@ class MVP(NeuralEstimator):
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
     prior: str = choice(PRIORS, "What latents are pulled to.")
+    objective: str = choice(
+        ("eq3", "eq1", "eq2"),
+        "After the warm-up: views are decoded from permuted latents and their own (`eq3`), from "
+        "permuted ones (`eq1`), or from their own (`eq2`).",
+    )
+    divergence: str = choice(("symmetric", "forward"), "Of latents and permuted ones, in `eq3`.")
+    per_view: bool = setting(True, "Divide the agreement of latents by the number of views.")
     maps: str = choice(("mlp", "linear", "identity"), "Maps between views.")
+    bounded: bool = setting(True, "Latents of encoders are within 1 and -1, by tanh.")
+    observed: str = choice(
+        ("fused", "own"), "Views that are there are decoded from all that are, or from themselves."
+    )
 
     paper = "Gao & Pu, ICLR 2025"
     absent = "predicted from the observed views"
@@ -143,7 +155,8 @@ class MVPModel(Trimmed):
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
             output = "linear" if likelihood.logits else hp.output
             paths = (output, hp.linear_paths, hp.network, likelihood)
-            self.encoders.append(Encoder(shape, hidden, D, dropout, hp.network, likelihood))
+            kind = (hp.network, likelihood, hp.bounded)
+            self.encoders.append(Encoder(shape, hidden, D, dropout, *kind))
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
@@ -190,11 +203,12 @@ class MVPModel(Trimmed):
         z0 = self.latents(batch, sources)
         z1 = _permuted(z0, sources, hp.permutation)
         w0, w1 = (self.rows(z).map(sources.spread) for z in (z0, z1))
-        own, swapped = (w0, z0), (w1, z1)
-        cyclic = [own] if warm else [own, swapped]
+        both = (own, swapped) = (w0, z0), (w1, z1)
+        objective = "eq2" if warm else hp.objective
+        cyclic = [both[a] for a in TABLES[objective]]
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
-        views, consensus = self._divergences(sources, own, swapped, warm)
-        L, seen = batch.mask.shape[1], batch.mask.float()
+        views, consensus = self._divergences(sources, own, swapped, objective)
+        L, seen = batch.mask.shape[1] if hp.per_view else 1, batch.mask.float()
         errors = self._errors(everything, tables, own, sources)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
@@ -239,7 +253,7 @@ class MVPModel(Trimmed):
         return consensus, latents.map(hidden.spread)
 
     def _divergences(
-        self, sources: Sources, own: Pair, swapped: Pair, warm: bool
+        self, sources: Sources, own: Pair, swapped: Pair, objective: str
     ) -> tuple[Tensor, Tensor]:
         """Divergence of each row's latents and consensus from their prior, (B, L) each."""
         (w0, z0), (w1, z1) = own, swapped
@@ -247,13 +261,13 @@ class MVPModel(Trimmed):
             if self.hp.prior != self.hp.permutation:
                 z1 = _permuted(z0, sources, self.hp.prior)
                 w1 = self.rows(z1).map(sources.spread)
-            divergence = kl if warm else symmetric_kl
-            return sources.spread(divergence(z0, z1).sum(1)), divergence(w0, w1)
-        views, consensus = fixed_prior(self.hp.prior, sources, (w0, z0), z0)
-        if warm:
-            return views, consensus
-        views1, consensus1 = fixed_prior(self.hp.prior, sources, (w1, z1), z0)
-        return 0.5 * (views + views1), 0.5 * (consensus + consensus1)
+            apart = divergence(objective, self.hp.divergence)
+            return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
+        tables = [(own, swapped)[a] for a in TABLES[objective]]
+        views, consensus = zip(
+            *(fixed_prior(self.hp.prior, sources, table, z0) for table in tables), strict=True
+        )
+        return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
 
     # Inference.
 
@@ -274,23 +288,37 @@ class MVPModel(Trimmed):
         return gaussian.std(self.fuse(batch)[0])
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        posterior = self.fuse(batch)
-        if draws == 0:
-            return self._decode_latents(*(q.mean.unsqueeze(0) for q in posterior))
-        many = (q.map(lambda t: t.expand(draws, *t.shape)) for q in posterior)
-        return self._decode_latents(*(gaussian.sample(q) for q in many))
+        sources = self.sources(batch)
+        z = self.latents(batch, sources)
+        w = self.rows(z).map(sources.spread)
+        consensus, latents = (_codes(q, draws) for q in self._fused(w, z, sources))
+        consensus = self._for_all(consensus)
+        if self.hp.observed == "own":
+            seen = sources.mask.unsqueeze(-1)
+            own = z.map(lambda t: sources.spread(sources.own(t)))
+            consensus = torch.where(seen, _codes(w, draws), consensus)
+            latents = torch.where(seen, _codes(own, draws), latents)
+        return self._decode_latents(consensus, latents)
 
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
         rows = self.posteriors.cpu().double().numpy()
         drawn = clustering.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
-        code = torch.from_numpy(drawn).to(self.posteriors)
-        consensus, latents = code[:, : self.shared], code[:, self.shared :]
-        return self._decode_latents(consensus[None], latents.reshape(1, n, len(self.decoders), -1))
+        return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
+
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        """The views of (n, k + L D), a consensus and latents like the rows of `posteriors`."""
+        consensus, latents = code[None, :, : self.shared], code[:, self.shared :]
+        latents = latents.reshape(1, len(code), len(self.decoders), -1)
+        return self._decode_latents(self._for_all(consensus), latents)
+
+    def _for_all(self, consensus: Tensor) -> Tensor:
+        """The same for every view, (S, n, k) -> (S, n, L, k)."""
+        return consensus.unsqueeze(2).expand(-1, -1, len(self.decoders), -1)
 
     def _decode_latents(self, consensus: Tensor, latents: Tensor) -> list[Tensor]:
-        """Decode (S, n, k) and (S, n, L, D)."""
-        codes = (torch.cat([consensus, z], dim=-1) for z in latents.unbind(2))
+        """Decode (S, n, L, k) and (S, n, L, D)."""
+        codes = torch.cat([consensus, latents], dim=-1).unbind(2)
         return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
 
 
@@ -301,3 +329,10 @@ def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
         return z
     sigma = draw(sources.mask, sources.mask.shape[1])
     return z.map(lambda t: sources.permuted(t, sigma))
+
+
+def _codes(q: Gaussian, draws: int) -> Tensor:
+    """The mean, or some draws, (S, n, ...)."""
+    if draws == 0:
+        return q.mean.unsqueeze(0)
+    return gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))

@@ -11,6 +11,7 @@
                                     shown_view: from it alone all views are drawn, for a picture
                                     of the methods side by side; drawn: judge images from a draw
                                     of the posterior as well, not only from its mean
+    curves = true                   record the terms of the loss by epoch
     [[runs]] label, method          a row of the table
              preset = "paper"       with the published settings of each dataset
              table = "..."          with those of this table of the method's presets
@@ -85,6 +86,7 @@ class Study:
     judges: Sequence[str] = ()
     shown_view: str = ""
     drawn: bool = False
+    curves: bool = False
 
     def hidden(self) -> list[tuple[str, float]]:
         """How views are hidden: protocols with their rates."""
@@ -165,8 +167,9 @@ def _check(study: Study, path: Path) -> None:
         if not (getattr(study, name) or (name == "rates" and study.patterns)):
             lacking = "runs" if name == "entries" else name
             raise ValueError(f"{path} has no {lacking}; give at least one")
-    if not isinstance(study.drawn, bool):
-        raise ValueError(f"{path}: drawn must be true or false, got {study.drawn!r}")
+    for name in ("drawn", "curves"):
+        if not isinstance(value := getattr(study, name), bool):
+            raise ValueError(f"{path}: {name} must be true or false, got {value!r}")
     if study.task not in TASKS:
         raise ValueError(f"{path}: task must be one of {', '.join(TASKS)}, got {study.task!r}")
     labels = [entry.label for entry in study.entries]
