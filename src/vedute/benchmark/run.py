@@ -54,6 +54,7 @@ from vedute.benchmark import samples, workers
 from vedute.benchmark.records import BERNOULLI, RunRecord
 from vedute.data import missing
 from vedute.data.views import Views
+from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.figures import contact_sheet
