@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from statistics import fmean, pstdev
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 PAPER = "the paper's "
 PAIRS = ", mean over pairs"
 Place = float | str  # a column: a rate, or where records have several protocols, both
+Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
 CLUSTERING = ("acc", "nmi", "ari")
 RAISED = tuple(
     f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING
@@ -72,8 +73,8 @@ class Summary:
     labels: Sequence[str]
     datasets: Sequence[str]
     rates: Sequence[Place]
-    records: Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
-    tried: Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # one on each pair of views
+    records: Runs
+    tried: Runs = field(default_factory=dict)  # one on each pair of views
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Summary:
