@@ -9,7 +9,7 @@ export VEDUTE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-all test-oldest golden omics engines lint bench rivals soak tables paper docs smoke image clean
+.PHONY: demo test test-all test-oldest golden omics engines lint bench rivals soak tables paper leaderboard docs smoke image clean
 
 demo: .venv/.done
 	$(BIN)/vedute demo -o demo-out --force
@@ -101,6 +101,10 @@ tables: .venv/.done
 # says by which command a study gets its records.
 paper: .venv/.done
 	$(BIN)/python benchmarks/paper_pages.py
+
+# docs/leaderboard.md, from what papers report (benchmarks/leaderboard.toml) and our records.
+leaderboard: .venv/.done
+	$(BIN)/python benchmarks/leaderboard.py
 
 # Every method beside MOFA, scikit-learn's imputers, ridge and forests on the sets in VEDUTE_DATA, and
 # docs/rivals.md. It goes on where it was: RIVALS='--minutes 30 --only methods=mvp,mofa' does a part.

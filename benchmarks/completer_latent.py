@@ -12,7 +12,6 @@ import numpy as np
 
 from vedute import datasets, drop_views, io
 from vedute.estimators import clustering
-from vedute.methods import _best_pair
 from vedute.methods.completer import Completer
 from vedute.metrics import scores
 
@@ -27,7 +26,7 @@ if __name__ == "__main__":
         for size in SIZES:
             K = len(np.unique(truth.y))
             model = Completer(latent_dim=size, n_clusters=K, random_state=42).fit(views)
-            stable = clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
+            stable = clustering.stability(model.embedding_[both], K, model.seed_)
             imputed = [x.numpy() for x in model.impute(views).x]
             true = list(io.of_views(truth).views.values())
             error = scores.imputation_error(true, imputed, hidden)

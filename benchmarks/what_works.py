@@ -5,7 +5,7 @@
 The words are in what_works.toml, a section per study, which is left out while it has no records.
 For each study there are paired differences (see `paired`) to its reference, and, where it has
 factors, their effects: benchmarks/results/<study>/effects.md and .csv, and
-docs/images/what-works-<study>-*.png.
+docs/images/what-works-<study>-*.png. Sections on images have scores by the number of given views.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import given_views
 import spread
 from forest import forest
 from paired import ALL, Estimate, Record, Weights, against, cells, effects, estimates
@@ -31,8 +33,9 @@ TITLES = {
     "acc": "ACC, difference",
     "nmi": "NMI, difference",
 }
-DRAWN = ("error", "acc")
+DRAWN, DRAWN_OF_IMAGES = ("error", "acc"), ("ssim_given", "ssim_missing")
 FIRST = 0.5  # rate
+Words = dict[str, Any]
 Found = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
 
 
@@ -125,6 +128,7 @@ def comma_separated(found: Sequence[Table]) -> str:
 def page(results: Path) -> str:
     """The sections that there are records of in the folder `results`."""
     made = [_section(section, results) for section in sections()]
+    made += [_images(words, results) for words in WORDS["images"]]
     made.append(_spread(results))
     there = [text for text in made if text]
     empty = [] if there else ["No study of this page has records yet."]
@@ -148,6 +152,30 @@ def _section(section: Section, results: Path) -> str:
     return "\n\n".join(parts)
 
 
+def _images(words: Words, results: Path) -> str:
+    """Of a dataset of images, where its studies have records."""
+    known = inferred(words, results)
+    if not known:
+        return ""
+    shown = f"![{words['title']}](images/{_picture(words)})"
+    made_of = [r for found in known.values() for r in found]
+    about = f"{words['about'].strip()} {_runs(made_of, made_of)}"
+    parts = [f"## {words['title']}", shown, about, words["finding"].strip()]
+    parts += [given_views.markdown(known, k, title) for k, title in words["scores"].items()]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def inferred(words: Words, results: Path) -> dict[str, list[Record]]:
+    """The records of every rule that has some."""
+    files = {rule: results / name / "records.jsonl" for rule, name in words["studies"].items()}
+    found = {rule: records.read(file) for rule, file in files.items() if file.exists()}
+    return {rule: known for rule, known in found.items() if known}
+
+
+def _picture(words: Words) -> str:
+    return f"what-works-decoding-{words['dataset']}.png"
+
+
 def _spread(results: Path) -> str:
     known, words = spread.recorded(results / "spread" / "records.jsonl"), WORDS["spread"]
     if not known:
@@ -161,12 +189,13 @@ def _runs(every: Sequence[Record], known: Sequence[Record]) -> str:
     done = {_place(r) for r in known}
     failed = {_place(r) for r in every} - done
     seeds, devices = len({r["seed"] for r in known}), sorted({r["device"] for r in known})
-    text = f"{len(done)} runs, {seeds} seeds, on {' and '.join(devices)}."
+    many = "one seed" if seeds == 1 else f"{seeds} seeds"
+    text = f"{len(done)} runs, {many}, on {' and '.join(devices)}."
     return f"{text} {len(failed)} more failed." if failed else text
 
 
 def _place(r: Record) -> tuple[object, ...]:
-    return tuple(r[k] for k in ("label", "dataset", "rate", "seed"))
+    return tuple(r[k] for k in ("study", "label", "dataset", "rate", "seed"))
 
 
 def _method(label: str) -> str:
@@ -194,6 +223,12 @@ def write(results: Path, docs: Path) -> None:
                 drawn = {k: rows for k, rows in table.found.items() if k in DRAWN}
                 path = docs / "images" / table.picture(section.study)
                 forest(drawn, TITLES).savefig(path, dpi=150)
+    for words in WORDS["images"]:
+        known = inferred(words, results)
+        if known:
+            drawn = {k: t for k, t in words["scores"].items() if k in DRAWN_OF_IMAGES}
+            path = docs / "images" / _picture(words)
+            given_views.figure(known, drawn).savefig(path, dpi=150)
     (docs / "what-makes-mvp-work.md").write_text(page(results), encoding="utf-8")
 
 

@@ -353,7 +353,8 @@ def test_intervals_of_90_percent_should_cover_90_percent():
 def test_report(tmp_path):
     pytest.importorskip("matplotlib")
     path, out = tmp_path / "r.jsonl", tmp_path / "out"
-    path.write_text("".join(json.dumps(r) + "\n" for r in some_records()))
+    third = [{**r, "dataset": "scene15"} for r in some_records() if r["dataset"] == "cub"]
+    path.write_text("".join(json.dumps(r) + "\n" for r in [*some_records(), *third]))
     assert vedute_("report", path, "-o", out).exit_code == 0
     assert {p.name for p in out.iterdir()} == {
         "tables.md", "tables.tex", "tables.csv", "acc.png", "error.png",
@@ -363,6 +364,14 @@ def test_report(tmp_path):
     (out / "mine.txt").write_text("stays")
     assert vedute_("report", path, "-o", out, "--force").exit_code == 0
     assert (out / "mine.txt").exists()
+
+
+def test_datasets_are_the_blocks_that_are_compared():
+    uneven = {("cub", 0.1): 90.0, ("cub", 0.5): 70.0, ("handwritten", 0.1): 60.0}
+    places = [(label, place, acc) for label in ("mvp", "knn_fill") for place, acc in uneven.items()]
+    found = [fake(label, *place, 1, acc=acc) for label, place, acc in places]
+    found.append(fake("mean_fill", "cub", 0.1, 1, acc=50.0))  # elsewhere it was not run
+    assert Summary.of(found).comparable("acc") == {k: [80.0, 60.0] for k in ("mvp", "knn_fill")}
 
 
 def test_of_many_labels_those_that_were_run_everywhere_have_colors():
@@ -433,7 +442,8 @@ def test_dcca_is_held_against_the_numbers_taken_apart():
 def test_studies_are_complete():
     assert "paper" not in studies.available()
     study = studies.load("mvp-clustering")
-    assert len(study.datasets) * len(study.rates) * len(study.seeds) * len(study.entries) == 400
+    sets = sum(len(entry.datasets or study.datasets) for entry in study.entries)
+    assert sets * len(study.rates) * len(study.seeds) == 380
     assert study.seeds == [42, 44, 46, 48, 50]
     known = presets.load("mvp")
     assert all(dataset in known for dataset in study.datasets)
@@ -448,6 +458,33 @@ def test_studies_of_the_paper_change_what_they_say(name):
         for dataset in study.datasets:
             MVP(**{**published[dataset], **entry.settings})._check_settings()
     assert len({json.dumps(entry.settings) for entry in study.entries}) == len(study.entries)
+
+
+@pytest.mark.parametrize("name", ["mvp-clustering", "clustering"])
+def test_no_row_has_the_epochs_of_reuters_on_reuters1200(name):
+    """Of fifteen times as many samples: the steps would be few."""
+    paper = [entry for entry in studies.load(name).entries if entry.preset]
+    assert paper
+    assert all("reuters1200" not in (entry.datasets or ["reuters1200"]) for entry in paper)
+    known = records.read(ROOT / "benchmarks" / "results" / name / "records.jsonl")
+    assert not [r for r in known if r["preset"] == "reuters1200"]
+
+
+def test_an_entry_may_have_fewer_datasets_than_its_study(place):
+    study = replace(studies.load("mvp-clustering"), datasets=["cub", "synthetic"], rates=[0.1])
+    mine = [replace(e, datasets=["cub"] if e.preset else ()) for e in study.entries]
+    runs = plan.plan(replace(study, entries=mine), Path("masks"), {"epochs": 3})
+    assert {run.dataset for run in runs if run.label == "mvp (paper)"} == {"cub"}
+    assert {run.dataset for run in runs if run.label == "mvp"} == {"cub", "synthetic"}
+
+
+def test_what_is_asked_for_counts_more_than_the_datasets_of_an_entry():
+    from vedute.commands import _bench
+
+    paper = _bench.choose("mvp-clustering", "mvp (paper)", None, None, None)
+    assert list(paper.entries[0].datasets) == ["handwritten", "cub", "scene15"]
+    asked = _bench.choose("mvp-clustering", "mvp (paper)", "reuters1200", None, "1")
+    assert (asked.entries[0].datasets, asked.entries[0].seeds) == ((), ())
 
 
 def test_a_study_of_curves_records_the_terms_of_every_epoch(place):
@@ -543,7 +580,8 @@ def test_the_clustering_study_extends_the_first():
         assert len(published) == (1 + two if studies.sources(method) else 0)
         assert [e.pair for e in mine if e.pair] == ["restrict", "restrict", "redraw"] * two
         assert all(set(e.seeds) <= set(study.seeds) for e in mine)
-        assert not published or set(study.datasets) <= set(presets.load(method))
+        asked = {dataset for e in mine if e.preset for dataset in e.datasets}
+        assert asked <= set(presets.load(method))
 
 
 def test_the_speed_script_compares_equal_losses(monkeypatch):

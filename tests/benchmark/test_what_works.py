@@ -152,6 +152,35 @@ def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
     assert "| mlp + cyclic | **1.020" in text  # against the default
 
 
+def pictures(rule, label, value):
+    scores = {f"ssim_{k}_{n}": value * n / 10 for k in ("given", "missing") for n in (1, 2, 3)}
+    scores |= {f"nmi_{n}": 50.0 + n for n in (1, 2, 3)} | {"nmi_ten_1": 99.0}
+    return {**fake(label, "shapes", 42, 1, 1), "scores": scores, "study": rule}
+
+
+def test_images_have_a_curve_for_every_label_and_rule(tmp_path):
+    import what_works
+
+    (tmp_path / "images").mkdir()
+    for study, factor in {"paper-kd-shapes": 2, "kd-fused-shapes": 1}.items():
+        (tmp_path / study).mkdir()
+        found = [pictures(study, "25 %", factor), pictures(study, "100 %", 1.5 * factor)]
+        text = "".join(json.dumps(r) + "\n" for r in found)
+        (tmp_path / study / "records.jsonl").write_text(text)
+    what_works.write(tmp_path, tmp_path)
+    page = (tmp_path / "what-makes-mvp-work.md").read_text()
+    assert page.count("\n## ") == 1
+    assert "](images/what-works-decoding-shapes.png)" in page
+    assert (tmp_path / "images" / "what-works-decoding-shapes.png").is_file()
+    rows = [line for line in page.splitlines() if line.startswith("| 25 %") or "100 %" in line]
+    assert rows[:2] == [
+        "| 25 %, own | 0.200 | 0.400 | 0.600 |",
+        "| 25 %, fused | 0.100 | 0.200 | 0.300 |",
+    ]
+    assert "| 100 %, fused | 51.0 | 52.0 | 53.0 |" in rows  # not those of ten starts
+    assert "4 runs, one seed, on a GPU." in page
+
+
 def test_without_records_the_page_says_so(tmp_path):
     import what_works
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 import vedute
 from vedute import methods
@@ -44,6 +44,17 @@ def test_coarse_groups_do_not_hide_the_fine_ones():
     found, curve = clustering.choose(z, "auto", seed=0)
     assert curve["stability"][0] > 0.99
     assert found == 6
+
+
+def test_separation_tells_near_blobs_from_far_ones():
+    far, near = (blobs(4, std=std)[0] for std in (0.5, 2.0))
+    assert clustering.separation(far, 4, 0) > clustering.separation(near, 4, 0) > 0
+    assert clustering.separation(far, 4, 0) == clustering.separation(far, 4, 0)
+    assert clustering.separation(far, 4, 0) == pytest.approx(
+        silhouette_score(far, clustering.nearest(far, clustering.centers(far, 4, 0)))
+    )
+    for few in (far[:1], far[:3], np.zeros((9, 2))):
+        assert clustering.separation(few, 4, 0) == 0.0
 
 
 def test_same_seed_same_curve_whatever_the_size_of_the_units():

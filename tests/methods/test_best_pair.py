@@ -15,9 +15,10 @@ from sklearn.metrics import adjusted_rand_score
 import vedute
 from vedute.data import missing
 from vedute.data.views import Views
+from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.methods import find
-from vedute.methods._best_pair import BestPair, for_views
+from vedute.methods._best_pair import BestPair, for_views, judged
 from vedute.methods.completer import Completer
 from vedute.methods.dcca import DCCA
 from vedute.methods.dccae import DCCAE
@@ -107,6 +108,24 @@ def test_a_view_of_noise_is_not_chosen(name, select):
     assert model.chosen() == (0, 2)
     assert list(model.scores_) == ["view0+view1", "view0+view2", "view1+view2"]
     assert max(model.scores_, key=model.scores_.get) == "view0+view2"
+
+
+def test_pairs_are_judged_by_the_number_of_clusters_that_is_asked_for():
+    z = np.concatenate(blobs(classes=3)[0], axis=1)
+    assert judged(z, 3, 0)[0] == round(clustering.stability(z, 3, 0), 5) == 1.0
+    assert judged(z, 3, 0)[1] == round(clustering.separation(z, 3, 0), 5)
+    for no_number in (None, "auto"):
+        assert judged(z, no_number, 0)[0] == round(clustering.stability(z, 10, 0), 5) < 1.0
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_equally_stable_pairs_the_best_separated_is_taken(order):
+    """All are perfectly stable; whatever the order of views, the two with less noise are chosen."""
+    X, _ = blobs(classes=2, noise=(0.8, 0.2, 0.2))
+    data = {f"view{v}": X[v] for v in order}
+    model = BestPair(small("dccae"), n_clusters=2, random_state=0).fit(data)
+    assert set(model.scores_.values()) == {1.0}
+    assert {list(data)[v] for v in model.chosen()} == {"view1", "view2"}
 
 
 def test_hidden_views_choose_only_where_some_can_be_hidden():

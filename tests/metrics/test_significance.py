@@ -1,4 +1,4 @@
-"""Ranks and tests over many cells, on the example of Demšar (JMLR 2006, tables 2 and 6)."""
+"""Ranks and tests over datasets, on the example of Demšar (JMLR 2006, tables 2 and 6)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_bars_join_what_does_not_differ():
 def test_a_comparison_sorts_by_rank_and_tests_all_pairs():
     found = compare(TREES)
     assert found.labels == ["+m+cf", "+m", "+cf", "C4.5"]
-    assert found.cells == 14
+    assert found.datasets == 14
     assert (np.diff(found.ranks) > 0).all()
     np.testing.assert_allclose(found.means[3], TABLE[:, 0].mean())
     assert len(found.tests) == 6
@@ -88,7 +88,7 @@ def test_a_comparison_sorts_by_rank_and_tests_all_pairs():
 def test_too_little_is_not_compared():
     assert compare({}) is None
     assert compare({"a": [1.0] * 9, "b": [2.0] * 9}) is None
-    assert compare({k: [1.0, 2.0, 3.0] for k in "abc"}) is None
+    assert compare({k: [1.0, 2.0] for k in "abc"}) is None
     equal = compare({k: [1.0, 2.0, 3.0, 4.0] for k in "abc"})
     assert equal.ranks.tolist() == [2.0, 2.0, 2.0]
     assert {t.p for t in equal.tests} == {1.0}
@@ -101,13 +101,23 @@ def test_ranks_as_text():
     assert "| good | 1.00 | 18.50 | 2 | 0 | – |\n" in text
     assert "| fair | 2.00 | 14.50 | 1 | 1 | < 0.001 |\n" in text
     assert "| bad | 3.00 | 9.50 | 0 | 2 | < 0.001 |\n" in text
-    assert "Over 20 cells" in text
+    assert "Over 20 datasets" in text
+    assert "No pair can pass it" not in text
     assert "for all 3 pairs" in text
     rows = list(csv.DictReader(ranking.comma_separated(found).splitlines()))
     assert [(r["better_rank"], r["worse_rank"]) for r in rows] == [
         ("good", "fair"), ("good", "bad"), ("fair", "bad")
     ]  # fmt: skip
     assert (rows[1]["wins"], rows[1]["losses"], rows[1]["difference"]) == ("20", "0", "9.0")
+
+
+def test_few_datasets_cannot_tell_a_pair_apart():
+    found = compare({k: np.arange(4.0) + i for i, k in enumerate("abc")})
+    assert min(t.p for t in found.tests) >= significance.least_p(4) == 0.125
+    assert "No pair can pass it: over 4 datasets its p is at least 0.125." in ranking.markdown(
+        found
+    )
+    assert wilcoxon(np.arange(1.0, 7.0)) == pytest.approx(significance.least_p(6))  # < .05
 
 
 def test_the_diagram_names_every_label_once():

@@ -145,6 +145,29 @@ def test_a_cycle_and_its_inverse_make_symmetric_divergences(N):
         torch.testing.assert_close(both / 2, divergence(P, sigma, symmetric_kl))
 
 
+def test_for_one_cycle_the_divergence_is_not_symmetric():
+    """Against the third property in the paper's theorem, and against its sequel on the sum of a
+    cycle and its inverse: KL of normals in closed form, docs/mvp.md."""
+    P = Gaussian(torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[1.0], [2.0], [4.0]]).log())
+    exchanged = P.map(lambda t: t[[1, 0, 2]])
+    torch.testing.assert_close(divergence(P, [1, 2, 0]), torch.tensor(3.375))
+    torch.testing.assert_close(divergence(exchanged, [1, 2, 0]), torch.tensor(1.875))
+    line = Gaussian(torch.arange(4.0).unsqueeze(1), torch.zeros(4, 1))
+    sums = [
+        sum(divergence(line.map(lambda t, o=order: t[o]), s) for s in ([1, 2, 3, 0], [3, 0, 1, 2]))
+        for order in ([0, 1, 2, 3], [0, 2, 1, 3])
+    ]
+    torch.testing.assert_close(torch.stack(sums), torch.tensor([12.0, 18.0]))
+
+
+@pytest.mark.parametrize("N", [3, 4])
+def test_the_mean_over_all_cycles_is_that_over_all_ordered_pairs(N):
+    P, cycles = distributions(N), cycles_of(N)
+    mean = sum(divergence(P, s) for s in cycles) / len(cycles)
+    pairs = kl(P.map(lambda t: t.unsqueeze(1)), P.map(lambda t: t.unsqueeze(0)))
+    torch.testing.assert_close(mean, pairs.sum() / (N - 1))
+
+
 @pytest.mark.parametrize("N", [3, 4])
 def test_relabelling_distributions_and_cycle_together_changes_nothing(N):
     P, cycles = distributions(N), cycles_of(N)

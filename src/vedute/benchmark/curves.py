@@ -21,7 +21,7 @@ def rate_curves(summary: Summary, score: str) -> Figure:
     Of many labels those that are best on average have colors; those with masks of their own are
     left out.
     """
-    rows = [row for row in summary.rows(score) if not row.label.startswith(PAPER)]
+    rows = [row for row in summary.rows(score) if row.label in summary.labels]
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     labels = list(dict.fromkeys(row.label for row in rows if not summary.redrawn(row.label)))
     colors = dict(zip(_best(labels, rows, score), COLORS, strict=False))

@@ -27,6 +27,7 @@ from vedute.data.views import Views
 from vedute.estimators import engine
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
+from vedute.methods._best_pair import BestPair
 
 MOST_JOBS, GPU_JOBS = 8, 2
 MOST_DEATHS = 3  # then a run is recorded as failed; Dask itself gives up after the fourth
@@ -220,14 +221,23 @@ def _runs_on(
         }
         drawn = _mask(masks / file, truth, protocol, rate, study.mask_seed)
         for entry in study.entries:
+            if entry.datasets and dataset not in entry.datasets:
+                continue
             asked = _asked(entry, study, dataset, truth, overrides)
-            run = Run(**asked, **here, mask=missing.fingerprint(drawn))
+            rule = _pair_revision(entry, truth)
+            run = Run(**asked, **here, mask=missing.fingerprint(drawn), pair_revision=rule)
             tried = _tried(run, entry, truth, masks)
             yield from tried
             best = _best(tried, done) if tried else run
             for seed in entry.seeds or study.seeds:
                 if best is not None and not (tried and seed == study.pair_seed):
                     yield _with_seed(best, seed)
+
+
+def _pair_revision(entry: Entry, truth: Views) -> int:
+    """Of the choice of a pair, where it is made without labels."""
+    chosen = methods.find(entry.method).two_views and len(truth.names) > 2
+    return BestPair.revision if chosen and entry.pair != studies.REDRAW else 1
 
 
 def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
@@ -280,7 +290,7 @@ def _key(record: Mapping[str, Any]) -> str:
     when a method gets a new setting; one that is `before` has the value that changed nothing."""
     parts = ("label", "dataset", "rate", "seed", "mask")
     older = {"task": "clustering", "pair": None, "drawn": False, "curves": False, "revision": 1}
-    older["protocol"] = BERNOULLI
+    older |= {"protocol": BERNOULLI, "pair_revision": 1}
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = _defaults(record["method"])
     settings = {**_before(record["method"]), **record["settings"]}

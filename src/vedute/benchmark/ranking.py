@@ -1,4 +1,4 @@
-"""How methods rank over the cells of a table, as text and as a figure."""
+"""How methods rank over the datasets of a table, as text and as a figure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vedute.figures.plots import BLUE, GREY, INK, panels, styled
-from vedute.metrics.significance import ALPHA, Comparison, Paired, alike
+from vedute.metrics.significance import ALPHA, Comparison, Paired, alike, least_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HEADS = ("method", "average rank", "mean ACC", "better than", "worse than", "p against the first")
-COLUMNS = ("better_rank", "worse_rank", "cells", "wins", "losses", "difference", "p_holm")
+COLUMNS = ("better_rank", "worse_rank", "datasets", "wins", "losses", "difference", "p_holm")
 BAR = 0.45  # between two bars, in lines of text
 
 
@@ -28,18 +28,21 @@ def markdown(found: Comparison) -> str:
         losses = sum(label in (t.better, t.worse) for t in sure) - wins
         cells = [f"{rank:.2f}", f"{mean:.2f}", str(wins), str(losses), first.get(label, "–")]
         text += f"| {label} | {' | '.join(cells)} |\n"
+    few = least_p(found.datasets)
+    blind = f" No pair can pass it: over {found.datasets} datasets its p is at least {few:g}."
     return text + (
-        f"\nOver {found.cells} cells (dataset and rate), each the mean over its seeds. Friedman: "
-        f"chi² {found.chi2:.1f}, p {_p(found.p)}. Nemenyi: average ranks differ where they lie "
-        f"more than {found.distance:.2f} apart. Better and worse: Wilcoxon's signed-rank test, "
-        f"p < {ALPHA:g} after Holm's correction for all {len(found.tests)} pairs.\n"
+        f"\nOver {found.datasets} datasets, each the mean over its rates and seeds, which share "
+        f"its samples. Friedman: chi² {found.chi2:.1f}, p {_p(found.p)}. Nemenyi: average ranks "
+        f"differ where they lie more than {found.distance:.2f} apart. Better and worse: Wilcoxon's "
+        f"signed-rank test, p < {ALPHA:g} after Holm's correction for all {len(found.tests)} pairs."
+        f"{blind if few >= ALPHA else ''}\n"
     )
 
 
 def comma_separated(found: Comparison) -> str:
     """One line per pair of labels."""
     lines = [
-        (t.better, t.worse, found.cells, t.wins, t.losses, round(t.difference, 5), f"{t.p:.4g}")
+        (t.better, t.worse, found.datasets, t.wins, t.losses, round(t.difference, 5), f"{t.p:.4g}")
         for t in found.tests
     ]
     return pd.DataFrame(lines, columns=COLUMNS).to_csv(index=False, lineterminator="\n")

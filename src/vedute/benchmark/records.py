@@ -12,6 +12,7 @@ from typing import Any
 
 RunRecord = dict[str, Any]
 BERNOULLI = "bernoulli"  # the protocol of records that name none
+PAIR_SCORES = ("pair_score", "pair_silhouette")
 
 
 def read(path: Path) -> list[RunRecord]:
@@ -47,18 +48,25 @@ def append(path: Path, record: RunRecord) -> None:
 
 def without_nan(record: RunRecord) -> RunRecord:
     """A record as it is, or, where a score is not finite, the record of a failure."""
-    scores = record["scores"] | {k: record[k] for k in ("pair_score",) if k in record}
+    scores = record["scores"] | {k: record[k] for k in PAIR_SCORES if k in record}
     wrong = [name for name, value in scores.items() if not math.isfinite(value)]
     if not wrong:
         return record
-    kept = {k: v for k, v in record.items() if k not in ("pair_score", "subsets")}
+    kept = {k: v for k, v in record.items() if k not in (*PAIR_SCORES, "subsets")}
     return kept | {"scores": {}, "failed": f"score {wrong[0]} is not finite"}
 
 
 def best_pair(records: Iterable[RunRecord]) -> tuple[str, str] | None:
-    """The pair of views with the highest score of those that were tried; None where none was."""
-    tried = [(-r["pair_score"], tuple(r["pair"])) for r in records if "pair_score" in r]
-    return min(tried)[1] if tried else None
+    """The pair of views with the highest score of those that were tried; None where none was.
+
+    Of equal ones, that with the largest silhouette; old records have none.
+    """
+    tried = [
+        (-r["pair_score"], -r.get("pair_silhouette", 0.0), tuple(r["pair"]))
+        for r in records
+        if "pair_score" in r
+    ]
+    return min(tried)[2] if tried else None
 
 
 def _parse(line: bytes, i: int, path: Path) -> RunRecord:

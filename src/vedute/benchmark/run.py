@@ -15,7 +15,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     mean_* and nearest_* of what needs no model;
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
-                    are redrawn, their accuracy
+                    are redrawn, their accuracy; pair_silhouette: by which equal pairs are told
+                    apart, where no labels are
     history         of a study with `curves`: the step of every epoch, and each term of its loss
     subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
     shown           generation: the file in `pictures` of images inferred from `shown_view`
@@ -94,6 +95,7 @@ class Run:
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
     revision: int = 1  # of the method
+    pair_revision: int = 1  # of how a pair is chosen without labels, where one is
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -121,7 +123,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         measured = _generation(model, truth, run, masks.parent)
     else:
         measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
-        measured |= {"pair_score": round(_pair_score(model, truth, views), 5)} if run.search else {}
+        measured |= _pair_score(model, truth, views) if run.search else {}
     rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
     return {
         **asdict(run),
@@ -178,13 +180,14 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
     return found
 
 
-def _pair_score(model: Estimator, truth: Views, views: Views) -> float:
+def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float]:
     """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
     if isinstance(model, _best_pair.BestPair):
         both = views.mask[:, list(model.chosen())].all(1).numpy()
-        return clustering.stability(model.embedding_[both], _best_pair.STABLE, model.seed_)
+        found = _best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
+        return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
     assert truth.y is not None
-    return scoring.clustering_accuracy(truth.y, model.labels_)
+    return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}
 
 
 def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRecord:

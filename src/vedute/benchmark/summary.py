@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from statistics import fmean, pstdev
 from typing import NamedTuple
@@ -12,7 +12,9 @@ from vedute.benchmark import studies
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 
 PAPER = "the paper's "
+PAIRS = ", mean over pairs"
 Place = float | str  # a column: a rate, or where records have several protocols, both
+Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
 CLUSTERING = ("acc", "nmi", "ari")
 RAISED = tuple(
     f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING
@@ -71,13 +73,14 @@ class Summary:
     labels: Sequence[str]
     datasets: Sequence[str]
     rates: Sequence[Place]
-    records: Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
+    records: Runs
+    tried: Runs = field(default_factory=dict)  # one on each pair of views
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Summary:
         """A run with other settings or another mask than those before it makes them obsolete.
 
-        Of runs on several pairs of views, those on the best pair.
+        Of runs on several pairs of views, those on the best pair; `tried` has the others, too.
         """
         records = list(records)
         several = len({_protocol(r) for r in records}) > 1
@@ -89,6 +92,7 @@ class Summary:
                 cell.clear()
             cell[r["seed"], str(r.get("pair"))] = r
         runs = {place: _on_best_pair(list(cell.values())) for place, cell in cells.items()}
+        tried = {k: [r for r in cell.values() if "pair_score" in r] for k, cell in cells.items()}
         names = {r["study"] for rs in runs.values() for r in rs} & set(studies.available())
         known = [studies.load(name) for name in sorted(names)]
         labels = [entry.label for study in known for entry in study.entries]
@@ -100,6 +104,7 @@ class Summary:
             _ordered((dataset for _, dataset, _ in runs), datasets),
             _ordered(map(str, found), columns) if several else sorted(found),
             runs,
+            {place: found for place, found in tried.items() if found},
         )
 
     def by_rate(self) -> bool:
@@ -107,15 +112,18 @@ class Summary:
         return not any(isinstance(rate, str) for rate in self.rates)
 
     def cell(self, label: str, dataset: str, rate: Place, score: str) -> Cell | None:
-        """Mean and population std over seeds; after PAPER, what was published."""
+        """Mean and population std over seeds; after PAPER, what was published; before PAIRS, mean
+        and std over all pairs of views, of one seed."""
         if label.startswith(PAPER):
             numbers = studies.published(label.removeprefix(PAPER))
             found = None if isinstance(rate, str) else numbers.get((dataset, score, rate))
             return None if found is None else Cell(*found)
-        runs = self.records.get((label, dataset, rate), [])
+        pairs = label.endswith(PAIRS)
+        place = label.removesuffix(PAIRS), dataset, rate
+        runs = (self.tried if pairs else self.records).get(place, [])
         values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
         known = [v for v in values if v is not None]
-        return Cell(fmean(known), pstdev(known), len(known)) if known else None
+        return Cell(fmean(known), pstdev(known), 0 if pairs else len(known)) if known else None
 
     def rows(self, score: str) -> list[TableRow]:
         """The table of a score; labels and datasets that have none are left out."""
@@ -145,13 +153,15 @@ class Summary:
         return any(r.get("redraw") for r in runs)
 
     def comparable(self, score: str) -> dict[str, list[float]]:
-        """A mean for each dataset and rate, of the labels that have all of them."""
+        """A mean over the rates of each dataset, of the labels that have all rates of all."""
         places = sorted({(dataset, rate) for _, dataset, rate in self.records})
         found = {}
         for label in self.labels:
-            cells = [self.cell(label, *place, score) for place in places]
-            means = [c.mean for c in cells if c is not None]
-            if len(means) == len(places) and not self.redrawn(label):
+            blocks: dict[str, list[Cell | None]] = {}
+            for dataset, rate in places:
+                blocks.setdefault(dataset, []).append(self.cell(label, dataset, rate, score))
+            means = [cell.mean for cell in map(_mean, blocks.values()) if cell is not None]
+            if len(means) == len(blocks) and not self.redrawn(label):
                 found[label] = means
         return found
 
@@ -174,10 +184,14 @@ class Summary:
         return {str(r["device"]) for rs in runs for r in rs}
 
     def _lines(self) -> Iterator[str]:
-        """All labels; after the last one of a method, what the paper has of it."""
+        """All labels, each with the mean over pairs of views, if several were tried; after the last
+        one of a method, what the paper has of it."""
         last = {self.method(label): label for label in self.labels}
+        searched = {label for label, _, _ in self.tried}
         for label in self.labels:
             yield label
+            if label in searched:
+                yield label + PAIRS
             if last[self.method(label)] == label:
                 yield from (PAPER + source for source in studies.sources(self.method(label)))
 
@@ -208,9 +222,9 @@ def _column(protocol: str, rate: float) -> str:
     return f"{protocol} {rate:g}"
 
 
-def _recipe(r: RunRecord) -> tuple[str, int, dict[str, object]]:
+def _recipe(r: RunRecord) -> tuple[object, ...]:
     settings = {k: v for k, v in r["settings"].items() if k != "random_state"}
-    return r["mask"], r.get("revision", 1), settings
+    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1), settings
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pandas as pd
 
-from vedute.benchmark.summary import SCORES, Cell, Summary, TableRow
+from vedute.benchmark.summary import PAIRS, SCORES, Cell, Summary, TableRow
 
 
 def markdown(summary: Summary) -> str:
@@ -19,6 +19,7 @@ def markdown(summary: Summary) -> str:
         for dataset, label, *cells in _cells(rows, score, " ± ", _bold):
             text += f"| {dataset} | {label} | {' | '.join(cells)} |\n"
         notes = [_seeds(rows), "Best **bold**, second best *italic*."]
+        notes += [_over_pairs(summary)] if any(row.label.endswith(PAIRS) for row in rows) else []
         notes += [_devices(summary)] if score == "seconds" else []
         compared = [summary.against_paper(label, score) for label in summary.labels]
         lines = [f"- {line}\n" for line in compared if line is not None]
@@ -116,6 +117,14 @@ def _seeds(rows: Iterable[TableRow]) -> str:
         fewer = [f"{n} of {', '.join(labels)}" for n, labels in some.items() if n < high]
         many = f"{low} to {many} ({'; '.join(fewer)})"
     return f"Mean ± population standard deviation over {many}."
+
+
+def _over_pairs(summary: Summary) -> str:
+    seeds = sorted({str(r["seed"]) for runs in summary.tried.values() for r in runs})
+    words = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+    return (
+        f'"{PAIRS[2:].capitalize()}": mean ± standard deviation over all pairs of views, {words}.'
+    )
 
 
 def _pairs(summary: Summary) -> str:

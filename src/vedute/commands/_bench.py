@@ -46,7 +46,7 @@ def choose(
     names = _words("--datasets", data, str) or study.datasets
     chosen = replace(
         study,
-        entries=entries if seeds is None else [replace(e, seeds=()) for e in entries],
+        entries=[_asked_for(e, seeds, data) for e in entries],
         datasets=names,
         shown_view=study.shown_view if set(names) <= set(study.datasets) else "",
         rates=_words("--rates", rates, float) or study.rates,
@@ -58,6 +58,15 @@ def choose(
             known = ", ".join(datasets.available())
             raise KeyError(f"no dataset {dataset!r}; choose from {known}")
     return chosen
+
+
+def _asked_for(entry: Entry, seeds: str | None, data: str | None) -> Entry:
+    """With the seeds and datasets that were asked for, not its own."""
+    return replace(
+        entry,
+        seeds=entry.seeds if seeds is None else (),
+        datasets=entry.datasets if data is None else (),
+    )
 
 
 def check(study: Study, overrides: Mapping[str, Any]) -> tuple[Study, dict[str, Any]]:

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
 from vedute.data.lazy_view import array_pieces
@@ -128,6 +128,16 @@ def stability(z: NDArray[Any], K: int, seed: int) -> float:
         labels = [nearest(rows, centers(part, K, seed, starts=3)) for part, seed in parts]
         agreed[pair] = adjusted_rand_score(*labels)
     return float(agreed.mean())
+
+
+def separation(z: NDArray[Any], K: int, seed: int) -> float:
+    """The silhouette of K clusters of z (n, D), of some of its rows; 0 where they are too few."""
+    rows = np.random.default_rng(seed).permutation(len(z))[: 2 * HALF]
+    points = z[rows].astype(np.float64)
+    labels = nearest(points, centers(points, max(1, min(K, len(points) // 2)), seed, starts=3))
+    if not 2 <= len(np.unique(labels)) < len(points):
+        return 0.0
+    return float(silhouette_score(points, labels))
 
 
 def _read(curve: Curve) -> int:

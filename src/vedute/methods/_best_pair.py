@@ -4,8 +4,9 @@ The method learns every pair of views by itself, and the best pair is kept. View
 not looked at and filled with their means. Samples with neither view of the pair get the mean
 representation, the largest cluster and mean-fill. What "best" means, by `select`:
 
-    stability   how far halves of the samples with both views agree on ten clusters of the
-                representation (see `clusters`), whatever n_clusters: none may be asked for
+    stability   how far halves of the samples with both views agree on n_clusters clusters of the
+                representation (see `clustering`), on ten where no number is asked for; of pairs
+                that are equally stable, that with the larger silhouette
     hidden      what it tells of views that were hidden from all pairs, 1 - error / mean-fill's;
                 then the chosen pair learns again with everything. For imputing: the views that
                 tell each other best are the most alike, and add the least to clusters
@@ -42,7 +43,8 @@ SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbo
 SELECT = ("stability", "hidden", "labels")
 SCALING = ("auto", "standard", "minmax", "none")
 TOGETHER = 2  # samples with both views that a pair must have
-STABLE = 10  # clusters that should be found again in halves of the data
+STABLE = 10  # clusters that should be found again in halves of the data, if no number is asked for
+Score = tuple[float, float]  # what a pair is chosen by, and, where that is equal, what else
 
 
 @estimator
@@ -79,6 +81,7 @@ class BestPair(Estimator):
         "largest_": "The cluster of samples with neither view.",
     }
 
+    revision = 2  # pairs are judged by n_clusters clusters, and ties by their silhouette
     generates = Ability(lambda _: False)  # the method inside knows two views, not all
 
     generative = property(lambda self: self.method.generative)
@@ -156,10 +159,10 @@ class BestPair(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         self._learnings += 1
         pairs = self._candidates(data) if self.pair_ is None else [self.pair_]
-        best = -np.inf
+        best = -np.inf, -np.inf
         for pair, (model, score) in zip(pairs, self._tried(pairs, data, held), strict=True):
             if len(pairs) > 1:
-                self.scores_["+".join(data.names[v] for v in pair)] = score
+                self.scores_["+".join(data.names[v] for v in pair)] = score[0]
             if score > best:
                 best, self.pair_, self.best_ = score, pair, model
             if vars(model).get("_interrupted"):  # with the best so far
@@ -172,7 +175,7 @@ class BestPair(Estimator):
 
     def _tried(
         self, pairs: list[Pair], data: Views, held: HoldOut | None
-    ) -> Iterator[tuple[Estimator, float]]:
+    ) -> Iterator[tuple[Estimator, Score]]:
         """The method fitted on each pair, and its score. On the workers of a joblib backend, if
         one is set: but callbacks and checkpoints are those of this process."""
         one, settings = len(pairs) == 1, vars(self.method)
@@ -180,7 +183,7 @@ class BestPair(Estimator):
         if one or bound or not engine.elsewhere():
             for pair in pairs:
                 model = self._fitted_on(pair, data, held)
-                yield model, 0.0 if one else self._score(model, pair, data, held)
+                yield model, (0.0, 0.0) if one else self._score(model, pair, data, held)
             return
         for outcome in engine.outcomes(_learned, (self, data, held), pairs):
             if isinstance(outcome, BrokenExecutor):
@@ -242,16 +245,16 @@ class BestPair(Estimator):
             model._learn(some, None if few else watched)
         return model
 
-    def _score(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> float:
+    def _score(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
         if self.select == "labels":
             assert self._y is not None
-            return scores.clustering_accuracy(self._y, clustered(model, pair, data))
+            return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
         if self.select == "hidden":
             if held is None:
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
-            return explained(model, pair, held)
+            return explained(model, pair, held), 0.0
         both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
-        return clustering.stability(clustering.finite(model._embed(both)), STABLE, self.seed_)
+        return judged(clustering.finite(model._embed(both)), self.n_clusters, self.seed_)
 
     # What the method knows of two views, for all of them.
 
@@ -308,9 +311,16 @@ class BestPair(Estimator):
         return self.method._cannot(verb)
 
 
+def judged(z: Array, n_clusters: Any, seed: int) -> Score:
+    """How stable the clusters of a pair's representation z (n, D) are, and how far apart."""
+    K = n_clusters if isinstance(n_clusters, int) else STABLE
+    both = clustering.stability(z, K, seed), clustering.separation(z, K, seed)
+    return round(both[0], 5), round(both[1], 5)  # as records have them
+
+
 def _learned(
     shared: tuple[BestPair, Views, HoldOut | None], pair: Pair
-) -> tuple[Estimator, float, torch.Tensor]:
+) -> tuple[Estimator, Score, torch.Tensor]:
     """On a worker: the method fitted on a pair, its score, and where the random numbers are."""
     best, data, held = shared
     model = best._fitted_on(pair, data, held)

@@ -1,6 +1,6 @@
-"""Which methods differ over many cells of a table: ranks, and tests of pairs (Demšar, JMLR 2006).
+"""Which methods differ over several datasets: ranks, and tests of pairs (Demšar, JMLR 2006).
 
-k methods are ranked in each of N cells, 1 is best; equals share the mean of their ranks.
+k methods are ranked in each of N datasets, 1 is best; equals share the mean of their ranks.
 
     Friedman    are all average ranks R_j the same?
                 chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4), more where there are ties
@@ -10,8 +10,8 @@ k methods are ranked in each of N cells, 1 is best; equals share the mean of the
     Holm        p of all m = k (k - 1) / 2 pairs, sorted, become
                 max_{j <= i} min(1, (m - j + 1) p_j), i = 1 .. m
 
-A cell is a mean over seeds: they share data and mask, and count once. The rates of one dataset are
-not independent either, so these tests sum a table up rather than prove anything.
+A dataset is a block: its score is the mean over rates and seeds, which share its samples and count
+once. Of N datasets, two methods can differ with p = 2 / 2^N at the least.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 ALPHA = 0.05
-FEWEST_LABELS, FEWEST_CELLS = 3, 4
+FEWEST_LABELS, FEWEST_DATASETS = 3, 3
 
 
 class Paired(NamedTuple):
-    """A test of two labels, the first with the better rank: in how many cells it wins and loses,
+    """A test of two labels, the first with the better rank: on how many datasets it wins and loses,
     the mean difference, and p after Holm's correction."""
 
     better: str
@@ -42,10 +42,10 @@ class Paired(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Labels from the best average rank to the worst, over so many cells."""
+    """Labels from the best average rank to the worst, over so many datasets."""
 
     labels: Sequence[str]
-    cells: int
+    datasets: int
     ranks: Floats  # (k,)
     means: Floats  # (k,)
     chi2: float  # Friedman's
@@ -55,9 +55,9 @@ class Comparison(NamedTuple):
 
 
 def compare(scores: Mapping[str, Sequence[float]]) -> Comparison | None:
-    """Labels with a score for each cell, more is better; None where there are too few of either."""
+    """Labels with a score for each dataset, more is better; None where there are too few."""
     table = np.array(list(scores.values()), np.float64).T.round(5)  # (N, k)
-    if table.ndim != 2 or table.shape[0] < FEWEST_CELLS or table.shape[1] < FEWEST_LABELS:
+    if table.ndim != 2 or table.shape[0] < FEWEST_DATASETS or table.shape[1] < FEWEST_LABELS:
         return None
     ranks = average_ranks(table)
     order = np.argsort(ranks, kind="stable")
@@ -88,10 +88,15 @@ def friedman(table: Floats) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-def critical_difference(k: int, cells: int, alpha: float = ALPHA) -> float:
-    """How far average ranks of k methods over so many cells must lie apart."""
+def critical_difference(k: int, datasets: int, alpha: float = ALPHA) -> float:
+    """How far average ranks of k methods over so many datasets must lie apart."""
     q = stats.studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
-    return float(q * np.sqrt(k * (k + 1) / (6 * cells)))
+    return float(q * np.sqrt(k * (k + 1) / (6 * datasets)))
+
+
+def least_p(datasets: int) -> float:
+    """The least p that the signed-rank test of so many datasets can have."""
+    return float(2.0 ** (1 - datasets))
 
 
 def wilcoxon(differences: Floats) -> float:

@@ -17,6 +17,7 @@
              table = "..."          with those of this table of the method's presets
              settings = { ... }     with these
              seeds = [ ... ]        where they are others than the study's
+             datasets = [ ... ]     where they are fewer than the study's
              pair                   how a method for two views takes more of them:
                  ""                 as its estimator does, every run looks for the best pair
                  "restrict"         with the mask of all, on the pair that is chosen without labels
@@ -55,6 +56,7 @@ class Entry:
     table: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = ()  # none: the study's
+    datasets: Sequence[str] = ()  # none: the study's
     pair: str = ""
 
     def __post_init__(self) -> None:
