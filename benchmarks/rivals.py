@@ -126,7 +126,16 @@ def is_current(record: RunRecord, any_code: bool = False) -> bool:
         return False
     wanted = asked(record["method"], record["dataset"])
     compared = [k for k in wanted if wanted[k] is not None and not (any_code and k == "code")]
-    return all(record.get(k) == wanted[k] for k in compared)
+    known = {**record, "settings": _with_new(record)}
+    return all(known.get(k) == wanted[k] for k in compared)
+
+
+def _with_new(record: RunRecord) -> RunRecord:
+    """The settings of a record, and those that its method got since, which change nothing."""
+    if record["method"] in rival_imputers.RIVALS:
+        return dict(record["settings"])
+    defaults = asked(record["method"], record["dataset"])["settings"]
+    return {**defaults, **methods.find(record["method"]).before, **record["settings"]}
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:

@@ -65,6 +65,18 @@ def test_runs_are_made_once_and_again_when_code_or_settings_change(
     assert len(run(rivals, tmp_path, "--any-code")) == 8
 
 
+def test_a_setting_that_is_new_and_changes_nothing_makes_no_record_old(rivals, monkeypatch):
+    cls = methods.find("knn_fill")
+    (name,) = rivals.real_sets.available()[:1]
+    record = {"method": "knn_fill", "dataset": name, **rivals.asked("knn_fill", name)}
+    fewer = {k: v for k, v in record["settings"].items() if k != "n_neighbors"}
+    assert rivals.is_current({**record, "settings": fewer})
+    monkeypatch.setattr(cls, "before", {"n_neighbors": 1})
+    assert not rivals.is_current({**record, "settings": fewer})
+    assert rivals.is_current(record)
+    assert not rivals.is_current({**record, "settings": record["settings"] | {"n_neighbors": 3}})
+
+
 def test_a_run_over_the_limit_is_recorded_and_its_other_seeds_are_not_tried(
     rivals, tmp_path, capsys
 ):
