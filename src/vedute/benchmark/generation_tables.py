@@ -66,10 +66,14 @@ def _generated(summary: Summary) -> str:
     rows = ""
     for place in places(summary):
         for label in summary.labels:
-            if (cell := summary.cell(label, *place, "generated_coherence")) is not None:
-                rows += f"| {place[0]} | {place[1]:g} | {label} | {cell.mean:.2f} |\n"
-    heads = "| dataset | trained at | method | coherence |\n|---|--:|---|--:|\n"
-    title = "## Coherence of samples from no view: all views are of one class, %\n\n"
+            same, bits = (summary.cell(label, *place, k) for k in ("generated_coherence", "bits"))
+            if same is not None:
+                told = "–" if bits is None else f"{bits.mean:.3f}"
+                rows += f"| {place[0]} | {place[1]:g} | {label} | {same.mean:.2f} | {told} |\n"
+    heads = "| dataset | trained at | method | coherence | bits |\n|---|--:|---|--:|--:|\n"
+    title = (
+        "## Samples from no view: of one class in all views, %; bits per entry of test samples\n\n"
+    )
     return f"{title}{heads}{rows}\n" if rows else ""
 
 

@@ -11,7 +11,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     error of hidden views; coverage of 90 % intervals in percent,
                     crps of the distributions that these are of, in standard deviations
                     generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
-                    generated_coherence of samples from nothing, classifier_* of real images,
+                    generated_coherence of samples from nothing, bits of `likelihood` per entry,
+                    classifier_* of real images,
                     mean_* and nearest_* of what needs no model;
                     in percent, but ssim
     pair_score      of a search: stability of the clusters of this pair of views, or, where masks
@@ -48,7 +49,7 @@ import torch
 from sklearn.cluster import KMeans
 
 from vedute import __version__, datasets, io, methods
-from vedute.analysis import classifiers, cross_view
+from vedute.analysis import classifiers, cross_view, likelihood
 from vedute.analysis.classifiers import Judge
 from vedute.benchmark import samples, workers
 from vedute.benchmark.records import BERNOULLI, RunRecord
@@ -65,6 +66,7 @@ from vedute.metrics import scores as scoring
 from vedute.training.history import Record
 
 INTERVAL = 0.9
+WEIGHED = 1000  # samples whose likelihood is estimated
 LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
@@ -204,6 +206,7 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
     if isinstance(model, NeuralEstimator) and model.generates:
         asked = (judge for judge in judges if judge.name == "coherence")
         scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in asked}
+        scores |= _bits(model, real, test)
     kept: RunRecord = {}
     if model.generative:
         scores |= _floors(run.dataset, real, test, device, folder / "floors")
@@ -211,10 +214,25 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
     return {
         "classifying": round(judged - start, 4),
         "evaluation": round(seconds, 4),
-        "scores": _rounded({k: v if "ssim" in k else 100 * v for k, v in scores.items()}),
+        "scores": _rounded({k: v if _is_plain(k) else 100 * v for k, v in scores.items()}),
         "subsets": json.loads(json.dumps(found.subsets), parse_float=lambda s: round(float(s), 5)),
         **kept,
     }
+
+
+def _is_plain(score: str) -> bool:
+    """Whether a score is no share."""
+    return "ssim" in score or score == "bits"
+
+
+def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
+    """Bits per entry of some test samples, where codes have a density."""
+    network = model._fitted()
+    if not isinstance(network, likelihood.Weighed):
+        return {}
+    learned, new = (cross_view.enter(model, views[:WEIGHED]) for views in (real, test))
+    kinds = [view.likelihood for view in model.views_]
+    return {"bits": likelihood.bits_per_entry(network, kinds, learned, new)}
 
 
 def _floors(

@@ -235,10 +235,14 @@ def _axes(z: Floats) -> Floats:
 
 
 def draw_like(rows: NDArray[Any], n: int, seed: int) -> NDArray[Any]:
-    """n draws (n, D) from a Gaussian mixture, its size by BIC, fitted to rows (m, D)."""
+    """n draws (n, D) from the `mixture` of rows (m, D)."""
+    drawn: NDArray[Any] = mixture(rows, seed).sample(n)[0]
+    return drawn
+
+
+def mixture(rows: NDArray[Any], seed: int) -> GaussianMixture:
+    """A Gaussian mixture, its size by BIC, fitted to rows (m, D)."""
     kind = "full" if len(rows) > 4 * rows.shape[1] else "diag"
     sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
     fits = (GaussianMixture(k, covariance_type=kind, random_state=seed) for k in sizes)
-    best = min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))
-    drawn: NDArray[Any] = best.sample(n)[0]
-    return drawn
+    return min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))

@@ -18,7 +18,7 @@ code has not seen anyway.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import torch
@@ -134,6 +134,17 @@ class GaussianVAE(VAE):
 
     def prior(self, n: int) -> list[Tensor]:
         return self.decode_codes(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
+
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        return self.decode_codes(code[None, :, None])
+
+    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
+        q = self.posterior(self.experts(batch), batch.mask)
+        z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
+        return z, gaussian.log_prob(q, z)
+
+    def log_prior(self) -> Callable[[Tensor], Tensor]:
+        return lambda z: gaussian.log_prob(gaussian.standard(z), z)
 
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:

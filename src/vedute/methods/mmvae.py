@@ -23,6 +23,8 @@ Departs from the released code, whose DReG hook never fires; the loss is average
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -101,6 +103,18 @@ class MMVAEModel(VAE):
     def prior(self, n: int) -> list[Tensor]:
         p = self.prior_of().map(lambda t: t.expand(1, n, 1, -1))
         return self.decode_codes(laplace.sample(p))
+
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        return self.decode_codes(code[None, :, None])
+
+    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
+        """Of the mixture of the observed experts."""
+        q, mask = self.experts(batch), batch.mask
+        z = one_of(laplace.sample(many(q, draws)), mask)
+        return z, _mixture.log_mixture(_mixture.log_probs(q, z.unsqueeze(2)), mask)[..., 0]
+
+    def log_prior(self) -> Callable[[Tensor], Tensor]:
+        return lambda z: laplace.log_prob(self.prior_of(), z)
 
 
 class SimpleModel(GaussianVAE):

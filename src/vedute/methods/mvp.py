@@ -21,7 +21,7 @@ compared with the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -307,6 +307,24 @@ class MVPModel(Trimmed):
         rows = self.posteriors.cpu().double().numpy()
         drawn = clustering.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
         return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
+
+    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
+        consensus, latents = self.fuse(batch)
+        parts = zip(consensus, latents, strict=True)
+        q = Gaussian(*(torch.cat([w, z.flatten(1)], dim=-1) for w, z in parts))
+        code = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
+        return code, gaussian.log_prob(q, code)
+
+    def log_prior(self) -> Callable[[Tensor], Tensor]:
+        """Of the mixture that `prior` draws from."""
+        rows = self.posteriors.cpu().double().numpy()
+        found = clustering.mixture(rows, int(torch.randint(2**31 - 1, ())))
+
+        def density(code: Tensor) -> Tensor:
+            flat = code.flatten(0, -2).cpu().double().numpy()
+            return torch.from_numpy(found.score_samples(flat)).view(code.shape[:-1]).to(code)
+
+        return density
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
         """The views of (n, k + L D), a consensus and latents like the rows of `posteriors`."""

@@ -5,6 +5,7 @@ A Gaussian carries (mean, logvar) of shape (..., D): any leading axes, latent ax
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
@@ -24,6 +25,11 @@ class Gaussian(NamedTuple):
         return Gaussian(f(self.mean), f(self.logvar))
 
 
+def standard(like: Tensor) -> Gaussian:
+    """N(0, 1) in the shape of a tensor."""
+    return Gaussian(torch.zeros_like(like), torch.zeros_like(like))
+
+
 def standard_like(q: Gaussian) -> Gaussian:
     """N(0, 1) in the shape of q."""
     return q.map(torch.zeros_like)
@@ -40,6 +46,12 @@ def sample(q: Gaussian) -> Tensor:
         drawn: Tensor = fused.Sample.apply(*(t.contiguous() for t in (*q, eps)))
         return drawn
     return q.mean + std(q) * eps
+
+
+def log_prob(q: Gaussian, z: Tensor) -> Tensor:
+    """log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
+    scaled = (z - q.mean).square() * torch.exp(-q.logvar)
+    return -0.5 * (scaled + q.logvar + math.log(2 * math.pi)).sum(-1)
 
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:
