@@ -163,8 +163,11 @@ def _robust(dataset: str, found: Sequence[Sequence[Any]], known: Sequence[float]
     printed_span = max(known) - min(known)
     holds = max(spans.values()) <= max(0.02, printed_span)
     said = ", ".join(f"{v:.3f} ({k})" for k, v in spans.items())
+    measured = max(map(len, columns))
+    some = "" if measured == len(found) else f", for {measured} of {len(found)} ratios,"
+    verdict = "Reproduced" if holds else "Not reproduced"
     return (
-        f"{'Reproduced' if holds else 'Not reproduced'} on {dataset} in what is claimed, that SSIM "
+        f"{verdict} on {dataset}{some} in what is claimed, that SSIM "
         f"hardly depends on k/d: it varies by {said}; in the paper by {printed_span:.3f}. The data "
         "are others: the numbers are not compared."
     )
