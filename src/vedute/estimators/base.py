@@ -313,12 +313,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         held = None if hidden is None else self._held_out(data, hidden)
         some = data if hidden is None else data.hide(hidden)
         fewer = self._without_entries(some) if self._hides() else some
+        entries = None if fewer is some else HiddenEntries.of(fewer, some, self._groups)
+        again = again and fewer is not data
         self._learn(fewer, None if few else held)
+        del some, fewer  # which may be large
         if self.generative:
             self._calibrate(data, held)
-        if fewer is not some:
-            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
-        self.learned_again_ = again and fewer is not data and not self._interrupted
+        if entries is not None:
+            self._calibrate_holes(entries)
+        self.learned_again_ = again and not self._interrupted
         if self.learned_again_:
             self._learn(data, None)
 
