@@ -91,6 +91,17 @@ def test_columns_categories_and_offsets_survive(tmp_path, monkeypatch):
     assert pd.read_csv("e.csv")["patient"].tolist() == [*range(40)]
 
 
+@pytest.mark.parametrize("some", [2, 2**10])
+def test_rows_here_and_there_are_read_some_at_a_time(place, monkeypatch, some):
+    monkeypatch.setattr(lazy_view, "SCATTERED", some)
+    views, whole = Views.open("store", rows=slice(10, 80)), Views.open("store").in_memory()[10:80]
+    mixed = np.random.default_rng(0).permutation(70)[:31]
+    for rows in (mixed, mixed.tolist(), torch.from_numpy(mixed), np.arange(70) % 3 == 0, [], -1):
+        same(views[rows], whole[rows])
+    many = torch.arange(70) % 2 == 0
+    same(views[many], whole[many])
+
+
 def test_python_takes_a_store(place):
     views = Views.open("store")
     model, twin = small(MVP).fit(views), small(MVP).fit(Views.of(views))
