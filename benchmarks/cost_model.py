@@ -47,7 +47,7 @@ VERBS, BASES = ("convert", "fit", "impute"), (100_000, 1_000_000)
 @dataclass(frozen=True)
 class Sizes:
     widths: Sequence[int]
-    batch: int = 256
+    batch: float = 256
     hidden: int = 128
     latent: int = 32
     maps: int = 64
@@ -127,7 +127,7 @@ def step_seconds(s: Sizes, c: dict[str, Any]) -> float:
 
 def ranks_seconds(s: Sizes, ranks: int, c: dict[str, Any]) -> float:
     """Of a step that ranks share."""
-    own = step_seconds(replace(s, batch=s.batch / ranks), c)  # type: ignore[arg-type]
+    own = step_seconds(replace(s, batch=s.batch / ranks), c)
     if ranks == 1:
         return own
     return float(own + c["message_seconds"] + parameters(s) * c["message_seconds_per_number"])
@@ -178,10 +178,10 @@ def job(s: Sizes, **settings: Any) -> Any:
     from vedute.data.views import Views
 
     rng = np.random.default_rng(0)
-    n = max(s.batch, 1000)  # fewer have other defaults
+    n = max(int(s.batch), 1000)  # fewer have other defaults
     views = Views.of([rng.normal(size=(n, d)).astype(np.float32) for d in s.widths])
-    known = {"batch_size": s.batch, "hidden": (s.hidden,), "latent_dim": s.latent, "steps": 100}
-    return Job.of(views, "cpu", known | {"map_hidden": (s.maps,)} | settings)
+    known = {"batch_size": int(s.batch), "hidden": (s.hidden,), "latent_dim": s.latent}
+    return Job.of(views, "cpu", known | {"map_hidden": (s.maps,), "steps": 100} | settings)
 
 
 def _product_rate(size: int = 1024) -> float:
@@ -221,6 +221,7 @@ def _reading(rows: int = 200_000) -> float:
     from tempfile import TemporaryDirectory
     from time import process_time
 
+    import numpy as np
     import store
 
     from vedute.data.views import Views
@@ -229,8 +230,6 @@ def _reading(rows: int = 200_000) -> float:
     with TemporaryDirectory() as folder:
         place = Path(folder)
         store.make(place / "data", rows)
-        import numpy as np
-
         X = [np.load(place / "data" / f"v{v}.npy") for v in range(store.VIEWS)]
         (place / "store").mkdir()
         stores.write(place / "store", Views.of(X), None)
@@ -246,10 +245,7 @@ def _messages() -> dict[str, float]:
     found = [r for r in _records("ranks") if "all_reduce" in r][-4:]
     numbers, taken = (np.array([r[k] for r in found]) for k in ("all_reduce", "seconds"))
     per = (taken[-1] - taken[0]) / (numbers[-1] - numbers[0])
-    return {
-        "message_seconds": float(taken[0]),
-        "message_seconds_per_number": float(per),
-    }
+    return {"message_seconds": float(taken[0]), "message_seconds_per_number": float(per)}
 
 
 def _records(folder: str) -> list[dict[str, Any]]:
