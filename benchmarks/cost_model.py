@@ -142,7 +142,6 @@ def measure() -> None:
     from vedute.benchmark import workers
 
     torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("high")  # as training does
     found = {"cpu": workers.cpu_name(), "torch": torch.__version__}
     found |= _fitted(_times(), _product_rate()) | {"load": os.getloadavg()[0]}
     found |= {"read_bytes_per_second": _reading()} | _messages()
@@ -158,15 +157,18 @@ def _times() -> list[float]:
     """Seconds of a core for a step of each of the sizes that are measured, the least of some."""
     from time import process_time
 
+    from vedute.estimators.neural import _speeds
+
     jobs = [job(_sizes(*size)) for size in MEASURED]
     steps = [j.step() for j in jobs]
     best = [float("inf")] * len(jobs)
     for _ in range(TURNS):
         for i, (j, step) in enumerate(zip(jobs, steps, strict=True)):
-            for _ in range(STEPS):
-                rows, start = j.rows(), process_time()
-                step(rows)
-                best[i] = min(best[i], process_time() - start)
+            with _speeds(j.model, j.data, j.batch):  # as in training
+                for _ in range(STEPS):
+                    rows, start = j.rows(), process_time()
+                    step(rows)
+                    best[i] = min(best[i], process_time() - start)
     return best
 
 
@@ -257,10 +259,10 @@ def _records(folder: str) -> list[dict[str, Any]]:
 
 
 def step_table(c: dict[str, Any]) -> str:
-    """Steps by the number of views: results/step-by-views-intel-xeon.md, half of the views gone."""
+    """Steps by the number of views: results/step-by-views-aarch64.md, half of the views gone."""
     from vedute.data.missing import make_mask
 
-    lines = (RESULTS / "step-by-views-intel-xeon.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS / "step-by-views-aarch64.md").read_text(encoding="utf-8").splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
     found = [["a step with", "operations", "values", "predicted, ms", "recorded, ms", "ratio"]]
     for views, *_, taken in (c for c in cells if c[0].isdigit()):
@@ -291,7 +293,7 @@ class Scan:
 
 def scans(c: dict[str, Any]) -> dict[str, Scan]:
     """By verb, from the records of BASES rows: of a store, a line through two points."""
-    found, s = {(r["rows"], r["verb"]): r["seconds"] for r in _records("store")}, store_sizes()
+    found, s = {(r["rows"], r["verb"]): r.get("seconds") for r in _records("store")}, store_sizes()
     rates = {}
     for verb in VERBS:
         few, many = (found[n, verb] - _known_seconds(verb, s, n, c) for n in BASES)
