@@ -24,6 +24,7 @@ import torch
 from torch import distributed, multiprocessing
 
 from vedute import MVP, Views, datasets
+from vedute.estimators.neural import _speeds
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Settings, train
 
@@ -60,10 +61,12 @@ def speed(case: str) -> dict[str, float]:
     likelihoods = [LIKELIHOODS["normal"]] * len(views.x)
     model = hp.build(views.shapes, likelihoods, views.names, settings["steps"])
     how = {"batch_size": settings["batch_size"], "lr": 1e-3}
-    train(model, views, Settings(steps=4, **how))
-    steps, start, busy = settings["steps"], perf_counter(), process_time()
-    train(model, views, Settings(steps=steps, **how))
-    taken, busy = perf_counter() - start, process_time() - busy
+    steps = settings["steps"]
+    with _speeds(model, views, settings["batch_size"]):  # as in `fit`
+        train(model, views, Settings(steps=4, **how))
+        start, busy = perf_counter(), process_time()
+        train(model, views, Settings(steps=steps, **how))
+        taken, busy = perf_counter() - start, process_time() - busy
     numbers = sum(p.numel() for p in model.parameters())
     speeds = {"steps_per_second": steps / taken, "core_seconds_per_step": busy / steps}
     return {"parameters": numbers} | speeds

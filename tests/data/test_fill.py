@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import torch
 from scipy import sparse
 
 from vedute.data.views import Views
+from vedute.estimators import base, imputation
 from vedute.methods import find, load
 
 NAN = np.nan
@@ -148,6 +150,40 @@ def test_the_container_comes_back_filled_and_the_users_own_is_not_touched(kind):
     for other in (model.sample_imputations(X, 1)[0], model.reconstruct(X)) if not columns else ():
         assert type(other) is type(X)
         assert flat(other).shape == flat(X).shape
+
+
+IN_BATCHES = CONTAINERS | {
+    "mixed frames": (lambda: list(frames()), None),
+    "tensors": (lambda: [torch.from_numpy(x) for x in arrays()], None),
+    "a view nobody has": (lambda: {"a": np.nan_to_num(arrays()[0])}, None),
+}
+
+
+@pytest.mark.parametrize("kind", IN_BATCHES)
+def test_what_is_filled_batch_by_batch_is_what_is_filled_at_once(kind, monkeypatch):
+    make, columns = IN_BATCHES[kind]
+    X = make()
+    model = fitted(dict(zip("ab", arrays(), strict=True)) if "nobody" in kind else X, columns)
+    verbs = [model.transform, model.impute, model.reconstruct, partial(model.impute, interval=0.9)]
+    at_once, sizes = [verb(X) for verb in verbs], []
+    monkeypatch.setattr(imputation, "ROWS", 7)
+    monkeypatch.setattr(base, "BATCHES", 1)
+    once = base.scaled
+    monkeypatch.setattr(base, "scaled", lambda v, part: [sizes.append(len(part)), once(v, part)][1])
+    for verb, found in zip(verbs, at_once, strict=True):
+        same(verb(X), found)
+    assert max(sizes) == 7
+
+
+def test_a_row_that_is_out_of_range_is_named_in_whatever_batch_it_is(monkeypatch):
+    model = fitted(list(arrays()))
+    a, b = arrays()
+    a[33] = 1e25
+    monkeypatch.setattr(imputation, "ROWS", 7)
+    monkeypatch.setattr(base, "BATCHES", 1)
+    for verb in (model.impute, model.transform):
+        with pytest.raises(ValueError, match="row 33 has values too far"):
+            verb([a, b])
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, bool, np.float32, np.float64])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from shell import done, refused
 
 import vedute
 from vedute import Views, scverse
@@ -49,6 +50,25 @@ def test_views_are_modalities_in_the_order_of_obs_names(make):
     rna = frames()[0]
     assert views.mask[:, 0].tolist() == [i in rna.index for i in X.obs_names]
     assert views.specs[0].columns == tuple(rna.columns)
+
+
+@pytest.mark.parametrize("make", [mdata, adata])
+def test_what_is_kept_in_zarr_is_converted(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = make()
+    X.write_zarr("cells.zarr")
+    done("convert", "cells.zarr", "-o", "store", "--keep-order")
+    views, direct = Views.open("store"), Views.of(X)
+    assert views.names == direct.names
+    assert views.ids.tolist() == direct.ids.tolist()
+    assert views.specs[0].columns == direct.specs[0].columns
+    assert (views.mask == direct.mask).all()
+    assert all(np.allclose(*pair) for pair in zip(views.x, direct.x, strict=True))
+    assert "vedute convert cells.zarr -o store" in refused("fit", "cells.zarr", "-o", "run")
+    for file in (tmp_path / "cells.zarr").rglob("*"):
+        if file.is_file() and file.parent != tmp_path / "cells.zarr":
+            file.write_bytes(b"{")
+    assert "not a .zarr folder" in refused("convert", "cells.zarr", "-o", "again")
 
 
 @pytest.mark.parametrize("make", [mdata, adata])

@@ -12,10 +12,10 @@ from conftest import small
 from shell import done, refused, short_mvp, vedute_
 
 from vedute import MVP, Views, io, load
-from vedute.data import lazy_view
+from vedute.data import fill, lazy_view
 from vedute.data import store as stored
 from vedute.estimators.fitted_view import FittedView
-from vedute.io import store, streaming
+from vedute.io import parquet, parquet_blocks, store, streaming
 from vedute.training import feed
 
 N = 90
@@ -91,6 +91,17 @@ def test_columns_categories_and_offsets_survive(tmp_path, monkeypatch):
     assert pd.read_csv("e.csv")["patient"].tolist() == [*range(40)]
 
 
+@pytest.mark.parametrize("some", [2, 2**10])
+def test_rows_here_and_there_are_read_some_at_a_time(place, monkeypatch, some):
+    monkeypatch.setattr(lazy_view, "SCATTERED", some)
+    views, whole = Views.open("store", rows=slice(10, 80)), Views.open("store").in_memory()[10:80]
+    mixed = np.random.default_rng(0).permutation(70)[:31]
+    for rows in (mixed, mixed.tolist(), torch.from_numpy(mixed), np.arange(70) % 3 == 0, [], -1):
+        same(views[rows], whole[rows])
+    many = torch.arange(70) % 2 == 0
+    same(views[many], whole[many])
+
+
 def test_python_takes_a_store(place):
     views = Views.open("store")
     model, twin = small(MVP).fit(views), small(MVP).fit(Views.of(views))
@@ -133,6 +144,77 @@ def test_a_store_without_ids_and_without_a_view(place):
     np.savez("other.npz", c=arrays()["c"], d=arrays()["a"][::-1])
     done("convert", "other.npz", "-o", "other")
     assert "unknown view 'd'" in refused("embed", "run", "other", "-o", "x.csv")
+
+
+@pytest.mark.parametrize("numbers", [1, 2**22])
+def test_tables_are_written_from_a_store_block_by_block(place, monkeypatch, numbers):
+    monkeypatch.setattr(store, "ROWS", 17)
+    monkeypatch.setattr(parquet_blocks, "NUMBERS", numbers)
+    done("fit", "store", "-o", "run", *short_mvp(20, 5))
+    done("impute", "run", "-o", "filled", "--format", "store", "--interval", ".9")
+    done("impute", "run", "-o", "tables", "--format", "parquet", "--interval", ".9")
+    for end in (".", "lower", "upper"):
+        views = Views.open(place / "filled" / end)
+        for name, x, spec in zip(views.names, views.x, views.specs, strict=True):
+            table = pd.read_parquet(place / "tables" / end / f"{name}.parquet")
+            assert table.index.tolist() == views.ids.tolist()
+            assert table.shape == tuple(x.shape)
+            assert (table.to_numpy() == fill.as_fitted(x.numpy(), spec)).all()
+    done("embed", "run", "tables", "-o", "e.csv")
+    assert "choose another name" in refused("impute", "run", "-o", "tables", "--format", "parquet")
+    done("impute", "run", "-o", "tables", "--format", "parquet", "--force")
+    assert not (place / "tables" / "lower").exists()
+
+
+def test_tables_have_columns_categories_and_rows_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    rng, ids = np.random.default_rng(0), pd.Index(range(40), name="patient")
+    stage = pd.Series(rng.choice(["I", "II", "III"], 40), ids)
+    a = pd.DataFrame({"age": rng.integers(99, size=40), "stage": stage}, ids)
+    a[5:].to_csv("data/a.csv")
+    pd.DataFrame(rng.normal(size=(40, 2)), ids, ["t", "u"]).to_csv("data/b.csv")
+    done("convert", "data", "-o", "store", "--one-hot")
+    done("fit", "store", "-o", "run", "--method", "mean_fill")
+    monkeypatch.setattr(store, "ROWS", 7)
+    done("impute", "run", "-o", "tables", "--format", "parquet")
+    found = pd.read_parquet("tables/a.parquet").sort_index()
+    assert found.index.name == "patient"
+    assert found.index.tolist() == ids.tolist()
+    pd.testing.assert_series_equal(found["age"][5:].astype(int), a["age"][5:])
+    assert found["stage"].astype(str)[5:].tolist() == stage[5:].tolist()
+
+
+def test_samples_without_ids_are_numbered_as_in_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("d.npz", **arrays())
+    done("convert", "d.npz", "-o", "store")
+    done("fit", "store", "-o", "run", "--method", "mean_fill")
+    done("impute", "run", "-o", "tables", "--format", "parquet")
+    found, a = pd.read_parquet("tables/a.parquet").sort_index(), arrays()["a"]
+    there = ~np.isnan(a).any(1)
+    assert found.index.tolist() == [*range(len(a))]
+    np.testing.assert_allclose(found.to_numpy()[there], a[there], rtol=1e-6)
+
+
+def test_tables_that_cannot_be_are_refused_before_any_work(place, monkeypatch):
+    done("fit", "store", "-o", "run", "--method", "mean_fill")
+    parquet_out = ("-o", "tables", "--format", "parquet")
+    assert "store or parquet" in refused("impute", "run", "-o", "x", "--format", "csv")
+    assert "leave it out" in refused("impute", "run", "d.npz", *parquet_out)
+    assert "OUT must be a folder; got" in refused(
+        "impute", "run", "-o", "x.npz", "--format", "parquet"
+    )
+    done("impute", "run", "-o", "filled")
+    wrong = ("-o", "filled", "--format", "parquet", "--force")
+    assert "is a store; choose another name" in refused("impute", "run", *wrong)
+    np.savez("i.npz", a=np.zeros((40, 3)), b=np.zeros((40, 2, 2), np.uint8))
+    done("convert", "i.npz", "-o", "images")
+    done("fit", "images", "-o", "run2", "--method", "mean_fill")
+    assert "no rows of a table" in refused("impute", "run2", *parquet_out)
+    monkeypatch.setattr(parquet, "find_spec", lambda name: None)
+    assert "vedute[parquet]" in refused("impute", "run", *parquet_out)
+    assert not (place / "tables").exists()
 
 
 def remove(folder):

@@ -292,17 +292,23 @@ def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iter
 
 
 @contextmanager
-def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
-    """Where to write what becomes `out`, a file or folder like `source`, or .npz."""
+def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iterator[Path]:
+    """Where to write what becomes `out`, a file or folder like `source`, or .npz. tables: of a
+    store, a folder of tables instead of a store."""
     from vedute import datasets, io
     from vedute.io import store
 
     check_place(out, source)
     ending = out.suffix.lower()
+    ends = ("lower", "upper")  # of intervals, from an earlier call
     if store.is_store(source):
         if ending in io.FORMATS:
-            raise ValueError(f"OUT must be a folder, a store as {source} is; got {out}")
-        with store.new_store(out, force) as part:
+            what = "" if tables else f", a store as {source} is"
+            raise ValueError(f"OUT must be a folder{what}; got {out}")
+        if tables and store.is_store(out):
+            raise FileExistsError(f"{out} is a store; choose another name for tables")
+        place = io.atomic_folder(out, force, ends) if tables else store.new_store(out, force)
+        with place as part:
             yield part
         print(f"wrote {out}")
         return
@@ -313,7 +319,6 @@ def new_views(out: Path, force: bool, source: str) -> Iterator[Path]:
         endings = " or ".join(dict.fromkeys((like, ".npz")))
         raise ValueError(f"OUT must end in {endings}, got {out}")
     folder = like == "" and ending != ".npz"
-    ends = ("lower", "upper")  # of intervals, from an earlier call
     with io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force) as part:
         yield part
     print(f"wrote {out}")

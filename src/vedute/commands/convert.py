@@ -63,6 +63,10 @@ def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
     from vedute.io import streaming
 
     whole = ""
+    if io.mudata.is_zarr(Path(source)):
+        io.check_options(how, io.mudata.OPTIONS, source)
+        kept = io.mudata.read(Path(source), how)
+        return io.enter(kept, dtype=None).views, kept.id_name
     if Path(source).exists() and not datasets.has(source) and not io.store.is_store(source):
         try:
             found = streaming.opened(Path(source), how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,14 @@ def run(
         float | None,
         typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
     ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="store|parquet",
+            help="If DATA is a store: parquet writes a folder with one table per view.",
+        ),
+    ] = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> Answer:
@@ -39,16 +48,30 @@ def run(
     """
     how = reading.checked()
     source = _data.source_of(run, data)
-    with _data.guarded_ids(safe_csv), _data.new_views(out, force, source) as part:
+    tables = _as_tables(form, source)
+    with _data.guarded_ids(safe_csv), _data.new_views(out, force, source, tables) as part:
         model, given, entry = _data.open_run(run, source, how)
         views = entry.views
         if given.whole is None:
             _write(part, given, entry, model, interval)
+        elif tables:
+            _write_tables(part, out, given, model, interval)
         else:
             _write_store(part, given, model, interval)
     missing = (~views.mask).sum(0).tolist()
     found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
     return Answer(found | {"wrote": [out]})
+
+
+def _as_tables(form: str | None, source: str) -> bool:
+    """Whether --format asks for tables."""
+    from vedute.io import store
+
+    if form not in (None, "store", "parquet"):
+        raise ValueError(f"--format takes store or parquet, got {form!r}")
+    if form is not None and not store.is_store(source):
+        raise ValueError(f"--format is for a store, {source} is written as it is; leave it out")
+    return form == "parquet"
 
 
 def _write(
@@ -71,24 +94,66 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
     from contextlib import ExitStack
 
     from vedute.data import store as stored
-    from vedute.estimators import progress
     from vedute.io import store
 
     assert given.whole is not None
     assert given.path is not None
     n, writers = len(given.whole), dict[str, store.Writer]()
-    with ExitStack() as whole, progress.shown(), progress.task("imputing", n, "row"):
-        for block in store.blocks(given.whole, model.specs):
-            for end, views in _ends(model.impute(block, interval=interval)).items():
+    with ExitStack() as whole:
+        for _, block in _blocks(given.whole, model, interval):
+            for end, views in block.items():
                 if end not in writers:
-                    folder = part if end == "mean" else part / end
-                    folder.mkdir(exist_ok=True)
-                    writers[end] = whole.enter_context(store.Writer(folder, n))
+                    writers[end] = whole.enter_context(store.Writer(_folder(part, end), n))
                 writers[end].add(store.arrays(views))
-            specs = views.specs or ()
-            progress.advance(len(block), "row")
+                specs = views.specs or ()
         for writer in writers.values():
             writer.finish(specs, given.order, stored.manifest(given.path))
+
+
+def _write_tables(
+    part: Path, out: Path, given: io.Data, model: Estimator, interval: float | None
+) -> None:
+    """One table per view, block by block; lower and upper ends are in folders of their own. Samples
+    without ids are numbered as they were in the data of the store."""
+    from contextlib import ExitStack
+
+    import numpy as np
+
+    from vedute.io import parquet_blocks
+
+    assert given.whole is not None
+    parquet_blocks.check(out, model.specs)
+    rows = np.arange(len(given.whole)) if given.order is None else given.order
+    ids, writers = rows if given.ids is None else given.ids, dict[str, parquet_blocks.Writer]()
+    with ExitStack() as whole:
+        for at, block in _blocks(given.whole, model, interval):
+            for end, views in block.items():
+                if end not in writers:
+                    writer = parquet_blocks.Writer(_folder(part, end), given.id_name)
+                    writers[end] = whole.enter_context(writer)
+                writers[end].add(views, ids[at])
+
+
+def _blocks(
+    whole: Views, model: Estimator, interval: float | None
+) -> Iterator[tuple[slice, dict[str, Views]]]:
+    """A store from its first row to its last: which rows, and these imputed."""
+    from vedute.estimators import progress
+    from vedute.io import store
+
+    start = 0
+    with progress.shown(), progress.task("imputing", len(whole), "row"):
+        for block in store.blocks(whole, model.specs):
+            found = _ends(model.impute(block, interval=interval))
+            yield slice(start, start + len(block)), found
+            start += len(block)
+            progress.advance(len(block), "row")
+
+
+def _folder(part: Path, end: str) -> Path:
+    folder = part if end == "mean" else part / end
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def _ends(imputed: Any) -> dict[str, Views]:

@@ -1,4 +1,4 @@
-"""Type in = type out: values are written into a copy of the user's own object.
+"""Type in = type out: values are written into a copy of the user's own object, some rows at a time.
 
 Only missing cells change, so what was observed never passes through a float.
 """
@@ -18,6 +18,7 @@ from vedute.data.cells import as_text, is_text, stripped
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
+from vedute.data.stack import Stack
 from vedute.data.tables import Columns, chosen
 
 Array = NDArray[Any]
@@ -25,24 +26,85 @@ Floats = NDArray[np.float64]
 Values = Sequence[Array]
 
 
-def filled(parts: Parts, values: Values, absent: Values) -> Any:
-    """A copy of the X that was taken apart, with `values` where `absent`; both L arrays
-    (n, *shape_v), float and bool."""
-    X, each = parts.X, zip(parts.specs, values, absent, strict=True)
-    views = {spec.name: _filled_view(parts, value, gap, spec) for spec, value, gap in each}
-    if parts.columns is not None or not isinstance(X, (Mapping, list, tuple)):
-        return _filled_table(X, views, parts.columns)
-    if isinstance(X, Mapping):
-        given = {k: views.pop(str(k)) for k in X}
-        return given | views
-    return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
+class Copy:
+    """An array of numbers, whose missing entries are written as they come."""
+
+    def __init__(self, view: Any) -> None:
+        a = np.array(view)
+        self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
+        self.written = 0
+
+    def add(self, value: Array, gap: Array) -> None:
+        """Of the next rows: values (k, *shape), and where they are written, bool."""
+        start, self.written = self.written, self.written + len(value)
+        rows = self.array[start : self.written]
+        value, gap = value.reshape(rows.shape), gap.reshape(rows.shape)
+        rows[gap] = as_dtype(value, rows.dtype)[gap]
+
+    def view(self) -> Array:
+        return self.array
 
 
-def _filled_view(parts: Parts, value: Array, gap: Array, spec: ViewSpec) -> Any:
+class _Tensor(Copy):
+    """The same of a tensor."""
+
+    def __init__(self, view: torch.Tensor) -> None:
+        super().__init__(view.detach().cpu().numpy())
+        self.device = view.device
+
+    def view(self) -> Any:
+        return torch.from_numpy(self.array).to(self.device)
+
+
+class _Whole:
+    """A frame, a sparse matrix, or a view that nobody has: filled once the values of all rows are
+    known."""
+
+    def __init__(self, parts: Parts, spec: ViewSpec) -> None:
+        self.parts, self.spec = parts, spec
+        self.value, self.gap = Stack(len(parts.mask)), Stack(len(parts.mask))
+
+    def add(self, value: Array, gap: Array) -> None:
+        self.value.add(value)
+        self.gap.add(gap)
+
+    def view(self) -> Any:
+        view, value, gap = self.parts.views[self.spec.name], self.value.array, self.gap.array
+        if self.parts.rows is not None and (view is None or is_frame(view)):
+            return _filled_frame(view, self.parts.rows, value, gap, self.spec)
+        return _as_array(value, self.spec) if view is None else _filled_sparse(view, value, gap)
+
+
+class Filling:
+    """A copy of the X that was taken apart, filled some rows at a time."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.views = {spec.name: _filling(parts, spec) for spec in parts.specs}
+
+    def add(self, values: Values, absent: Values) -> None:
+        """Of the next rows: `values` where `absent`; both L arrays (k, *shape_v), float and
+        bool."""
+        for view, value, gap in zip(self.views.values(), values, absent, strict=True):
+            view.add(value, gap)
+
+    def filled(self) -> Any:
+        """The copy, once all rows were added."""
+        X, columns = self.parts.X, self.parts.columns
+        views = {name: view.view() for name, view in self.views.items()}
+        if columns is not None or not isinstance(X, (Mapping, list, tuple)):
+            return _filled_table(X, views, columns)
+        if isinstance(X, Mapping):
+            given = {k: views.pop(str(k)) for k in X}
+            return given | views
+        return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
+
+
+def _filling(parts: Parts, spec: ViewSpec) -> Copy | _Whole:
     view = parts.views[spec.name]
-    if parts.rows is not None and (view is None or is_frame(view)):
-        return _filled_frame(view, parts.rows, value, gap, spec)
-    return _filled_array(view, value, gap, spec)
+    if view is None or is_frame(view) or sparse.issparse(view):
+        return _Whole(parts, spec)
+    return _Tensor(view) if isinstance(view, torch.Tensor) else Copy(view)
 
 
 def as_fitted(value: Array, spec: ViewSpec) -> Any:
@@ -59,25 +121,12 @@ def _as_array(value: Array, spec: ViewSpec) -> Array:
     return value if value.dtype == dtype else as_dtype(value, dtype)
 
 
-def _filled_array(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
-    if view is None:
-        return _as_array(value, spec)
-    if sparse.issparse(view):
-        return _filled_sparse(view, value, gap, spec)
-    if isinstance(view, torch.Tensor):
-        filled = _filled_array(view.detach().cpu().numpy(), value, gap, spec)
-        return torch.from_numpy(filled).to(view.device)
-    a = np.array(view)
-    a = a if a.dtype.kind in "biufO" else a.astype(np.float64)
-    value, gap = value.reshape(a.shape), gap.reshape(a.shape)
-    a[gap] = as_dtype(value, a.dtype)[gap]
-    return a
-
-
-def _filled_sparse(view: Any, value: Floats, gap: Any, spec: ViewSpec) -> Any:
+def _filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
     """Rows of which nothing is missing stay as they are."""
     if view.ndim == 1:
-        return type(view)(_filled_array(view.toarray(), value, gap, spec))
+        whole = Copy(view.toarray())
+        whole.add(value, gap)
+        return type(view)(whole.array)
     holed, own = gap.any(1), view.tocsr()
     new = np.where(gap[holed], as_dtype(value[holed], view.dtype), own[holed].toarray())
     stacked = sparse.vstack([own[~holed], sparse.csr_array(new)], format="csr")

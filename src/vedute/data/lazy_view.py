@@ -17,6 +17,7 @@ from torch import Tensor
 
 Array = NDArray[Any]
 ROWS, NUMBERS = 2**14, 2**21  # in memory at a time, where all rows are gone through
+SCATTERED = 2**10  # rows here and there that are read at a time: each takes pages around it along
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +72,20 @@ class File(NamedTuple):
     part: slice = slice(None)
 
     def read(self, rows: Any) -> Tensor:
-        mapped = np.memmap(os.fspath(self.file), self.dtype, "r", self.offset, self.shape)
         rows = rows.numpy() if isinstance(rows, Tensor) else rows
-        return torch.from_numpy(np.array(np.asarray(mapped)[self.part][rows]))
+        if isinstance(rows, slice) or np.ndim(rows) == 0:
+            return torch.from_numpy(np.array(self._mapped()[rows]))
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        for start in range(0, len(rows), SCATTERED):
+            some = slice(start, start + SCATTERED)
+            found[some] = self._mapped()[rows[some]]
+        return torch.from_numpy(found)
+
+    def _mapped(self) -> Array:
+        whole = np.memmap(os.fspath(self.file), self.dtype, "r", self.offset, self.shape)
+        return np.asarray(whole)[self.part]
 
     def lazy(self, origin: str = "") -> Lazy:
         n = len(range(self.shape[0])[self.part])

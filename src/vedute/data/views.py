@@ -191,6 +191,12 @@ class Views:
             return holes.then(partial(_without, row.cpu()))
         return row if holes is None else row & ~holes
 
+    def absent(self, v: int, rows: slice) -> Bools:
+        """(k, *shape_v): which entries of view v these rows lack."""
+        x, holes = self.parts[v], self.hole_parts[v]
+        gone = _like(~self.mask[rows, v], x).expand(-1, *x.shape[1:])
+        return (gone if holes is None else gone | holes[rows]).cpu().numpy()
+
     def ever_seen(self, v: int) -> Tensor:
         """(*shape_v) bool: which features of view v some sample has."""
         seen = self.seen_part(v)
@@ -334,14 +340,54 @@ class Entry:
 
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
         """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
+        copy = Filling(self, everywhere)
+        copy.add(values)
+        return copy.filled()
+
+
+class Filling:
+    """A copy of what a user passed, filled some rows at a time where it has nothing, or
+    everywhere."""
+
+    def __init__(self, entry: Entry, everywhere: bool = False) -> None:
+        self.entry, self.everywhere, self.written = entry, everywhere, 0
+        self.copy = _Completed(entry) if entry.parts is None else fill.Filling(entry.parts)
+
+    def add(self, values: Sequence[Array]) -> None:
+        """Of the next rows, L arrays (k, *shape_v)."""
+        start, self.written = self.written, self.written + len(values[0])
+        rows = slice(start, self.written)
         absent = [
-            np.ones(value.shape, bool) if everywhere else ~self.views.seen(v).numpy()
+            np.ones(value.shape, bool) if self.everywhere else self.entry.views.absent(v, rows)
             for v, value in enumerate(values)
         ]
-        if self.parts is not None:
-            return self.back(fill.filled(self.parts, values, absent))
-        assert self.given is not None
-        return _completed(self.given, values, absent)
+        self.copy.add(values, absent)
+
+    def filled(self) -> Any:
+        """The copy, once all rows were added."""
+        return self.entry.back(self.copy.filled())
+
+
+class _Completed:
+    """A Views like the one that was passed, in its own dtypes."""
+
+    def __init__(self, entry: Entry) -> None:
+        assert entry.given is not None
+        self.given = entry.given
+        each = zip(self.given.x, entry.views.shapes, strict=True)
+        self.views = [
+            fill.Copy((x if x.shape[1:] == shape else x.new_zeros(len(x), *shape)).cpu().numpy())
+            for x, shape in each
+        ]
+
+    def add(self, values: Sequence[Array], absent: Sequence[Array]) -> None:
+        for view, value, gap in zip(self.views, values, absent, strict=True):
+            view.add(value, gap)
+
+    def filled(self) -> Views:
+        X, x = self.given, tuple(torch.from_numpy(view.array) for view in self.views)
+        mask, holes = torch.ones_like(X.mask), (None,) * len(x)
+        return Views(x, mask, X.index, holes, X.names, X.ids, X.y, X.specs)
 
 
 def _observed(views: Views, mask: Any) -> Views:
@@ -378,18 +424,6 @@ def _like_fitted(a: Part, there: bool, spec: ViewSpec) -> Part:
     if a.dtype != torch.uint8 or checks.keeps_bytes(spec):
         return a
     return a.then(_single, torch.float32) if isinstance(a, Lazy) else a.to(torch.float32)
-
-
-def _completed(X: Views, values: Sequence[Array], absent: Sequence[Array]) -> Views:
-    """X with values where it has none, in its own dtypes."""
-    out = []
-    for x, value, gap in zip(X.x, values, absent, strict=True):
-        if x.shape[1:] != value.shape[1:]:
-            x = x.new_zeros(value.shape)
-        cast = torch.from_numpy(fill.as_dtype(value, x.cpu().numpy().dtype))
-        out.append(torch.where(torch.from_numpy(gap), cast, x.cpu()))
-    seen = torch.ones_like(X.mask)
-    return Views(tuple(out), seen, X.index, (None,) * len(out), X.names, X.ids, X.y, X.specs)
 
 
 def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:

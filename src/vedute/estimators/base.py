@@ -30,8 +30,9 @@ from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import on_demand
 from vedute.data.spool import Spool, spooled
+from vedute.data.stack import stacked
 from vedute.data.tables import as_table
-from vedute.data.views import Entry, Views
+from vedute.data.views import Entry, Filling, Views
 from vedute.estimators import (
     card,
     categories,
@@ -46,7 +47,7 @@ from vedute.estimators.abilities import Ability
 from vedute.estimators.contributions import contributions
 from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
-from vedute.estimators.imputation import Imputer
+from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import LOOSE, UNSAVED, choice, estimator, setting
 from vedute.nn import likelihoods
@@ -54,6 +55,7 @@ from vedute.training import checkpoints, ranks
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
+BATCHES = 8  # that are scaled at a time
 MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 LONELY = (
@@ -311,12 +313,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         held = None if hidden is None else self._held_out(data, hidden)
         some = data if hidden is None else data.hide(hidden)
         fewer = self._without_entries(some) if self._hides() else some
+        entries = None if fewer is some else HiddenEntries.of(fewer, some, self._groups)
+        again = again and fewer is not data
         self._learn(fewer, None if few else held)
+        del some, fewer  # which may be large
         if self.generative:
             self._calibrate(data, held)
-        if fewer is not some:
-            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
-        self.learned_again_ = again and fewer is not data and not self._interrupted
+        if entries is not None:
+            self._calibrate_holes(entries)
+        self.learned_again_ = again and not self._interrupted
         if self.learned_again_:
             self._learn(data, None)
 
@@ -376,11 +381,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return clustering.nearest(self._embed(data) if z is None else z, self.centers_)
 
     def _by_row(self, f: Callable[[Views], Array], data: Views) -> Array:
-        """What f makes of data, (n, ...); of data on the disk piece by piece, on the disk."""
+        """What f makes of data, (n, ...), piece by piece; of data on the disk, on the disk."""
         if not data.on_disk:
-            return f(data)
+            rows = BATCHES * batch_rows(self.n_features_in_)
+            return stacked(len(data), map(f, data.batches(rows)))
         with self._counting("going through all rows", data, len(data), "row"):
             return spooled(_counted(f(part)) for part in data.pieces())
+
+    def _scaled_by_row(self, f: Callable[[Views], Array], views: Views) -> Array:
+        """The same of data that are scaled piece by piece."""
+        return self._by_row(lambda part: f(scaled(self.views_, part)), views)
 
     def _log(self, message: str) -> None:
         """To the logger `vedute`; shown where `verbose`."""
@@ -414,25 +424,26 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """
         if dask_frames.are_given(X) and not return_std:
             return dask_frames.transform(self, X)
-        data = self._enter(X)
+        views = self._entry(X).views
         verbs = [self._embed, *([self._embed_std] if return_std else [])]
-        found: list[Any] = [self._by_row(verb, data) for verb in verbs]
+        found: list[Any] = [self._scaled_by_row(verb, views) for verb in verbs]
         config = getattr(self, "_sklearn_output_config", {})
         if config.get("transform") == "pandas":
             names = self.get_feature_names_out()
-            found = [pd.DataFrame(a, index=data.ids, columns=names) for a in found]
+            found = [pd.DataFrame(a, index=views.ids, columns=names) for a in found]
         return tuple(found) if return_std else found[0]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, (n,)."""
         if dask_frames.are_given(X):
             return dask_frames.predict(self, X)  # type: ignore[no-any-return]
-        return np.array(self._by_row(self._labels, self._enter(X)))
+        return np.array(self._scaled_by_row(self._labels, self._entry(X).views))
 
     @available_if(lambda self: self.soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Soft cluster labels (n, K), for methods that have them."""
-        return self._by_row(lambda data: cast(Array, self._soft_labels(data)), self._enter(X))
+        views = self._entry(X).views
+        return self._scaled_by_row(lambda data: cast(Array, self._soft_labels(data)), views)
 
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
         """Fit, and the clusters of the training samples."""
@@ -456,21 +467,33 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if dask_frames.are_given(X):
             found = dask_frames.impute(self, X, interval)
             return found[0] if interval is None else Interval(*found)
-        entry, data = self._read(X)
-        with self._counting("imputing", data, len(data), "row"):
-            if not data.on_disk:
-                return self._imputed(entry, data, interval)
-            parts = (self._read(part) for part in entry.views.pieces())
-            return _on_disk(entry.views, (self._imputed(*part, interval) for part in parts))
+        entry = self._entry(X)
+        views = entry.views
+        with self._counting("imputing", views, len(views), "row"):
+            if not views.on_disk:
+                return self._imputed(entry, interval)
+            parts = (self._entry(part) for part in views.pieces())
+            return _on_disk(views, (self._imputed(part, interval) for part in parts))
 
-    def _imputed(self, entry: Entry, data: Views, interval: float | None) -> Any:
-        means, stds = self._imputer().values(data, spread=interval is not None)
-        if interval is None:
-            return entry.filled(self._chosen(means))
-        each = zip(self.views_, means, stds, strict=True)
-        level = float(interval)
-        ends = [self._ends(*of_view, data, v, level) for v, of_view in enumerate(each)]
-        return Interval(*(entry.filled(values) for values in zip(*ends, strict=True)))
+    def _imputed(self, entry: Entry, interval: float | None) -> Any:
+        """A copy of what was passed, filled batch by batch: values of all rows, in double
+        precision, would be larger than the data."""
+        imputer, spread = self._imputer(), interval is not None
+        copies = [Filling(entry) for _ in range(3 if spread else 1)]
+        for batch in entry.views.batches(imputer.rows_of_values(spread)):
+            data = scaled(self.views_, batch)
+            means, stds = imputer.values(data, spread)
+            if interval is None:
+                copies[0].add(self._chosen(means))
+                continue
+            each = zip(self.views_, means, stds, strict=True)
+            ends = [
+                self._ends(*of_view, data, v, float(interval)) for v, of_view in enumerate(each)
+            ]
+            for copy, values in zip(copies, zip(*ends, strict=True), strict=True):
+                copy.add(values)
+        found = [copy.filled() for copy in copies]
+        return Interval(*found) if spread else found[0]
 
     def _ends(
         self, view: FittedView, mean: Array, std: Array, data: Views, v: int, level: float
@@ -539,8 +562,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def reconstruct(self, X: Any) -> Any:
         """Every view of every sample as the model decodes it, observed or not."""
-        entry, data = self._read(X)
-        return entry.filled(self._chosen(self._imputer().values(data)[0]), everywhere=True)
+        entry, imputer = self._entry(X), self._imputer()
+        copy = Filling(entry, everywhere=True)
+        for batch in entry.views.batches(imputer.rows_of_values()):
+            copy.add(self._chosen(imputer.values(scaled(self.views_, batch))[0]))
+        return copy.filled()
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well left-out views are predicted: 1 - error / error of mean-fill. Needs no labels.
@@ -622,10 +648,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """What the fitted views looked like."""
         return [view.spec for view in self.views_]
 
-    def _read(self, X: Any) -> tuple[Entry, Views]:
-        """X as it came, and as the model sees it: compared with the fitted views, scaled."""
+    def _entry(self, X: Any) -> Entry:
+        """X as it came, compared with the fitted views."""
         check_is_fitted(self, "views_")
-        entry = Entry.of(X, columns=self.columns, like=self.specs, own=True)
+        return Entry.of(X, columns=self.columns, like=self.specs, own=True)
+
+    def _read(self, X: Any) -> tuple[Entry, Views]:
+        """The same, and as the model sees it: scaled."""
+        entry = self._entry(X)
         return entry, scaled(self.views_, entry.views)
 
     def _enter(self, X: Any) -> Views:

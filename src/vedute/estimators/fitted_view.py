@@ -178,7 +178,7 @@ def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     seen = [raw.seen_part(v) for v in range(len(views))]
     raw = _checked(raw, [partial(_check_values, *each) for each in zip(views, seen, strict=True)])
     data = scaling.transform([view.scaler for view in views], raw)
-    ids = np.arange(len(data)) if data.ids is None else data.ids
+    ids = data.index.cpu().numpy() if data.ids is None else data.ids
     return _checked(data, [partial(_check_range, view, ids) for view in views])
 
 

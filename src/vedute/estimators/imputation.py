@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
+from vedute.data.stack import Stack
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.calibration import (
@@ -32,24 +33,9 @@ FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbe
 DRAWS = 16  # of the posterior, for intervals
 
 
-class Gathered:
-    """Arrays (n, *shape_v) of L views, written batch by batch."""
-
-    def __init__(self, n: int, n_views: int) -> None:
-        self.n, self.written = n, [0] * n_views
-        self.views: list[Array | None] = [None] * n_views
-
-    def add(self, v: int, rows: Array) -> None:
-        """The next rows of view v."""
-        whole = self.views[v]
-        if whole is None:
-            whole = self.views[v] = np.empty((self.n, *rows.shape[1:]), rows.dtype)
-        whole[self.written[v] : self.written[v] + len(rows)] = rows
-        self.written[v] += len(rows)
-
-    def arrays(self) -> list[Array]:
-        """Those of which something was written."""
-        return [whole for whole in self.views if whole is not None]
+def batch_rows(width: int) -> int:
+    """How many rows of so many numbers go through a model at a time."""
+    return max(1, min(ROWS, NUMBERS // width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +71,29 @@ class Imputer:
 
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Expected values, and standard deviations if asked: L arrays (n, *shape_v), user units."""
-        means, stds = (Gathered(len(data), len(self.views)) for _ in range(2))
-        draw = spread or any(view.scaler.offset is not None for view in self.views)
-        for batch in self._batches(data, DRAWS if draw else 0):
+        draw = self._draws_for(spread)
+        means, stds = ([Stack(len(data)) for _ in self.views] for _ in range(2))
+        for batch in self._batches(data, draw):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if draw else None
             for v, view in enumerate(self.views):
                 if draws is None:
-                    means.add(v, view.in_units(expected[v][0], batch.size(v)))
+                    means[v].add(view.in_units(expected[v][0], batch.size(v)))
                     continue
                 about = n_seen, batch.size(v), batch.holes[v]
                 mean, std = view.moments(expected[v][0], draws[v], *about)
-                means.add(v, mean)
-                stds.add(v, std)
+                means[v].add(mean)
+                stds[v].add(std)
             progress.advance(len(batch), "row")
-        return means.arrays(), stds.arrays()
+        return [s.array for s in means], [s.array for s in stds] if draw else []
+
+    def _draws_for(self, spread: bool) -> int:
+        """How many draws of the posterior values need; the mean of a log-normal needs some, too."""
+        return DRAWS if spread or any(view.scaler.offset is not None for view in self.views) else 0
+
+    def rows_of_values(self, spread: bool = False) -> int:
+        """Of which `values` are found at a time."""
+        return self.rows(self._draws_for(spread))
 
     def _draws(self, batch: Views) -> list[Array]:
         """Draws that only measure a spread."""
@@ -108,7 +102,7 @@ class Imputer:
 
     def draw(self, data: Views) -> list[Array]:
         """One draw of every view, noise included: L arrays (n, *shape_v), user units."""
-        drawn = Gathered(len(data), len(self.views))
+        drawn = [Stack(len(data)) for _ in self.views]
         for batch in self._batches(data, 1):
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
@@ -116,8 +110,8 @@ class Imputer:
                 spread = view.by_entry(lambda c: c.spread, batch.holes[v])
                 noise = view.noise(n_seen, batch.holes[v])
                 mean = expected[v][0] + spread * (draws[v][0] - expected[v][0])
-                drawn.add(v, view.noisy(mean, noise, batch.size(v)))
-        return drawn.arrays()
+                drawn[v].add(view.noisy(mean, noise, batch.size(v)))
+        return [s.array for s in drawn]
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
@@ -219,7 +213,7 @@ class Imputer:
     def rows(self, draws: int = 0) -> int:
         """At a time."""
         width = sum(view.numbers for view in self.views)
-        return max(1, min(ROWS, NUMBERS // (width * max(draws, 1))))
+        return batch_rows(width * max(draws, 1))
 
 
 def _as_is(view: FittedView, n_views: int) -> Calibration:

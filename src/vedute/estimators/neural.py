@@ -21,11 +21,12 @@ from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.lazy_view import Lazy
 from vedute.data.sparse_view import dense
+from vedute.data.stack import stacked
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
-from vedute.estimators.imputation import NUMBERS, ROWS
+from vedute.estimators.imputation import batch_rows
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
 from vedute.nn import coders
@@ -328,9 +329,9 @@ class NeuralEstimator(Estimator):
 
     def _each(self, data: Views, f: Any) -> Array:
         device, model = self._device(), self._fitted()
-        rows = max(1, min(ROWS, NUMBERS // self.n_features_in_))
-        parts = [f(model, b.to(device).floating()) for b in self._seen(data).batches(rows)]
-        return torch.cat(parts).float().cpu().numpy()
+        rows = batch_rows(self.n_features_in_)
+        parts = (f(model, b.to(device).floating()) for b in self._seen(data).batches(rows))
+        return stacked(len(data), (part.float().cpu().numpy() for part in parts))
 
     def _device(self) -> torch.device:
         device = str(self.device)  # a torch.device, too

@@ -60,6 +60,10 @@ def ending(path: str | Path) -> str:
 def format_of(path: str | Path) -> Format:
     """The module that reads this path; its ending says which."""
     path = Path(path)
+    if mudata.is_zarr(path):
+        raise ValueError(
+            f"{path} is kept in zarr; make a store of it first: vedute convert {path} -o store"
+        )
     if path.is_dir():
         return folder
     last = ending(path)

@@ -25,6 +25,7 @@ from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
 ENDINGS = (".h5mu", ".h5ad")
+ZARR = (".zgroup", "zarr.json")  # either is in a folder of zarr, which only `convert` reads
 
 
 def read(path: Path, how: Reading) -> Data:
@@ -97,14 +98,20 @@ def _quiet(path: Path) -> Iterator[None]:
         yield
 
 
+def is_zarr(path: Path) -> bool:
+    return path.suffix.lower() == ".zarr" and any((path / name).is_file() for name in ZARR)
+
+
 def _is_mu(path: Path) -> bool:
-    return path.suffix.lower() == ".h5mu"
+    return (path / "mod").is_dir() if is_zarr(path) else path.suffix.lower() == ".h5mu"
 
 
 def _size(path: Path) -> int:
-    """What its datasets take, as their headers say."""
+    """What its datasets take, as their headers say; those of zarr are not looked at."""
     from h5py import Dataset, File
 
+    if is_zarr(path):
+        return 0
     sizes: list[int] = []
     try:
         with File(path) as file:
@@ -119,18 +126,25 @@ def _size(path: Path) -> int:
 def _opened(path: Path) -> Any:
     limits.check(_size(path), path)
     try:
-        if _is_mu(path):
-            from mudata import read_h5mu
-
-            return read_h5mu(path)
-        from anndata import read_h5ad
-
-        return read_h5ad(path)
+        return _reader(path)(path)
     except MemoryError:
         raise
     except Exception as e:  # anndata raises what h5py does, and more
         reason = " ".join(str(e).split())
-        raise ValueError(f"{path} is not a {path.suffix} file ({reason}); write it again") from None
+        what = "folder" if is_zarr(path) else "file"
+        raise ValueError(
+            f"{path} is not a {path.suffix} {what} ({reason}); write it again"
+        ) from None
+
+
+def _reader(path: Path) -> Any:
+    import anndata
+
+    if not _is_mu(path):
+        return anndata.read_zarr if is_zarr(path) else anndata.read_h5ad
+    import mudata
+
+    return mudata.read_zarr if is_zarr(path) else mudata.read_h5mu
 
 
 def _labels(path: Path, whole: Any, how: Reading) -> Array | None:

@@ -26,12 +26,13 @@ import torch
 
 from vedute import methods
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
+from vedute.data.stack import Stack
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.contributions import contributions
-from vedute.estimators.imputation import Decode, Gathered, Imputer
+from vedute.estimators.imputation import Decode, Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
@@ -296,11 +297,11 @@ class Blend(Estimator):
 
     def _predicted(self, data: Views) -> list[Array]:
         """By all experts, L arrays (E, n, *shape_v)."""
-        found = Gathered(len(self.experts_), len(self.views_))
+        found = [Stack(len(self.experts_)) for _ in self.views_]
         for model in self.experts_.values():
             for v, decoded in enumerate(Imputer(model._decode, self.views_).decoded(data)):
-                found.add(v, decoded)
-        return found.arrays()
+                found[v].add(decoded)
+        return [s.array for s in found]
 
     def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
         """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
