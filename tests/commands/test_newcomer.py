@@ -189,10 +189,9 @@ def is_filled(before, after):
     return not after.isna().any(axis=None)
 
 
-KINDS = (
-    *(two_files_of_other_patients, one_table, decimal_commas, a_workbook, parquet, npz),
-    *(a_folder_of_arrays, columns_of_two_levels, texts, single_cells),
-)
+FIRST = (two_files_of_other_patients, decimal_commas, a_workbook, texts, single_cells)
+OTHERS = (one_table, parquet, npz, a_folder_of_arrays, columns_of_two_levels)
+KINDS = [*FIRST, *(pytest.param(kind, marks=pytest.mark.all) for kind in OTHERS)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda f: f.__name__)
