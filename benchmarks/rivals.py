@@ -135,7 +135,8 @@ def _with_new(record: RunRecord) -> RunRecord:
     if record["method"] in rival_imputers.RIVALS:
         return dict(record["settings"])
     defaults = asked(record["method"], record["dataset"])["settings"]
-    return {**defaults, **methods.find(record["method"]).before, **record["settings"]}
+    before = methods.find(record["method"]).before
+    return {k: before.get(k, v) for k, v in defaults.items()} | record["settings"]
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:
