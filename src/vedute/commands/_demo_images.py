@@ -89,4 +89,5 @@ def _block(model: Estimator, test: Views, rows: list[int]) -> Array:
 
 
 def _ssim(found: cross_view.Evaluation) -> dict[int, float]:
-    return {size: scores["ssim_missing"] for size, scores in found.sizes.items()}
+    some = {k: scores for k, scores in found.sizes.items() if "ssim_missing" in scores}
+    return {size: scores["ssim_missing"] for size, scores in some.items()}
