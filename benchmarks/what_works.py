@@ -20,7 +20,7 @@ from typing import Any
 
 import given_views
 import spread
-from forest import forest
+from forest_plot import forest
 from paired import ALL, Estimate, Record, Weights, against, cells, effects, estimates
 
 from vedute.benchmark import records, studies

@@ -9,16 +9,7 @@ from typing import Any
 from scipy.stats import spearmanr
 
 from paper import figures, numbers
-from paper.exhibit import (
-    NONE,
-    SCORES,
-    Made,
-    World,
-    as_printed,
-    both_starts,
-    one_start,
-    starts,
-)
+from paper.exhibit import NONE, SCORES, Made, World, as_printed, both_starts, one_start, starts
 from paper.numbers import PRINTED, Pair, printed, table, text, verdict
 from vedute.benchmark.summary import Cell, Summary
 

@@ -14,6 +14,7 @@ from vedute.analysis.likelihood import Weighed, bits_per_entry
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import synthetic
+from vedute.estimators import clustering
 from vedute.nn.likelihoods import LIKELIHOODS
 
 NORMAL = LIKELIHOODS["normal"]
@@ -89,6 +90,31 @@ def test_the_noise_is_that_of_the_residuals():
     (found,) = likelihood._residuals(Line(), [NORMAL], views)
     residual = x - Line().posterior(x).mean[:, None] * Line.a
     assert float(found) == pytest.approx(float(residual.square().mean()), rel=1e-5)
+
+
+def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
+    data = drop_views(synthetic.load(80), 0.3, 0)
+    model = MVP(**SHORT).fit(data)
+    network, batch = model._fitted(), model._enter(data)[:6]
+    with torch.no_grad():
+        code, log_q = network.codes(batch, 3)
+        w, z = network.fuse(batch)
+        shared, own = (
+            code[..., : network.shared],
+            code[..., network.shared :].view(3, *z.mean.shape),
+        )
+        parts = ((w, shared, (-1,)), (z, own, (-1, -2)))
+        known = (Normal(q.mean, (q.logvar / 2).exp()).log_prob(c).sum(k) for q, c, k in parts)
+        torch.testing.assert_close(log_q, sum(known), rtol=1e-4, atol=1e-4)
+        torch.manual_seed(3)
+        found = network.log_prior()(code)
+        torch.manual_seed(3)
+        rows = network.posteriors.double().numpy()
+        mixed = clustering.mixture(rows, int(torch.randint(2**31 - 1, ())))
+        expected = mixed.score_samples(code[2].double().numpy())
+        torch.testing.assert_close(
+            found[2].double(), torch.from_numpy(expected), rtol=1e-4, atol=1e-3
+        )
 
 
 @pytest.mark.parametrize("model", METHODS, ids=lambda m: type(m).__name__)

@@ -99,9 +99,8 @@ def evaluate(
 
 
 @torch.no_grad()
-def agreement(model: Estimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
+def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
     """The share of n generated samples whose views are all found to be of one class."""
-    assert isinstance(model, NeuralEstimator)
     network: Any = model._fitted()
     with torch.random.fork_rng():
         torch.manual_seed(seed)

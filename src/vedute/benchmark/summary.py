@@ -16,9 +16,8 @@ PAIRS = ", mean over pairs"
 Place = float | str  # a column: a rate, or where records have several protocols, both
 Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
 CLUSTERING = ("acc", "nmi", "ari")
-RAISED = tuple(
-    f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING
-)  # more: better
+# Of these more is better.
+RAISED = tuple(f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING)
 
 
 class Score(NamedTuple):

@@ -103,6 +103,10 @@ class VAE(Trimmed):
         codes = z.expand(-1, -1, len(self.decoders), -1)
         return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
 
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        """The same of one code for all views, (n, D)."""
+        return self.decode_codes(code[None, :, None])
+
 
 class GaussianVAE(VAE):
     """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian q(z | observed views)."""
@@ -118,8 +122,7 @@ class GaussianVAE(VAE):
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
         """z of the posterior, (draws, B, D)."""
-        many = self.posterior(q, mask).map(lambda t: t.expand(draws, *t.shape))
-        return gaussian.sample(many)
+        return gaussian.draws(self.posterior(q, mask), draws)
 
     def embed(self, batch: Views) -> Tensor:
         return self.posterior(self.experts(batch), batch.mask).mean
@@ -135,12 +138,9 @@ class GaussianVAE(VAE):
     def prior(self, n: int) -> list[Tensor]:
         return self.decode_codes(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
 
-    def decode_code(self, code: Tensor) -> list[Tensor]:
-        return self.decode_codes(code[None, :, None])
-
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
         q = self.posterior(self.experts(batch), batch.mask)
-        z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
+        z = gaussian.draws(q, draws)
         return z, gaussian.log_prob(q, z)
 
     def log_prior(self) -> Callable[[Tensor], Tensor]:

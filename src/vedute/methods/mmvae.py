@@ -104,9 +104,6 @@ class MMVAEModel(VAE):
         p = self.prior_of().map(lambda t: t.expand(1, n, 1, -1))
         return self.decode_codes(laplace.sample(p))
 
-    def decode_code(self, code: Tensor) -> list[Tensor]:
-        return self.decode_codes(code[None, :, None])
-
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
         """Of the mixture of the observed experts."""
         q, mask = self.experts(batch), batch.mask

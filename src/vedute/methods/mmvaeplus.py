@@ -145,6 +145,7 @@ class MMVAEPlusModel(VAE):
         return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
+        """Of a shared code and the private ones of all views, (n, shared + L private)."""
         z, w = self.parts(code[None])  # (1, n, shared), (1, n, L private)
         return self._decode_parts(z, w.reshape(1, len(code), len(self.decoders), -1))
 

@@ -312,7 +312,7 @@ class MVPModel(Trimmed):
         consensus, latents = self.fuse(batch)
         parts = zip(consensus, latents, strict=True)
         q = Gaussian(*(torch.cat([w, z.flatten(1)], dim=-1) for w, z in parts))
-        code = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
+        code = gaussian.draws(q, draws)
         return code, gaussian.log_prob(q, code)
 
     def log_prior(self) -> Callable[[Tensor], Tensor]:
@@ -353,6 +353,4 @@ def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
 
 def _codes(q: Gaussian, draws: int) -> Tensor:
     """The mean, or some draws, (S, n, ...)."""
-    if draws == 0:
-        return q.mean.unsqueeze(0)
-    return gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
+    return gaussian.draws(q, draws) if draws else q.mean.unsqueeze(0)

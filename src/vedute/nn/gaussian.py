@@ -32,7 +32,7 @@ def standard(like: Tensor) -> Gaussian:
 
 def standard_like(q: Gaussian) -> Gaussian:
     """N(0, 1) in the shape of q."""
-    return q.map(torch.zeros_like)
+    return standard(q.mean)
 
 
 def std(q: Gaussian) -> Tensor:
@@ -46,6 +46,11 @@ def sample(q: Gaussian) -> Tensor:
         drawn: Tensor = fused.Sample.apply(*(t.contiguous() for t in (*q, eps)))
         return drawn
     return q.mean + std(q) * eps
+
+
+def draws(q: Gaussian, n: int) -> Tensor:
+    """n draws of each, (..., D) -> (n, ..., D)."""
+    return sample(q.map(lambda t: t.expand(n, *t.shape)))
 
 
 def log_prob(q: Gaussian, z: Tensor) -> Tensor:
