@@ -142,7 +142,9 @@ def test_one_half_of_the_objective_alone(monkeypatch, prior, equation):
     compare(monkeypatch, model, batch_of(4), equation)
 
 
-@pytest.mark.parametrize("settings", [dict(divergence="forward"), dict(per_view=False)])
+@pytest.mark.parametrize(
+    "settings", [dict(divergence="forward"), dict(per_view=False), dict(beta_prior=0.3)]
+)
 def test_other_weights_of_divergences(monkeypatch, settings):
     compare(monkeypatch, build(4, **settings), batch_of(4), 3)
 

@@ -101,6 +101,10 @@ def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) ->
         for (z, w), (z_prior, w_prior) in ways:
             D = D + sum(_kl(z[c], z_prior[c]) for c in z_prior) / len(ways)
             W = W + sum(_kl(w[v], w_prior[v]) for v in seen) / len(ways)
+        for q in z0.values() if hp.beta_prior else ():
+            D = D + hp.beta_prior * _kl(q, Normal(torch.zeros_like(q.mean), 1.0))
+        for q in tables[0][1].values() if hp.beta_prior else ():
+            W = W + hp.beta_prior * _kl(q, Normal(torch.zeros_like(q.mean), 1.0))
     terms = {
         "reconstruction": hp.rec_weight * R / B,
         "kl_views": hp.kl_weight * hp.beta_views * D / (L if hp.per_view else 1) / B,

@@ -13,7 +13,8 @@ permuted one, sums over observed v:
     eq2   R_0 + D_01 + W_01: always in the warm-up
     eq3   half of both; with one-sided divergences half of R_0 + R_1, and D_01 + W_01
 
-weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
+weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W). With `beta_prior`, so much
+of the same divergences of Z0 from N(0, 1) is added to D and W.
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
 With `view_dropout`, views hidden in a step are predicted from the others in this way, and
 compared with the truth.
@@ -87,6 +88,9 @@ class MVP(NeuralEstimator):
     map_hidden: Sizes = setting((64,), "Hidden layers of the maps.", at_least=1)
     beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
     beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
+    beta_prior: float = setting(
+        0.0, "Weight of N(0, 1) as a further prior, as a share of those of agreement.", at_least=0
+    )
     rec_weight: float = _settings.rec_weight(100.0)
     kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
     average: bool = setting(True, "Average errors over a view's features; the paper sums: False.")
@@ -210,6 +214,9 @@ class MVPModel(Trimmed):
         cyclic = [both[a] for a in TABLES[objective]]
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
         views, consensus = self._divergences(sources, own, swapped, objective)
+        if hp.beta_prior > 0:
+            pull = fixed_prior("standard", sources, own, z0)
+            views, consensus = views + hp.beta_prior * pull[0], consensus + hp.beta_prior * pull[1]
         L, seen = batch.mask.shape[1] if hp.per_view else 1, batch.mask.float()
         errors = self._errors(everything, tables, own, sources)
         terms = {
