@@ -67,7 +67,9 @@ def chance(model, batch):
 def play(monkeypatch, model, batch, draws, equation):
     """Let the batched code meet with the same chance, asked for with the right mask."""
     kinds = [draws.w, draws.z, draws.agreed, draws.told][: 4 if model.hp.view_dropout else 2]
-    noise = iter([n[a] for a in reconstructed(model.hp.permutation, equation) for n in kinds])
+    noise = [n[a] for a in reconstructed(model.hp.permutation, equation) for n in kinds]
+    joint = model.hp.objective == "joint"
+    noise = iter(noise + ([draws.joint_w, draws.joint_z] if joint else []))
 
     def permutations(drawn, mask, count):
         assert torch.equal(mask, batch.mask & ~draws.hidden)

@@ -32,6 +32,8 @@ class Draws:
     z: Tensor  # (2, B, L, D): noise of the diagonals
     agreed: Tensor  # (2, B, k): noise of the consensus that tells the views dropped
     told: Tensor  # (2, B, L, D)
+    joint_w: Tensor  # (B, k): noise of the product over all views, where it is decoded
+    joint_z: Tensor  # (B, L, D)
 
 
 def sattolo(items: Sequence[int], swaps: Iterable[int]) -> list[int]:
@@ -54,7 +56,7 @@ def draw(mask: Tensor, k: int, D: int, dropout: float = 0.0) -> Draws:
         swaps = [[rng.randrange(i) for i in range(len(seen) - 1, 0, -1)] for _ in range(L)]
         cycles.append([_onto(L, seen, sattolo(seen, s)) for s in swaps])
         permutations.append([_onto(L, seen, rng.sample(seen, len(seen))) for _ in range(L)])
-    sizes = [(2, B, L, k), (2, B, L, D), (2, B, k), (2, B, L, D)]
+    sizes = [(2, B, L, k), (2, B, L, D), (2, B, k), (2, B, L, D), (B, k), (B, L, D)]
     chance = [torch.tensor(t, device=mask.device) for t in (cycles, permutations, hidden)]
     return Draws(*chance, *(torch.randn(size, device=mask.device) for size in sizes))
 
@@ -84,27 +86,34 @@ def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) ->
         z1 = _permuted(z0, draws, b, hp.permutation)
         tables = [(z, _rows(z, seen, L, model.shared)) for z in (z0, z1)]
         told = reconstructed(hp.permutation, equation)
+        count = len(told) + (hp.objective == "joint")
+        for v in batch.mask[b].nonzero()[:, 0].tolist() if hp.objective == "joint" else ():
+            agreed = _at(_product(list(tables[0][1].values())), draws.joint_w[b])
+            z_v = _at(_product([z0[u, v] for u in seen]), draws.joint_z[b, v])
+            error = _error(model, batch, b, v, model.decoders[v](torch.cat([agreed, z_v]))) / count
+            R, P = (R + error, P) if v in seen else (R, P + error)
         for a in told:
             z, w = tables[a]
             for v in seen:
                 code = [_at(w[v], draws.w[a, b, v]), _at(z[v, v], draws.z[a, b, v])]
                 out = model.decoders[v](torch.cat(code))
-                R = R + _error(model, batch, b, v, out) / len(told)
+                R = R + _error(model, batch, b, v, out) / count
             for v in draws.hidden[b].nonzero()[:, 0].tolist():
                 agreed = _at(_product(list(tables[0][1].values())), draws.agreed[a, b])
                 z_v = _at(_product([z0[u, v] for u in seen]), draws.told[a, b, v])
                 out = model.decoders[v](torch.cat([agreed, z_v]))
-                P = P + _error(model, batch, b, v, out) / len(told)
+                P = P + _error(model, batch, b, v, out) / count
         one_sided = equation == 3 and hp.divergence == "forward"
         compared = (0,) if one_sided else halves(equation)
         ways = list(_compared(model, tables, draws, b, seen, compared))
         for (z, w), (z_prior, w_prior) in ways:
             D = D + sum(_kl(z[c], z_prior[c]) for c in z_prior) / len(ways)
             W = W + sum(_kl(w[v], w_prior[v]) for v in seen) / len(ways)
-        for q in z0.values() if hp.beta_prior else ():
-            D = D + hp.beta_prior * _kl(q, Normal(torch.zeros_like(q.mean), 1.0))
-        for q in tables[0][1].values() if hp.beta_prior else ():
-            W = W + hp.beta_prior * _kl(q, Normal(torch.zeros_like(q.mean), 1.0))
+        if hp.prior == "joint":
+            one = [_product([z0[u, c] for u in seen]) for c in range(L)]
+            D = D + hp.beta_prior * sum(_kl(q, _standard(q)) for q in one)
+            agreed = _product(list(tables[0][1].values()))
+            W = W + hp.beta_prior * _kl(agreed, _standard(agreed))
     terms = {
         "reconstruction": hp.rec_weight * R / B,
         "kl_views": hp.kl_weight * hp.beta_views * D / (L if hp.per_view else 1) / B,
@@ -163,12 +172,13 @@ def _compared(
     for z, w in (tables[a] for a in which):
         match kind:
             case "standard":
-                one = {c: Normal(torch.zeros_like(q.mean), 1.0) for c, q in (z | w).items()}
+                one = {c: _standard(q) for c, q in (z | w).items()}
                 yield (z, w), ({c: one[c] for c in z}, {v: one[v] for v in w})
-            case "fusion":
+            case "fusion" | "joint":
                 column = [_product([z0[u, c] for u in seen]) for c in range(L)]
                 agreed = _product(list(w.values()))
-                yield (z, w), ({(v, c): column[c] for v, c in z}, dict.fromkeys(w, agreed))
+                both = (z, w), ({(v, c): column[c] for v, c in z}, dict.fromkeys(w, agreed))
+                yield both if kind == "fusion" else both[::-1]
             case "diagonal":  # a view nobody saw has no encoding to follow: its column is left out
                 agreed = _product([z0[u, u] for u in seen], k)
                 own = {(v, c): z0[c, c] for v, c in z if c in seen}
@@ -184,6 +194,10 @@ def _product(experts: list[Normal], k: int | None = None) -> Normal:
     """Precisions add up; the first k dimensions."""
     precision = sum(q.variance[:k] ** -1 for q in experts)
     return Normal(sum(q.mean[:k] / q.variance[:k] for q in experts) / precision, precision**-0.5)
+
+
+def _standard(q: Normal) -> Normal:
+    return Normal(torch.zeros_like(q.mean), 1.0)
 
 
 def _kl(q: Normal, p: Normal) -> Tensor:

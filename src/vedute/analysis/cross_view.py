@@ -13,6 +13,7 @@ over the views that were not given (`_missing`: what most papers report), over t
 (`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
 
 Two floors need no model: the mean image of a view, and that view of the nearest training sample.
+`hidden_in_training` has no test samples: it is about views that were hidden from training.
 Samples that a model makes of nothing have no right class: `agreement` asks whether their views
 are found to be of the same.
 """
@@ -96,6 +97,22 @@ def evaluate(
         row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
         found.append(row)
     return Evaluation(_by_size(found), found)
+
+
+@torch.no_grad()
+def hidden_in_training(predictor: Predictor, real: Views, seen: Views) -> Scores:
+    """SSIM, and the mean square of errors in [0, 1], of the views that training samples have in
+    `real` and not in `seen`, both as `enter` gives them: by these, settings may be chosen."""
+    similar, square = [], []
+    for start in range(0, len(real), ROWS):
+        whole, given = (views[start : start + ROWS].bare() for views in (real, seen))
+        for v, image in enumerate(predictor(given).images):
+            gone = whole.mask[:, v] & ~given.mask[:, v]
+            found, true = image[gone], whole.x[v][gone] / 255
+            similar.append(ssim(found, true))
+            square.append((found - true).square().flatten(1).mean(1))
+    means = (torch.cat(parts).double().mean() for parts in (similar, square))
+    return dict(zip(("hidden_ssim", "hidden_error"), map(float, means), strict=True))
 
 
 @torch.no_grad()

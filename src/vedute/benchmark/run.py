@@ -12,6 +12,8 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
                     crps of the distributions that these are of, in standard deviations
                     generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
                     generated_coherence of samples from nothing, bits of `likelihood` per entry,
+                    hidden_ssim and hidden_error of views hidden from training, of MVP
+                    own_ssim_given or fused_ssim_given by the rule that it does not have,
                     classifier_* of real images,
                     mean_* and nearest_* of what needs no model;
                     in percent, but ssim
@@ -67,6 +69,7 @@ from vedute.training.history import Record
 
 INTERVAL = 0.9
 WEIGHED = 1000  # samples whose likelihood is estimated
+WATCHED = 4000  # training samples whose hidden views are compared
 LONGEST_NAME = 200  # bytes of a file name, without its ending
 SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
 
@@ -122,7 +125,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         model.fit(views)
     seconds = perf_counter() - before
     if run.task == "generation":
-        measured = _generation(model, truth, run, masks.parent)
+        measured = _generation(model, truth, views, run, masks.parent)
     else:
         measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
         measured |= _pair_score(model, truth, views) if run.search else {}
@@ -192,7 +195,7 @@ def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float
     return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}
 
 
-def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRecord:
+def _generation(model: Estimator, real: Views, views: Views, run: Run, folder: Path) -> RunRecord:
     """Scores of views inferred in the test split, of two floors; pictures."""
     start = perf_counter()
     test = load(run.dataset, "test")
@@ -209,6 +212,9 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
         scores |= _bits(model, real, test)
     kept: RunRecord = {}
     if model.generative:
+        some = (cross_view.enter(model, v[:WATCHED]) for v in (real, views))
+        scores |= cross_view.hidden_in_training(predictor, *some)
+        scores |= _other_rule(model, cross_view.enter(model, test))
         scores |= _floors(run.dataset, real, test, device, folder / "floors")
         kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
     return {
@@ -222,7 +228,19 @@ def _generation(model: Estimator, real: Views, run: Run, folder: Path) -> RunRec
 
 def _is_plain(score: str) -> bool:
     """Whether a score is no share."""
-    return "ssim" in score or score == "bits"
+    return "ssim" in score or score in ("bits", "hidden_error")
+
+
+def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
+    """Of MVP, SSIM of given views where they are decoded by the other rule, on the same weights."""
+    if not isinstance(model, MVP):
+        return {}
+    network: Any = model._fitted()
+    mine, other = network.hp, {"own": "fused", "fused": "own"}[model.observed]
+    network.hp = MVP(**mine.get_params(deep=False) | {"observed": other})
+    found = cross_view.evaluate(cross_view.by_model(model), test, [])
+    network.hp = mine
+    return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in found.sizes.items()}
 
 
 def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:

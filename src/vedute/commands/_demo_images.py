@@ -25,6 +25,7 @@ RATE, MASK_SEED = 0.5, 42
 EACH = 2  # objects of a class on the sheet
 JUDGED = 100  # objects to measure on
 SETTINGS: dict[str, Any] = {
+    "for_images": False,  # for longer trainings
     "network": "polymnist",  # the smaller convolutions
     "output": "tanh",
     "latent_dim": 64,

@@ -187,7 +187,7 @@ class NeuralEstimator(Estimator):
 
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:
         """The model that training starts from, and how it goes."""
-        steps, batch_size = self._amounts(len(data))
+        steps, batch_size = self._amounts(data.shapes, len(data))
         again = self._again(steps) if self._trainings > 1 else None
         if again is None:
             counted = watched or not self.early_stopping or self.epochs is not None
@@ -196,23 +196,33 @@ class NeuralEstimator(Estimator):
         else:
             self.steps_ = again
             self._go_on(device)
+        hp = self._settled(data.shapes, self.epochs or self.steps_)
         return Settings(
             steps=self.steps_,
             epochs=self.epochs,
             batch_size=batch_size,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            patience=self.patience,
+            lr=hp.lr,
+            weight_decay=hp.weight_decay,
+            clip=hp.clip,
+            patience=self._patience(data.shapes, self._total_steps(data)),
             bf16=self._bf16(data, device),
             compiled=self._pays_to_compile(data, device),
             again=again is not None,
             checkpoint=self._checkpoint(data),
         )
 
-    def _amounts(self, rows: int) -> tuple[int, int]:
-        """Steps, and rows of each, of a training with so many rows."""
+    def _amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
+        """Steps, and rows of each, of a training with so many rows of these shapes."""
         return self.steps, self.batch_size
+
+    def _settled(self, shapes: Shapes, length: int) -> NeuralEstimator:
+        """The settings with which views of these shapes are learned in a training of this length,
+        in steps, or epochs where these are counted."""
+        return self
+
+    def _patience(self, shapes: Shapes, steps: int) -> int:
+        """How long to wait for a smaller hidden error in a training of so many steps."""
+        return self.patience
 
     def _again(self, steps: int) -> int | None:
         """Steps of a second training that goes on from the first, which may have had `steps`;
@@ -353,10 +363,14 @@ class NeuralEstimator(Estimator):
 
     def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
         """Half a minute of compilation saves half a millisecond per step on images."""
-        steps, size = self._amounts(len(data))
-        steps = steps if self.epochs is None else self.epochs * len(data) // size
+        steps = self._total_steps(data)
         images = any(len(s) > 1 for s in data.shapes)
         return device.type == "cuda" and images and steps >= COMPILED_STEPS
+
+    def _total_steps(self, data: Views) -> int:
+        """Of a training, in whatever unit it is counted."""
+        steps, size = self._amounts(data.shapes, len(data))
+        return steps if self.epochs is None else self.epochs * len(data) // size
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
         """Of this training: the first, or the second, with all views."""

@@ -11,12 +11,12 @@ from torch import Tensor
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.sources import Sources
 
-TABLES = {"eq1": (1,), "eq2": (0,), "eq3": (0, 1)}  # of Z0 and Z1, those that are decoded
+TABLES = {"eq1": (1,), "eq2": (0,), "eq3": (0, 1), "joint": (1,)}  # of Z0 and Z1, those decoded
 
 
 def divergence(objective: str, kind: str) -> Callable[[Gaussian, Gaussian], Tensor]:
     """Between what a table holds and what the permuted one has in its place."""
-    if objective == "eq1":
+    if objective in ("eq1", "joint"):
         return lambda own, permuted: kl(permuted, own)
     return symmetric_kl if (objective, kind) == ("eq3", "symmetric") else kl
 
@@ -32,15 +32,20 @@ def fixed_prior(
         diagonal   z0_ll, prod_l z0_ll: each view's own latent; columns of missing views have
                    none and are skipped
         all_pairs  z_ul for column l, w_u: the mean over the other observed views u
+        joint      as fusion, the other way round, KL(prod_u z0_ul || z_l), KL(prod_u w_u || w): a
+                   view may leave open what others tell
     """
     w, z0, z = table[0], z0.map(sources.spread), table[1].map(sources.spread)
     mask, seen = sources.mask, sources.mask.unsqueeze(-1)
     match kind:
         case "standard":
             return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
-        case "fusion":
+        case "fusion" | "joint":
             column = product(z0, dim=1, mask=seen.unsqueeze(-1))
-            return kl(z, column.map(_all_rows)).sum(2), kl(w, product(w, 1, seen).map(_all_rows))
+            column, agreed = _like(z, column), _like(w, product(w, 1, seen))
+            if kind == "fusion":
+                return kl(z, column).sum(2), kl(w, agreed)
+            return kl(column, z).sum(2), kl(agreed, w)
         case "all_pairs":
             same = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
             others = mask.unsqueeze(1) & ~same
@@ -57,6 +62,11 @@ def fixed_prior(
 def _all_rows(t: Tensor) -> Tensor:
     """(B, ...) -> (B, 1, ...): the same for every source."""
     return t.unsqueeze(1)
+
+
+def _like(rows: Gaussian, q: Gaussian) -> Gaussian:
+    """The same for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
+    return q.map(lambda t: t.unsqueeze(1).expand(rows.mean.shape))
 
 
 def _by_other(t: Tensor) -> Tensor:

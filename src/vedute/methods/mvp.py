@@ -12,9 +12,9 @@ permuted one, sums over observed v:
     eq1   R_1 + D_10 + W_10
     eq2   R_0 + D_01 + W_01: always in the warm-up
     eq3   half of both; with one-sided divergences half of R_0 + R_1, and D_01 + W_01
+    joint as eq1, but half of R_1 + R_f: views are also decoded from the products below
 
-weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W). With `beta_prior`, so much
-of the same divergences of Z0 from N(0, 1) is added to D and W.
+weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
 With `view_dropout`, views hidden in a step are predicted from the others in this way, and
 compared with the truth.
@@ -23,6 +23,7 @@ compared with the truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,9 +36,9 @@ from vedute.methods import _settings
 from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
-from vedute.nn.coders import WIDEST, Decoder, Encoder, encode
+from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.gaussian import Gaussian, product
+from vedute.nn.gaussian import Gaussian, kl, product, standard_like
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles, random_permutations
@@ -46,9 +47,24 @@ from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
-PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs")
+PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
+IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
+    "lr": 5e-4,
+    "weight_decay": 0.05,
+    "latent_dim": 128,
+    "map_hidden": (256, 512, 256),
+    "linear_paths": False,
+    "average": False,  # an image has as much to tell as it has pixels
+    "rec_weight": 0.16,
+    "clip": 1.0,
+    "bounded": False,
+    "objective": "joint",
+    "prior": "joint",
+}
+IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
+IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
 
 
 @estimator
@@ -57,7 +73,7 @@ class MVP(NeuralEstimator):
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that
     their weight against the divergences does not depend on its width, and hidden views end the
-    training. The paper's settings are presets.
+    training. The paper's settings are presets. Images have defaults of their own: `for_images`.
     """
 
     steps: int | None = setting(  # type: ignore[assignment]
@@ -89,7 +105,7 @@ class MVP(NeuralEstimator):
     beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
     beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
     beta_prior: float = setting(
-        0.0, "Weight of N(0, 1) as a further prior, as a share of those of agreement.", at_least=0
+        0.2, "Weight of N(0, 1) in the prior `joint`, beside the agreement.", at_least=0
     )
     rec_weight: float = _settings.rec_weight(100.0)
     kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
@@ -105,9 +121,10 @@ class MVP(NeuralEstimator):
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
     prior: str = choice(PRIORS, "What latents are pulled to.")
     objective: str = choice(
-        ("eq3", "eq1", "eq2"),
+        ("eq3", "eq1", "eq2", "joint"),
         "After the warm-up: views are decoded from permuted latents and their own (`eq3`), from "
-        "permuted ones (`eq1`), or from their own (`eq2`).",
+        "permuted ones (`eq1`), from their own (`eq2`), or from permuted ones and from the product "
+        "over all views that are there (`joint`).",
     )
     divergence: str = choice(("symmetric", "forward"), "Of latents and permuted ones, in `eq3`.")
     per_view: bool = setting(True, "Divide the agreement of latents by the number of views.")
@@ -117,19 +134,46 @@ class MVP(NeuralEstimator):
         ("fused", "own"), "Views that are there are decoded from all that are, or from themselves."
     )
 
+    for_images: bool = setting(
+        True,
+        "Where all views are images, settings that are left at their defaults take those of "
+        "`vedute.methods.mvp.IMAGES`, and `steps` are 100 passes over the data, 20000 at most.",
+    )
+
     paper = "Gao & Pu, ICLR 2025"
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
-        return MVPModel(shapes, likelihoods, self, names, length)
+        return MVPModel(shapes, likelihoods, self._settled(shapes, length), names, length)
+
+    def _settled(self, shapes: Shapes, length: int) -> MVP:
+        if not self._has_images(shapes):
+            return self
+        found = IMAGES | {k: length // part for k, part in IMAGE_SHARES.items()}
+        changed = {k: v for k, v in found.items() if self._is_default(k)}
+        return MVP(**self.get_params(deep=False) | changed)
+
+    def _patience(self, shapes: Shapes, steps: int) -> int:
+        waits = self._has_images(shapes) and self._is_default("patience")
+        return steps // 4 if waits else self.patience
+
+    def _is_default(self, name: str) -> bool:
+        return bool(getattr(self, name) == self.__dataclass_fields__[name].default)
+
+    def _has_images(self, shapes: Shapes) -> bool:
+        return self.for_images and all(by_convolution(s, self.network) for s in shapes)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         _settings.check_shared(self.shared_dim, self.latent_dim)
 
-    def _amounts(self, rows: int) -> tuple[int, int]:
+    def _amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
-        return self.steps or steps, self.batch_size or size
+        size = self.batch_size or size
+        if self._has_images(shapes):
+            least, most = IMAGE_STEPS
+            steps = min(max(IMAGE_PASSES * rows // size, least), most)
+        return self.steps or steps, size
 
     def _again(self, steps: int) -> int | None:
         goes_on = self.again is not None and self.epochs is None
@@ -214,9 +258,6 @@ class MVPModel(Trimmed):
         cyclic = [both[a] for a in TABLES[objective]]
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
         views, consensus = self._divergences(sources, own, swapped, objective)
-        if hp.beta_prior > 0:
-            pull = fixed_prior("standard", sources, own, z0)
-            views, consensus = views + hp.beta_prior * pull[0], consensus + hp.beta_prior * pull[1]
         L, seen = batch.mask.shape[1] if hp.per_view else 1, batch.mask.float()
         errors = self._errors(everything, tables, own, sources)
         terms = {
@@ -239,11 +280,13 @@ class MVPModel(Trimmed):
             code = torch.cat([gaussian.sample(w), gaussian.sample(own_z)], dim=-1)
             if fused is not None:
                 consensus, latents = gaussian.sample(fused[0]), gaussian.sample(fused[1])
-                consensus = consensus.unsqueeze(1).expand(-1, latents.shape[1], -1)
-                inferred = torch.cat([consensus, latents], dim=-1)
+                inferred = torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1)
                 code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
             codes.append(code)
-        code = torch.stack(codes)  # (1 or 2, B, L, k + D)
+        if self.hp.objective == "joint":
+            consensus, latents = (gaussian.sample(q) for q in self._fused(*own, sources))
+            codes.append(torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1))
+        code = torch.stack(codes)  # (1 to 3, B, L, k + D)
         mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(
             self.likelihoods, lambda v, rows: decoders[v](parts[v][:, rows]), batch, mean, code
@@ -276,7 +319,16 @@ class MVPModel(Trimmed):
         views, consensus = zip(
             *(fixed_prior(self.hp.prior, sources, table, z0) for table in tables), strict=True
         )
-        return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
+        means = torch.stack(views).mean(0), torch.stack(consensus).mean(0)
+        return self._pulled(sources, own, means) if self.hp.prior == "joint" else means
+
+    def _pulled(
+        self, sources: Sources, own: Pair, apart: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """With KL(prod_u z_ul || N(0, 1)) and that of the consensus, shared out among the rows."""
+        share = self.hp.beta_prior / sources.mask.sum(1, keepdim=True)
+        w, z = (kl(q, standard_like(q)) for q in self._fused(*own, sources))  # (B,) and (B, L)
+        return apart[0] + share * z.sum(1, keepdim=True), apart[1] + share * w.unsqueeze(1)
 
     # Inference.
 
@@ -301,7 +353,7 @@ class MVPModel(Trimmed):
         z = self.latents(batch, sources)
         w = self.rows(z).map(sources.spread)
         consensus, latents = (_codes(q, draws) for q in self._fused(w, z, sources))
-        consensus = self._for_all(consensus)
+        consensus = _for_all(consensus, len(self.decoders))
         if self.hp.observed == "own":
             seen = sources.mask.unsqueeze(-1)
             own = z.map(lambda t: sources.spread(sources.own(t)))
@@ -337,11 +389,7 @@ class MVPModel(Trimmed):
         """The views of (n, k + L D), a consensus and latents like the rows of `posteriors`."""
         consensus, latents = code[None, :, : self.shared], code[:, self.shared :]
         latents = latents.reshape(1, len(code), len(self.decoders), -1)
-        return self._decode_latents(self._for_all(consensus), latents)
-
-    def _for_all(self, consensus: Tensor) -> Tensor:
-        """The same for every view, (S, n, k) -> (S, n, L, k)."""
-        return consensus.unsqueeze(2).expand(-1, -1, len(self.decoders), -1)
+        return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
 
     def _decode_latents(self, consensus: Tensor, latents: Tensor) -> list[Tensor]:
         """Decode (S, n, L, k) and (S, n, L, D)."""
@@ -356,6 +404,11 @@ def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
         return z
     sigma = draw(sources.mask, sources.mask.shape[1])
     return z.map(lambda t: sources.permuted(t, sigma))
+
+
+def _for_all(consensus: Tensor, L: int) -> Tensor:
+    """The same for every view, (..., k) -> (..., L, k)."""
+    return consensus.unsqueeze(-2).expand(*consensus.shape[:-1], L, -1)
 
 
 def _codes(q: Gaussian, draws: int) -> Tensor:
