@@ -144,7 +144,9 @@ class MVP(NeuralEstimator):
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
-        return MVPModel(shapes, likelihoods, self._settled(shapes, length), names, length)
+        hp = self._settled(shapes, length)
+        _settings.check_shared(hp.shared_dim, hp.latent_dim)
+        return MVPModel(shapes, likelihoods, hp, names, length)
 
     def _settled(self, shapes: Shapes, length: int) -> MVP:
         if not self._has_images(shapes):
@@ -162,10 +164,6 @@ class MVP(NeuralEstimator):
 
     def _has_images(self, shapes: Shapes) -> bool:
         return self.for_images and all(by_convolution(s, self.network) for s in shapes)
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        _settings.check_shared(self.shared_dim, self.latent_dim)
 
     def _amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
