@@ -62,7 +62,6 @@ IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
     "bounded": False,
     "objective": "joint",
     "prior": "joint",
-    "view_dropout": 0.15,
 }
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
 IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
