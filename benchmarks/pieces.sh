@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The runs behind docs/paper, docs/what-makes-mvp-work.md and docs/vaes.md, in pieces of about 25 minutes
+# of one NVIDIA H200 with 16 cores. A piece that was interrupted goes on where it was.
+#
+#     benchmarks/pieces.sh PIECE OUT      records of STUDY in OUT/STUDY/records.jsonl
+#
+#     tables     all studies of tables: 3900 small fits, fourteen at a time
+#     leaders    the three best methods on images, seed 42; leaders-44, leaders-46: the other seeds
+#     shared     how much of a latent is shared, and how given views are decoded
+#     published  MVP's published settings on images, 300 epochs, and its latents in training
+#     polymnist, shapes    the comparison of seven methods
+set -euo pipefail
+piece=${1:-} out=${2:-}
+case $piece in
+tables | leaders | leaders-44 | leaders-46 | shared | published | polymnist | shapes) ;;
+*) out= ;;
+esac
+if [ -z "$out" ]; then
+    sed -n 2,12p "$0" >&2
+    exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+export PYTHONPATH=$here/../src:$here OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=2
+CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
+export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
+nvidia-cuda-mps-control -d
+trap 'echo quit | nvidia-cuda-mps-control' EXIT
+
+bench() {
+    local study=$1
+    shift
+    mkdir -p "$out/$study"
+    python -m vedute bench "$study" -o "$out/$study/records.jsonl" "$@" >>"$out/$study.log" 2>&1
+}
+
+images() { # two studies at once, two trainings of the first and one of the second
+    [ -e "$VEDUTE_DATA"/shapes-0-v1.npz ] || python "$here/make_shapes.py"
+    bench "$1-polymnist" --gpu-jobs 2 "${@:2}" &
+    bench "$1-shapes" --gpu-jobs 1 "${@:2}" &
+    wait
+}
+
+mkdir -p "$out"
+case $piece in
+tables)
+    for study in mvp-clustering trimmings anchor priors paper-ablation paper-beta paper-dims paper-curves \
+        paper-convergence paper-prior warmup; do
+        bench "$study" --gpu-jobs 14
+    done
+    bench ingredients --rates .1,.5,.7 --gpu-jobs 14
+    bench ingredients-paper --rates .1,.5,.7 --gpu-jobs 14
+    python "$here/spread.py"
+    ;;
+leaders) images leaders --seeds 42 ;;
+leaders-44) images leaders --seeds 44 ;;
+leaders-46) images leaders --seeds 46 ;;
+shared) images paper-kd --retry ;;
+published)
+    python "$here/dynamics.py" polymnist --epochs 100 --warmup 20 >"$out/dynamics.log" 2>&1 &
+    bench polymnist --methods "mvp (paper)" --retry &
+    bench shapes --rates .5 --methods "mvp (paper)" --retry &
+    wait
+    ;;
+polymnist | shapes) bench "$piece" --gpu-jobs 3 ;;
+esac
