@@ -16,7 +16,7 @@ tables | leaders | leaders-44 | leaders-46 | shared | published | polymnist | sh
 *) out= ;;
 esac
 if [ -z "$out" ]; then
-    sed -n 2,12p "$0" >&2
+    sed -n 2,11p "$0" >&2
     exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
