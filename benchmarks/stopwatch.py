@@ -59,7 +59,7 @@ class Job(NamedTuple):
         kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
         hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
         data = scaled(hp.views_, views).bare().to(device)
-        hp.steps_ = hp._amounts(len(views))[0]
+        hp.steps_ = hp._amounts(views.shapes, len(views))[0]
         torch.manual_seed(0)
         return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
 
@@ -78,7 +78,7 @@ class Job(NamedTuple):
     @property
     def batch(self) -> int:
         rows = len(self.data)
-        return min(self.model.hp._amounts(rows)[1], rows)
+        return min(self.model.hp._amounts(self.data.shapes, rows)[1], rows)
 
     def flops(self, loss: Loss | None = None) -> int:
         """Of the matrix products in one step; by plain operations, which torch can count."""

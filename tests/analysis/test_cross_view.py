@@ -117,6 +117,36 @@ def test_missing_and_given_views_are_told_apart():
     assert last["by_view"]["coherence"] == [1, 0, 1]
 
 
+def test_views_hidden_from_training_are_compared_with_the_truth(monkeypatch):
+    """The true images, and black ones; in parts that do not end where samples do."""
+    monkeypatch.setattr(cross_view, "ROWS", 7)
+    seen = drop_views(REAL, 0.5, 42)
+
+    def black(batch):
+        return Prediction(None, [torch.zeros(x.shape) for x in batch.x])
+
+    right = cross_view.hidden_in_training(perfect(REAL), REAL, seen)
+    assert right == {"hidden_ssim": pytest.approx(1), "hidden_error": 0}
+    squares = [
+        (x[~m] / 255.0).square().flatten(1).mean(1)
+        for x, m in zip(REAL.x, seen.mask.T, strict=True)
+    ]
+    wrong = cross_view.hidden_in_training(black, REAL, seen)
+    assert wrong["hidden_error"] == pytest.approx(float(torch.cat(squares).mean()))
+    assert wrong["hidden_ssim"] < 0.5
+    assert cross_view.hidden_in_training(black, REAL, REAL) == {}
+
+
+def test_both_rules_of_decoding_given_views_are_scored(model):
+    test = cross_view.enter(model, TEST)
+    before = evaluate(by_model(model), test, []).sizes
+    found = running._other_rule(model, test)
+    assert found["own_ssim_given_1"] == pytest.approx(before[1]["ssim_given"])  # itself alone
+    assert len({round(x, 6) for x in found.values()}) == 1  # whatever else is given
+    assert evaluate(by_model(model), test, []).sizes == before
+    assert running._other_rule(MeanFill().fit(REAL), test) == {}
+
+
 def test_generated_samples_agree_where_all_views_are_of_one_class(model):
     """Judges that see one class everywhere, and some that never agree."""
 
@@ -304,6 +334,7 @@ def test_a_study_from_the_runs_to_the_report(place):
     assert len(mvp["subsets"]) == 7
     assert 0 <= mvp["scores"]["generated_coherence"] <= 100
     assert np.isfinite(mvp["scores"]["bits"])
+    assert {"hidden_ssim", "hidden_error", "own_ssim_given_3"} <= set(mvp["scores"])
     assert {p.name for p in Path("out").iterdir()} == {
         "r.jsonl", "masks", "classifiers", "floors", "pictures"
     }  # fmt: skip

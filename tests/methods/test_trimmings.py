@@ -200,6 +200,6 @@ def test_a_second_learning_goes_on_from_the_first(monkeypatch):
 
 def test_steps_and_batches_by_the_number_of_rows():
     MVP = METHODS["mvp"]
-    assert MVP()._amounts(999) == (240, 128)
-    assert MVP()._amounts(1000) == (500, 256)
-    assert MVP(steps=7, batch_size=3)._amounts(999) == (7, 3)
+    assert MVP()._amounts([(4,)], 999) == (240, 128)
+    assert MVP()._amounts([(4,)], 1000) == (500, 256)
+    assert MVP(steps=7, batch_size=3)._amounts([(4,)], 999) == (7, 3)

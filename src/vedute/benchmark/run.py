@@ -39,6 +39,7 @@ import re
 import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -63,7 +64,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.figures import contact_sheet
 from vedute.figures.png import png
 from vedute.methods import _best_pair
-from vedute.methods.mvp import MVP
+from vedute.methods.mvp import MVP, MVPModel
 from vedute.metrics import scores as scoring
 from vedute.training.history import Record
 
@@ -235,11 +236,12 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
     """Of MVP, SSIM of given views where they are decoded by the other rule, on the same weights."""
     if not isinstance(model, MVP):
         return {}
-    network: Any = model._fitted()
-    mine, other = network.hp, {"own": "fused", "fused": "own"}[model.observed]
-    network.hp = MVP(**mine.get_params(deep=False) | {"observed": other})
-    found = cross_view.evaluate(cross_view.by_model(model), test, [])
-    network.hp = mine
+    other = {"own": "fused", "fused": "own"}[model.observed]
+    twin, network = copy(model), copy(model._fitted())
+    assert isinstance(network, MVPModel)
+    network.hp = MVP(**network.hp.get_params(deep=False) | {"observed": other})
+    twin.model_ = network
+    found = cross_view.evaluate(cross_view.by_model(twin), test, [])
     return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in found.sizes.items()}
 
 

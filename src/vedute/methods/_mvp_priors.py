@@ -41,11 +41,10 @@ def fixed_prior(
         case "standard":
             return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
         case "fusion" | "joint":
-            column = product(z0, dim=1, mask=seen.unsqueeze(-1))
-            column, agreed = _like(z, column), _like(w, product(w, 1, seen))
+            column, agreed = product(z0, dim=1, mask=seen.unsqueeze(-1)), product(w, 1, seen)
             if kind == "fusion":
-                return kl(z, column).sum(2), kl(w, agreed)
-            return kl(column, z).sum(2), kl(agreed, w)
+                return kl(z, column.map(_all_rows)).sum(2), kl(w, agreed.map(_all_rows))
+            return kl(_like(z, column), z).sum(2), kl(_like(w, agreed), w)
         case "all_pairs":
             same = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
             others = mask.unsqueeze(1) & ~same
