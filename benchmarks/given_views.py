@@ -1,7 +1,6 @@
 """Scores of inferred images over the number of given views, as a table and as a figure.
 
-Runs are told apart by their label and by how given views are decoded, which is the study they are
-of: "50 %, own".
+Runs are told apart by their label and by how given views are decoded: "50 %, own".
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 The words are in what_works.toml, a section per study, which is left out while it has no records.
 For each study there are paired differences (see `paired`) to its reference, and, where it has
 factors, their effects: benchmarks/results/<study>/effects.md and .csv, and
-docs/images/what-works-<study>-*.png. Sections on images have scores by the number of given views.
+docs/images/what-works-<study>-*.png. At other rates than .5 the page has what is over all datasets;
+effects.csv has each of them. Sections on images have scores by the number of given views.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ TITLES = {
 }
 DRAWN, DRAWN_OF_IMAGES = ("error", "acc"), ("ssim_given", "ssim_missing")
 FIRST = 0.5  # rate
+RULES = "own", "fused"  # how MVP decodes given views
 Words = dict[str, Any]
 Found = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
 
@@ -62,14 +64,19 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """What the records of a study say at one rate."""
+    """What the records of a study say at one rate; or at all, which then stand for datasets."""
 
     kind: str  # of contrasts
-    rate: float
+    rate: float | None
     found: Found
 
     def picture(self, study: str) -> str:
-        return f"what-works-{study}-{self.kind}-{self.rate:g}.png"
+        rate = "rates" if self.rate is None else f"{self.rate:g}"
+        return f"what-works-{study}-{self.kind}-{rate}.png"
+
+    def title(self, score: str) -> str:
+        rate = "Over all datasets" if self.rate is None else f"Missing rate {self.rate:g}"
+        return f"{rate}: {TITLES[score]}"
 
 
 def sections() -> list[Section]:
@@ -82,6 +89,23 @@ def tables(section: Section, known: Sequence[Record]) -> Iterator[Table]:
         for kind, contrasts in section.contrasts().items():
             if kind == "effects" or rate == FIRST or not section.factors:
                 yield Table(kind, rate, differences(known, contrasts, rate))
+
+
+def shown(found: Sequence[Table]) -> list[Table]:
+    """All of the rate .5; of several rates one table, of what is over all datasets."""
+    first, others = ([t for t in found if (t.rate == FIRST) == is_it] for is_it in (True, False))
+    return [*first, by_rate([t for t in found if t.kind == others[0].kind])] if others else first
+
+
+def by_rate(found: Sequence[Table]) -> Table:
+    """Tables of a kind as one: a column per rate, of what is over all datasets."""
+    every: Found = {}
+    for table in sorted(found, key=lambda t: t.rate or 0.0):
+        for score, rows in table.found.items():
+            for name, row in rows.items():
+                columns = every.setdefault(score, {}).setdefault(name, {})
+                columns[f"at {table.rate:g}"] = row.get(ALL) or next(iter(row.values()))
+    return Table(found[0].kind, None, every)
 
 
 def differences(known: Sequence[Record], contrasts: Mapping[str, Weights], rate: float) -> Found:
@@ -100,8 +124,9 @@ def markdown(found: Sequence[Table]) -> str:
     for table in found:
         for score, rows in table.found.items():
             names = dict.fromkeys(k for row in rows.values() for k in row if k != ALL)
-            columns = [*names, ALL] if len(names) > 1 else [*names]
-            lines = [f"**Missing rate {table.rate:g}: {TITLES[score]}**", ""]
+            total = [ALL] if any(ALL in row for row in rows.values()) else []
+            columns = [*names, *total]
+            lines = [f"**{table.title(score)}**", ""]
             lines += [f"| | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
             for name, row in rows.items():
                 lines.append(
@@ -142,11 +167,11 @@ def _section(section: Section, results: Path) -> str:
         return ""
     every = records.read_all(file)
     known = records.finished(every)
-    pictures = [table.picture(section.study) for table in tables(section, known)]
-    shown = [f"![{section.title}](images/{name})" for name in pictures]
-    first = [text for text in shown if text.endswith(f"-{FIRST:g}.png)")]
     words = [f"{section.about.strip()} {_runs(every, known)}", section.finding.strip()]
-    others = [text for text in shown if text not in first]
+    first, others = [], []
+    for table in shown(list(tables(section, known))):
+        picture = f"![{section.title}](images/{table.picture(section.study)})"
+        (others if table.rate is None else first).append(picture)
     included = f'--8<-- "benchmarks/results/{section.study}/effects.md"'
     parts = [f"## {section.title}", *first, *filter(None, words), *others, included]
     return "\n\n".join(parts)
@@ -166,9 +191,16 @@ def _images(words: Words, results: Path) -> str:
 
 
 def inferred(words: Words, results: Path) -> dict[str, list[Record]]:
-    """The records of every rule that has some."""
-    files = {rule: results / name / "records.jsonl" for rule, name in words["studies"].items()}
-    found = {rule: records.read(file) for rule, file in files.items() if file.exists()}
+    """Records by the rule that given views are decoded by: their own, and, where it was scored on
+    the same weights, the other."""
+    file, found = results / words["study"] / "records.jsonl", {rule: [] for rule in RULES}
+    for r in records.read(file) if file.exists() else []:
+        found[r["settings"]["observed"]].append(r)
+        for rule in RULES:
+            scored = {k: v for k, v in r["scores"].items() if k.startswith(f"{rule}_ssim_given_")}
+            if scored:
+                plain = {k.removeprefix(f"{rule}_"): v for k, v in scored.items()}
+                found[rule].append(r | {"scores": plain})
     return {rule: known for rule, known in found.items() if known}
 
 
@@ -217,9 +249,9 @@ def write(results: Path, docs: Path) -> None:
         file = results / section.study / "records.jsonl"
         if file.exists():
             found = list(tables(section, records.read(file)))
-            file.with_name("effects.md").write_text(markdown(found), encoding="utf-8")
+            file.with_name("effects.md").write_text(markdown(shown(found)), encoding="utf-8")
             file.with_name("effects.csv").write_text(comma_separated(found), encoding="utf-8")
-            for table in found:
+            for table in shown(found):
                 drawn = {k: rows for k, rows in table.found.items() if k in DRAWN}
                 path = docs / "images" / table.picture(section.study)
                 forest(drawn, TITLES).savefig(path, dpi=150)

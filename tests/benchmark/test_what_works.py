@@ -136,49 +136,60 @@ def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
     assert "144 runs, 4 seeds, on a GPU. 1 more failed." in page
     first = page.index("](images/what-works-ingredients-effects-0.5.png)")
     words = page.index("144 runs")
-    other = page.index("](images/what-works-ingredients-effects-0.1.png)")
+    other = page.index("](images/what-works-ingredients-effects-rates.png)")
     assert first < words < other < page.index('--8<-- "benchmarks/results/ingredients/effects.md"')
     drawn = {p.name for p in (docs / "images").iterdir()}
     assert {name for name in drawn if name in page} == drawn
-    assert len(drawn) == 3  # the single runs at .5 only
+    assert len(drawn) == 3  # effects and single runs at .5, effects over the rates
     rows = list(csv.DictReader(StringIO((folder / "effects.csv").read_text())))
     one = next(r for r in rows if (r["contrast"], r["dataset"]) == ("no permutation", "all"))
     assert (one["rate"], one["score"], one["runs"]) == ("0.5", "error", "8")
     assert float(one["value"]) == pytest.approx(exp(log(1.1) + log(1.3) / 2), abs=1e-5)
+    assert {(r["rate"], r["dataset"]) for r in rows} >= {("0.1", "cub"), ("0.1", "all")}
     text = (folder / "effects.md").read_text()
     assert "| | handwritten | cub | all |" in text or "| | cub | handwritten | all |" in text
     assert "| permutation × hiding | **1.300 (1.300 to 1.300)** |" in text
     assert "| no permutation | **−10.0 (−10.0 to −10.0)** |" in text
     assert "| mlp + cyclic | **1.020" in text  # against the default
+    by_rate = text[text.index("**Over all datasets: error at hidden views, ratio**") :]
+    cell = "**1.300 (1.300 to 1.300)**"
+    assert "| | at 0.1 | at 0.5 |" in by_rate
+    assert f"| permutation × hiding | {cell} | {cell} |" in by_rate
+    assert "mlp + cyclic" not in by_rate  # effects only
 
 
-def pictures(rule, label, value):
-    scores = {f"ssim_{k}_{n}": value * n / 10 for k in ("given", "missing") for n in (1, 2, 3)}
-    scores |= {f"nmi_{n}": 50.0 + n for n in (1, 2, 3)} | {"nmi_ten_1": 99.0}
-    return {**fake(label, "shapes", 42, 1, 1), "scores": scores, "study": rule}
+def pictures(label, value, other=None):
+    sizes, settings = (1, 2, 3), {"observed": "own"}
+    scores = {f"ssim_{k}_{n}": value * n / 10 for k in ("given", "missing") for n in sizes}
+    scores |= {f"nmi_{n}": 50.0 + n for n in sizes} | {"nmi_ten_1": 99.0}
+    scores |= {f"fused_ssim_given_{n}": other * n / 10 for n in sizes} if other else {}
+    return fake(label, "shapes", 42, 1, 1) | {"scores": scores, "settings": settings}
 
 
 def test_images_have_a_curve_for_every_label_and_rule(tmp_path):
     import what_works
 
     (tmp_path / "images").mkdir()
-    for study, factor in {"paper-kd-shapes": 2, "kd-fused-shapes": 1}.items():
-        (tmp_path / study).mkdir()
-        found = [pictures(study, "25 %", factor), pictures(study, "100 %", 1.5 * factor)]
-        text = "".join(json.dumps(r) + "\n" for r in found)
-        (tmp_path / study / "records.jsonl").write_text(text)
+    (tmp_path / "paper-kd-shapes").mkdir()
+    found = [pictures("25 %", 2, 1), pictures("100 %", 3)]  # the last without the other rule
+    text = "".join(json.dumps(r) + "\n" for r in found)
+    (tmp_path / "paper-kd-shapes" / "records.jsonl").write_text(text)
     what_works.write(tmp_path, tmp_path)
     page = (tmp_path / "what-makes-mvp-work.md").read_text()
     assert page.count("\n## ") == 1
     assert "](images/what-works-decoding-shapes.png)" in page
     assert (tmp_path / "images" / "what-works-decoding-shapes.png").is_file()
-    rows = [line for line in page.splitlines() if line.startswith("| 25 %") or "100 %" in line]
-    assert rows[:2] == [
+    rows = [line for line in page.splitlines() if line.startswith(("| 25 %", "| 100 %"))]
+    assert rows == [
         "| 25 %, own | 0.200 | 0.400 | 0.600 |",
         "| 25 %, fused | 0.100 | 0.200 | 0.300 |",
+        "| 100 %, own | 0.300 | 0.600 | 0.900 |",
+        "| 25 %, own | 0.200 | 0.400 | 0.600 |",  # missing views: the rule is not of them
+        "| 100 %, own | 0.300 | 0.600 | 0.900 |",
+        "| 25 %, own | 51.0 | 52.0 | 53.0 |",  # not those of ten starts
+        "| 100 %, own | 51.0 | 52.0 | 53.0 |",
     ]
-    assert "| 100 %, fused | 51.0 | 52.0 | 53.0 |" in rows  # not those of ten starts
-    assert "4 runs, one seed, on a GPU." in page
+    assert "2 runs, one seed, on a GPU." in page
 
 
 def test_without_records_the_page_says_so(tmp_path):
@@ -212,10 +223,11 @@ def test_the_committed_page_and_tables_are_those_of_the_records():
         file = what_works.RESULTS / section.study / "records.jsonl"
         if file.exists():
             found = list(what_works.tables(section, what_works.records.read(file)))
-            made = what_works.markdown(found), what_works.comma_separated(found)
+            shown = what_works.shown(found)
+            made = what_works.markdown(shown), what_works.comma_separated(found)
             assert made == tuple(
                 file.with_name(f"effects.{end}").read_text(encoding="utf-8")
                 for end in ("md", "csv")
             )
-            pictures = {table.picture(section.study) for table in found}
+            pictures = {table.picture(section.study) for table in shown}
             assert all((ROOT / "docs" / "images" / name).is_file() for name in pictures)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
@@ -174,10 +174,11 @@ def _views(summary: Summary, dataset: str) -> int:
 
 
 def _given(summary: Summary, dataset: str, score: str) -> int:
-    """The largest number of given views with which there is such a score."""
+    """The largest number of given views with which there is such a score; there is one with each
+    smaller number."""
     runs = [r for (_, name, _), rs in summary.records.items() if name == dataset for r in rs]
-    keys = (re.fullmatch(rf"{score}_(\d+)", key) for r in runs for key in r["scores"])
-    return max((int(key[1]) for key in keys if key), default=0)
+    found = (any(f"{score}_{n}" in r["scores"] for r in runs) for n in count(1))
+    return sum(takewhile(bool, found))
 
 
 def _missing(summary: Summary) -> list[int]:

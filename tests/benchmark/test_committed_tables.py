@@ -1,0 +1,57 @@
+"""The tables in benchmarks/results are those that `make tables` writes from the records there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vedute.benchmark import records
+from vedute.commands import report
+
+ROOT = Path(__file__).parents[2]
+RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
+# Of the study `clustering`, whose runs are partly those of mvp-clustering.
+SHARED = {"clustering": ("clustering", "mvp-clustering")}
+# Pictures of the docs that are copies.
+COPIES = {
+    "mvp-clustering-acc": "mvp-clustering/acc",
+    "mvp-clustering-error": "mvp-clustering/error",
+    "clustering-acc": "clustering/acc",
+    "clustering-error": "clustering/error",
+    "clustering-ranks": "clustering/ranks",
+    "vaes-polymnist": "polymnist/polymnist-0.5",
+    "vaes-polymnist-complete": "polymnist-complete/polymnist-0",
+    "vaes-shapes": "shapes/shapes-0.5",
+    "vaes-shapes-tenth": "shapes/shapes-0.1",
+    "inferred-polymnist-by-all": "polymnist/side-by-side-polymnist-0.5",
+    "inferred-shapes-by-all": "shapes/side-by-side-shapes-0.5",
+}
+
+
+@pytest.mark.parametrize("study", ["clustering", "mvp-clustering"])
+def test_clustering(study, tmp_path):
+    files = [RESULTS / k / "records.jsonl" for k in SHARED.get(study, (study,))]
+    report._clustering([r for file in files for r in records.read(file)], tmp_path, plots=False)
+    same(study, tmp_path)
+
+
+@pytest.mark.parametrize("study", ["polymnist", "polymnist-complete", "shapes"])
+def test_generation(study, tmp_path):
+    found = records.read(RESULTS / study / "records.jsonl")
+    report._generation(found, tmp_path, plots=False, pictures=tmp_path)
+    same(study, tmp_path)
+
+
+def same(study, folder):
+    texts = {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir()}
+    assert texts
+    for name, text in texts.items():
+        there = (RESULTS / study / name).read_text(encoding="utf-8")
+        assert there == text, f"{study}/{name} is stale: run `make tables`"
+
+
+@pytest.mark.parametrize(("copy", "of"), COPIES.items())
+def test_pictures_of_the_docs_are_those_of_the_results(copy, of):
+    there = (IMAGES / f"{copy}.png").read_bytes()
+    assert there == (RESULTS / f"{of}.png").read_bytes(), "run `make tables`"
