@@ -39,7 +39,12 @@ class PlainFlags:
         return found
 
 
-class Command(PlainFlags, TyperCommand): ...
+class Command(PlainFlags, TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an argument without text: an empty path would be the working folder."""
+        if any(arg == "" or re.fullmatch(r"--[a-z-]+=", arg) for arg in args):
+            raise typer.BadParameter("an argument is empty; is a variable of the shell not set?")
+        return super().parse_args(ctx, args)
 
 
 class Group(PlainFlags, TyperGroup): ...

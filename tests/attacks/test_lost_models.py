@@ -52,6 +52,13 @@ def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, 
     assert len(outcomes) > 6  # crash points
 
 
+def test_a_model_is_not_saved_in_place_of_a_file(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(FileExistsError, match="notes is a file; choose another name"):
+        fitted(0).save(tmp_path / "notes")
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
 def test_arrays_of_another_model_are_noticed(tmp_path):
     fitted(0).save(tmp_path / "a")
     fitted(1).save(tmp_path / "b")

@@ -63,6 +63,30 @@ def test_a_fit_is_refused_before_it_touches_the_checkpoint_of_another(place):
     assert content(".run.checkpoint") == before
 
 
+@pytest.mark.parametrize("out", ["d.npz/run", "x" * 300, f"{'x' * 300}/run"])
+def test_a_place_that_cannot_be_written_is_named_before_any_work(out, place):
+    told = refused("fit", "d.npz", "-o", out, "--set", "mvp__steps=5")
+    assert told.startswith(f"vedute: {out} cannot be written (")
+    assert told.endswith("; choose another place or name\n")
+    assert [*content(place)] == ["d.npz"]
+
+
+def test_a_folder_with_the_name_of_a_file_is_called_a_folder(place):
+    done(*FIT)
+    Path("o.npz").mkdir()
+    told = refused("impute", "run", "d.npz", "-o", "o.npz", "--force")
+    assert told == "vedute: o.npz is a folder; choose another name\n"
+
+
+@pytest.mark.parametrize("word", ["-o", "--method", "--clusters", "--label", "--set"])
+def test_an_empty_argument_is_never_the_working_folder_or_a_default(word, place):
+    for words in ((*FIT, word, ""), (*FIT, f"{word}=")) if word != "-o" else ((*FIT[:3], ""),):
+        result = vedute_(*words, "--force")
+        assert result.exit_code == 2
+        assert "an argument is empty" in result.stderr
+    assert [*content(place)] == ["d.npz"]
+
+
 def test_outputs_of_one_name_in_folders_that_are_not_there_yet_are_two_outputs(place):
     with atomic_folder("a/run") as one, atomic_folder("b/run") as two:
         (one / "x").touch()

@@ -34,6 +34,14 @@ def test_images_in_another_order_or_shape_never_meet_an_mlp_in_silence(shape, me
     methods.find("mvp")(network="mlp", **FEW).fit(X)
 
 
+def test_grey_images_without_their_channel_never_meet_an_mlp_in_silence():
+    X = [RNG.integers(0, 256, (30, 16, 16)).astype(np.uint8), RNG.normal(size=(30, 3))]
+    with pytest.raises(ValueError, match=r"square: add the channel axis \(x\[:, None\]\)"):
+        methods.find("mvp")(**FEW).fit(X)
+    methods.find("mvp")(network="mlp", **FEW).fit(X)
+    methods.find("mvp")(**FEW).fit([X[0] / 255, X[1]])  # matrices of numbers are no images
+
+
 def test_images_and_small_arrays_are_taken():
     for shape in ((3, 8, 8), (2, 3, 4), (5, 5, 3)):
         X = [RNG.integers(0, 256, (30, *shape)).astype(np.uint8), RNG.normal(size=(30, 3))]

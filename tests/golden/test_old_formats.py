@@ -1,5 +1,6 @@
 """Models and runs that the first release wrote are still read, and say what they said then."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -38,3 +39,18 @@ def test_a_run_of_the_first_release_gets_its_page_and_is_used_on_data(tmp_path):
     done("embed", FIRST / "run", FIRST / "data.npz", "-o", tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz") as now, np.load(FIRST / "run" / "embedding.npz") as then:
         np.testing.assert_allclose(now["embedding"], then["embedding"], rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_of_images_keeps_the_defaults_it_was_saved_with(tmp_path):
+    """`for_images` came later."""
+    images = np.random.default_rng(0).integers(0, 256, (2, 12, 1, 8, 8)).astype(np.uint8)
+    small = {"steps": 1, "network": "polymnist", "hidden": (4,), "latent_dim": 2, "random_state": 0}
+    model = vedute.MVP(**small, for_images=False).fit(list(images))
+    model.save(tmp_path)
+    facts = json.loads((tmp_path / "model.json").read_text())
+    kept = [pair for pair in facts["params"]["$dict"] if pair[0] != "for_images"]
+    facts["params"]["$dict"] = kept
+    (tmp_path / "model.json").write_text(json.dumps(facts))
+    again = vedute.load(tmp_path)
+    assert again.for_images is False
+    np.testing.assert_array_equal(again.transform(list(images)), model.transform(list(images)))

@@ -169,6 +169,11 @@ BROKEN = {
         fit(),
         r"d/a\.parquet is not a parquet file",
     ),
+    "parts of a table": (
+        {"d/a.parquet/part-0.parquet": b"PAR1", "d/b.csv": B},
+        fit(),
+        r"d/a\.parquet is a folder without images; write the view as one file",
+    ),
     "a link to nowhere": (
         {"d/b.csv": B, "d/a.csv": Path("gone.csv")},
         fit(),
@@ -325,6 +330,16 @@ BROKEN = {
         views(A),
         fit("--method", "dimvc"),
         r"dimvc learns clusters while it trains; say how many: --clusters K",
+    ),
+    "a setting without a name": (
+        views(A),
+        fit("--set", "=3"),
+        r"--set takes name=value, got '=3'",
+    ),
+    "a setting beyond all bounds": (
+        views(A),
+        ["fit", "d", "-o", "OUT", "--method", "mvp", "--set", "beta_prior=1e999"],
+        r"beta_prior must be finite, got inf",
     ),
     "a layer of no size": (
         views(A),

@@ -412,3 +412,10 @@ def test_views_wider_than_the_components_kept(fill, monkeypatch):
     fitted = fill(random_state=0).fit(X)
     assert [W.shape for W in fitted.bases_] == [(30, 8), (40, 8), (4, 4)]
     assert error(fitted.impute(X), truth, X) < 0.2
+
+
+@pytest.mark.parametrize("method", [RidgeFill, KernelFill])
+@pytest.mark.filterwarnings("error")
+def test_one_sample_is_learned_from_without_a_warning_of_others(method):
+    model = method(random_state=0).fit([np.ones((1, 2)), np.zeros((1, 3))])
+    np.testing.assert_allclose(model.impute([np.ones((1, 2)), None])[1], 0, atol=1e-6)

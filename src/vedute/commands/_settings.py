@@ -19,7 +19,7 @@ def parse(pairs: Iterable[str]) -> Settings:
     found = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
-        if not equals:
+        if not (equals and name.strip()):
             raise ValueError(f"--set takes name=value, got {pair!r}")
         try:
             found[name.strip()] = ast.literal_eval(text.strip())

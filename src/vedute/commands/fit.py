@@ -260,9 +260,9 @@ def _summarize(model: Estimator, views: Views) -> None:
     apart = together.warning(together.components(views.mask, views.names))
     if apart is not None:
         print(apart)
-    history = vars(model).get("history_", [])
-    if model.get_params().get("early_stopping") and not any(r["hidden_error"] for r in history):
-        print("too few rows with two views to hide any: trained for a fixed number of steps")
+    ends = [r["hidden_error"] for r in vars(model).get("history_", [])]
+    if model.get_params().get("early_stopping") and all(e is None for e in ends):
+        print("too few rows with two views to end training by them: it had its number of steps")
     for line in _settings.chosen_clusters(*_clusters(model)):
         print(line)
     if isinstance(model, BestPair):

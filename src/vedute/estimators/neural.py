@@ -130,8 +130,8 @@ class NeuralEstimator(Estimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         if vars(self).get("network", "mlp") != "mlp":
-            for name, shape in zip(raw.names, raw.shapes, strict=True):
-                check_image(name, shape)
+            for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
+                check_image(name, shape, part.dtype == torch.uint8)
         self.length_: int | None = None  # how long training was worth it, once this is known
         self._trainings = 0
         self._device()

@@ -92,6 +92,8 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     the name of the file of arrays."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file; choose another name")
     folder.mkdir(parents=True, exist_ok=True)
     before = files_of(folder)
     on_disk = {k: arrays.pop(k) for k, a in list(arrays.items()) if isinstance(a, np.memmap)}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, isabstract
+from math import isfinite
 from numbers import Integral, Real
 from textwrap import indent, wrap
 from types import ModuleType, NoneType, UnionType
@@ -64,6 +65,7 @@ class Setting:
 
     tune     where `vedute tune` looks for better values
     length   a stretch of training, which shorter trials shorten
+    before   what it is in models that were saved before there was this setting; None: the default
     """
 
     meaning: str = ""
@@ -74,6 +76,7 @@ class Setting:
     choices: tuple[Any, ...] = ()
     tune: Choice | Range | None = None
     length: bool = False
+    before: Any = None
 
     def bounds(self) -> dict[str, float]:
         """Those that the declaration has, by name."""
@@ -85,7 +88,7 @@ class Setting:
             return True
         if self.choices or not isinstance(value, Real):
             return not self.choices or value in self.choices
-        return all(BOUNDS[k](float(value), bound) for k, bound in self.bounds().items())
+        return all(BOUNDS[k](value, bound) for k, bound in self.bounds().items())
 
     def limits(self) -> str:
         """at least 0 and below 1"""
@@ -130,6 +133,11 @@ def declared(cls: Any) -> dict[str, Setting]:
     return {f.name: f.metadata.get(KEY, Setting()) for f in fields(cls)}
 
 
+def before(cls: Any) -> dict[str, Any]:
+    """Values of settings in models that were saved before there were these settings."""
+    return {k: known.before for k, known in declared(cls).items() if known.before is not None}
+
+
 # Values.
 
 
@@ -146,10 +154,20 @@ def problem_with(cls: Any, name: str, value: Any) -> str | None:
     hint, known = _hints(cls)[name], declared(cls)[name]
     if not fits(value, hint):
         return f"{name} must be {words(hint)}, got {value!r}"
-    if not all(known.admits(part) for part in _parts(value)):
-        many = isinstance(value, (tuple, list, Mapping))
-        return f"{'each of ' if many else ''}{name} must be {known.limits()}, got {value!r}"
+    parts = [*_parts(value)]
+    many = "each of " if isinstance(value, (tuple, list, Mapping)) else ""
+    if not all(known.admits(part) for part in parts):
+        return f"{many}{name} must be {known.limits()}, got {value!r}"
+    if not all(_is_finite(part) for part in parts if isinstance(part, Real)):
+        return f"{many}{name} must be finite, got {value!r}"
     return None
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return isfinite(number)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 @cache

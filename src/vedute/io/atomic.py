@@ -18,6 +18,9 @@ from vedute.io.lock import try_lock
 from vedute.io.paths import through_link
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
+NOT_HERE = (  # what says that a path cannot be written, rather than the disk
+    *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP),
+)
 
 SCRATCH = ".vedute-part"  # how folders end that nobody needs once their process is gone
 
@@ -146,15 +149,14 @@ def sync(path: Path) -> None:
 @contextmanager
 def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]]:
     """A path with the name of `out` in a temporary folder beside it; and the full path of `out`."""
-    target = out.resolve()
-    if target.exists() and target.is_dir() != folder:
-        raise FileExistsError(f"{out} is a {'file' if folder else 'folder'}; choose another name")
-    if target.exists() and not force:
-        raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
-    home = next(p for p in target.parents if p.exists())
-    _collect(home, target.name)
-    place = home / f".{target.name}{_mark(target, home, folder)}{SCRATCH}"
-    place.mkdir(mode=0o700, exist_ok=True)
+    try:
+        target = out.resolve()
+        place = _beside(out, target, force, folder)
+    except OSError as error:
+        if error.errno not in NOT_HERE:
+            raise
+        problem = f"{out} cannot be written ({error.strerror}); choose another place or name"
+        raise OSError(error.errno, problem) from None
     with try_lock(place / "in-use") as mine:
         if mine is False:
             raise FileExistsError(
@@ -169,6 +171,19 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
         with suppress(OSError):
             (place / "in-use").unlink()
             place.rmdir()
+
+
+def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
+    """The temporary folder; refused where `out` may not be written."""
+    if target.exists() and target.is_dir() != folder:
+        raise FileExistsError(f"{out} is a {'file' if folder else 'folder'}; choose another name")
+    if target.exists() and not force:
+        raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
+    home = next(p for p in target.parents if p.exists())
+    _collect(home, target.name)
+    place = home / f".{target.name}{_mark(target, home, folder)}{SCRATCH}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
 
 
 def _mark(target: Path, home: Path, folder: bool) -> str:

@@ -32,6 +32,7 @@ from vedute.io.data import (
 from vedute.io.paths import below
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal")
+FOLDERS = (*onefile.KINDS, ".npy", ".zarr")  # names of folders that some would take for views
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
 
@@ -87,7 +88,10 @@ def files(path: Path) -> dict[str, Path]:
             raise ValueError(f"{file} is a spreadsheet; export it as CSV")
         if not file.exists():
             raise FileNotFoundError(f"{file} is a broken link; repair or remove it")
-        if file.name.startswith(".") or not (_is_table(file) or _is_keyed(file)):
+        if file.name.startswith("."):
+            continue
+        if not (_is_table(file) or _is_keyed(file)):
+            _check_ignored(file)
             continue
         name = onefile.stem(file) if file.is_file() else file.name
         if name in found:
@@ -96,6 +100,15 @@ def files(path: Path) -> dict[str, Path]:
     if not found:
         raise FileNotFoundError(f"{path} is a folder without views; put one file per view {READ}")
     return found
+
+
+def _check_ignored(file: Path) -> None:
+    """Refuse a folder that has the name of a view: parts of a table, or another kind of store."""
+    if file.is_dir() and onefile.ending(file) in FOLDERS:
+        raise ValueError(
+            f"{file} is a folder without images; write the view as one file {READ}, or move the "
+            "folder elsewhere"
+        )
 
 
 def _is_table(file: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
-from vedute.estimators.settings import declared
+from vedute.estimators.settings import before, declared
 from vedute.methods._best_pair import BestPair
 
 PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
@@ -103,4 +103,4 @@ def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:
         )
     if cls is BestPair:
         params = params | {"method": _made(**params["method"], folder=folder)}
-    return cls(**params)
+    return cls(**before(cls) | params)

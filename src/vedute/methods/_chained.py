@@ -178,8 +178,12 @@ class ChainedFill(ComponentsFill):
 
 
 def covariance(residuals: Array) -> Array:
-    """(n, k) of mean zero -> (k, k), shrunk towards a multiple of the identity."""
-    found: Array = ledoit_wolf(residuals, assume_centered=True)[0]
+    """(n, k) of mean zero -> (k, k), shrunk towards a multiple of the identity; of one row it
+    is not, since nothing tells how much."""
+    one = len(residuals) == 1
+    found: Array = (
+        residuals.T @ residuals if one else ledoit_wolf(residuals, assume_centered=True)[0]
+    )
     return found
 
 

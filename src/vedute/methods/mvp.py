@@ -138,6 +138,7 @@ class MVP(NeuralEstimator):
         True,
         "Where all views are images, settings that are left at their defaults take those of "
         "`vedute.methods.mvp.IMAGES`, and `steps` are 100 passes over the data, 20000 at most.",
+        before=False,
     )
 
     paper = "Gao & Pu, ICLR 2025"

@@ -40,21 +40,28 @@ def is_image(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
 
 
-def check_image(name: str, shape: Sequence[int]) -> None:
+def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
     """Refuse what looks like images and would go through an mlp as if pixels had no neighbours."""
+    mend = _image_mend(shape, of_bytes)
+    if mend is not None:
+        raise ValueError(
+            f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
+            f"width), square: {mend}, or pass network='mlp'"
+        )
+
+
+def _image_mend(shape: Sequence[int], of_bytes: bool) -> str | None:
+    """What makes images of the samples; None: they are images, or do not look like any."""
+    if len(shape) == 2 and of_bytes and min(shape) >= SMALLEST:
+        return "add the channel axis (x[:, None])"
     if len(shape) != 3 or is_image(shape):
-        return
-    flat = "or pass network='mlp'"
+        return None
     sides, channels = (shape[:2], shape[2]) if shape[0] > 4 else (shape[1:], shape[0])
     if min(sides) < SMALLEST or channels > 4:
-        return
-    mend = f"make them square, with one or three channels, {flat}"
+        return None
     if channels == shape[2]:
-        mend = f"move the channel axis (numpy.moveaxis(x, -1, 1)), {flat}"
-    raise ValueError(
-        f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
-        f"width), square: {mend}"
-    )
+        return "move the channel axis (numpy.moveaxis(x, -1, 1))"
+    return "make them square, with one or three channels"
 
 
 def image_encoder(
