@@ -5,7 +5,8 @@
 
 The runs of the study `anchor`, tanh at the end of encoders (`bounded`) and weight decay, each with
 and without the other, from the defaults, with early stopping off, so that all are equally long;
-half of the samples incomplete, one seed. At some steps, of complete samples and their views' own latents:
+half of the samples incomplete, one seed. At some steps, of complete samples and the own latents of
+their views:
 
     mean     root mean square of the posterior means
     width    mean of the posterior deviations
