@@ -30,6 +30,11 @@ CLUSTERING = [name for name, cls in METHODS.items() if cls.soft]  # by a rule of
 PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
 
 
+def pytest_collection_modifyitems(items):
+    """Long tests first: at the end, one process would wait for them."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def small(cls, sizes=SMALL, **settings):
     """An estimator of these settings, and of small sizes where they say nothing."""
     known = {f.name for f in fields(cls)}

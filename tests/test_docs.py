@@ -385,6 +385,7 @@ def test_notebooks_hold_the_story(story, stories):
     assert {c["cell_type"] for c in book["cells"]} == {"code", "markdown"}
 
 
+@pytest.mark.long
 def test_site_builds(tmp_path):
     for package in ("material", "mkdocstrings_handlers"):
         pytest.importorskip(package, reason="the extra docs is not installed")
