@@ -322,7 +322,7 @@ class NeuralEstimator(Estimator):
 
     def _build(self) -> Model:
         """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
-        convolutions are fast."""
+        convolutions are fast; on ARM cores half as fast, and all stays channel by channel."""
         shapes = [
             view.output_shape if part is None else (part.basis.shape[1],)
             for view, part in zip(self.views_, self._front(), strict=True)
@@ -330,8 +330,9 @@ class NeuralEstimator(Estimator):
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
         model = self.build(shapes, likelihoods, [view.name for view in self.views_], length)
-        images = any(p.ndim == 4 for p in model.parameters())
-        return model.to(memory_format=torch.channels_last) if images else model  # type: ignore[call-overload]
+        inside = any(p.ndim == 4 for p in model.parameters())
+        inside &= not (ARM and self._device().type == "cpu")
+        return model.to(memory_format=torch.channels_last) if inside else model  # type: ignore[call-overload]
 
     def _fitted(self) -> Model:
         model: Model = self.model_
