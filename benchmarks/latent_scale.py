@@ -28,7 +28,7 @@ from vedute.data.views import Views
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 
-FOLDER = stopwatch.RESULTS / "anchor"
+FILE = stopwatch.RESULTS / "anchor" / "scale.jsonl"
 DATASETS, RATE, SEED, SAMPLES = ("cub", "handwritten"), 0.5, 42, 500
 LENGTH, MARKS = {"steps": 1500, "early_stopping": False}, (50, 250, 500, 1000, 1500)
 DECAY = 0.1
@@ -66,6 +66,10 @@ def label(bounded: bool, decay: float) -> str:
     return " + ".join(parts) or "neither"
 
 
+def recorded() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+
 def table(found: list[dict[str, Any]]) -> str:
     lines = [f"| mean (width), after steps | {' | '.join(map(str, MARKS))} |"]
     lines.append("|---|" + "--:|" * len(MARKS))
@@ -78,13 +82,11 @@ def table(found: list[dict[str, Any]]) -> str:
 if __name__ == "__main__":
     parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--table", action="store_true")
-    path = FOLDER / "scale.jsonl"
     if not parser.parse_args().table:
-        path.unlink(missing_ok=True)
+        FILE.unlink(missing_ok=True)
         for name, bounded, decay in product(DATASETS, (True, False), (DECAY, 0.0)):
             about = {"dataset": name, "label": label(bounded, decay), "seed": SEED, "rate": RATE}
             about |= watch(name, bounded, decay)
-            records.append(path, about | run.code())
+            records.append(FILE, about | run.code())
             print(name, about["label"], about["scales"], flush=True)
-    made = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    (FOLDER / "scale.md").write_text(table(made), encoding="utf-8")
+    FILE.with_suffix(".md").write_text(table(recorded()), encoding="utf-8")

@@ -2,7 +2,7 @@
 # The runs behind docs/paper, docs/what-makes-mvp-work.md and docs/vaes.md, in pieces of about 25 minutes
 # of one NVIDIA H200 with 16 cores. A piece that was interrupted goes on where it was.
 #
-#     benchmarks/pieces.sh PIECE OUT      records of STUDY in OUT/STUDY/records.jsonl
+#     benchmarks/pieces.sh PIECE OUT      records of STUDY in OUT/STUDY/records.jsonl; data in VEDUTE_DATA
 #
 #     tables     all studies of tables: 3900 small fits, fourteen at a time
 #     leaders    the three best methods on images, seed 42; leaders-44, leaders-46: the other seeds
@@ -34,7 +34,7 @@ bench() {
 }
 
 images() { # two studies at once, two trainings of the first and one of the second
-    [ -e "$VEDUTE_DATA"/shapes-0-v1.npz ] || python "$here/make_shapes.py"
+    [ -e "${VEDUTE_DATA:?set it to the folder of the data}"/shapes-0-v1.npz ] || python "$here/make_shapes.py"
     bench "$1-polymnist" --gpu-jobs 2 "${@:2}" &
     bench "$1-shapes" --gpu-jobs 1 "${@:2}" &
     wait

@@ -55,3 +55,11 @@ def same(study, folder):
 def test_pictures_of_the_docs_are_those_of_the_results(copy, of):
     there = (IMAGES / f"{copy}.png").read_bytes()
     assert there == (RESULTS / f"{of}.png").read_bytes(), "run `make tables`"
+
+
+def test_how_large_latents_get(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent)
+    import latent_scale
+
+    there = latent_scale.FILE.with_suffix(".md").read_text(encoding="utf-8")
+    assert there == latent_scale.table(latent_scale.recorded())

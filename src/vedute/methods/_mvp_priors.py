@@ -32,19 +32,15 @@ def fixed_prior(
         diagonal   z0_ll, prod_l z0_ll: each view's own latent; columns of missing views have
                    none and are skipped
         all_pairs  z_ul for column l, w_u: the mean over the other observed views u
-        joint      as fusion, the other way round, KL(prod_u z0_ul || z_l), KL(prod_u w_u || w): a
-                   view may leave open what others tell
     """
     w, z0, z = table[0], z0.map(sources.spread), table[1].map(sources.spread)
     mask, seen = sources.mask, sources.mask.unsqueeze(-1)
     match kind:
         case "standard":
             return kl(z, standard_like(z)).sum(2), kl(w, standard_like(w))
-        case "fusion" | "joint":
-            column, agreed = product(z0, dim=1, mask=seen.unsqueeze(-1)), product(w, 1, seen)
-            if kind == "fusion":
-                return kl(z, column.map(_all_rows)).sum(2), kl(w, agreed.map(_all_rows))
-            return kl(_like(z, column), z).sum(2), kl(_like(w, agreed), w)
+        case "fusion":
+            column = product(z0, dim=1, mask=seen.unsqueeze(-1))
+            return kl(z, column.map(_all_rows)).sum(2), kl(w, product(w, 1, seen).map(_all_rows))
         case "all_pairs":
             same = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
             others = mask.unsqueeze(1) & ~same
@@ -56,6 +52,23 @@ def fixed_prior(
             agreed = product(own.map(lambda t: t[..., : w.mean.shape[-1]]), dim=1, mask=seen)
             views = (kl(z, own.map(_all_rows)) * mask.unsqueeze(1)).sum(2)
             return views, kl(w, agreed.map(_all_rows))
+
+
+def joint_prior(
+    sources: Sources,
+    table: tuple[Gaussian, Gaussian],
+    fused: tuple[Gaussian, Gaussian],
+    beta: float,
+) -> tuple[Tensor, Tensor]:
+    """`fusion` the other way round, so that a view may leave open what others tell: with f the
+    products over the observed views, KL(f || w) and sum_l KL(f_l || z_l) of each row, and of f as
+    much of KL(f || N(0, 1)) as beta says, shared out among the rows, (B, L) each."""
+    (w, z), (agreed, columns) = table, fused
+    z = z.map(sources.spread)
+    share = beta / sources.mask.sum(1, keepdim=True)
+    to_w, to_z = (kl(f, standard_like(f)) for f in fused)  # (B,) and (B, L)
+    views = kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
+    return views, kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
 
 
 def _all_rows(t: Tensor) -> Tensor:

@@ -33,12 +33,12 @@ from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
-from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior
+from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior, joint_prior
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.gaussian import Gaussian, kl, product, standard_like
+from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles, random_permutations
@@ -256,9 +256,11 @@ class MVPModel(Trimmed):
         objective = "eq2" if warm else hp.objective
         cyclic = [both[a] for a in TABLES[objective]]
         tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
-        views, consensus = self._divergences(sources, own, swapped, objective)
+        joint = "joint" in (hp.objective, hp.prior)
+        fused = self._fused(w0, z0, sources) if joint else None
+        views, consensus = self._divergences(sources, own, swapped, objective, fused)
         L, seen = batch.mask.shape[1] if hp.per_view else 1, batch.mask.float()
-        errors = self._errors(everything, tables, own, sources)
+        errors = self._errors(everything, tables, own, sources, fused)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             "kl_views": hp.kl_weight * hp.beta_views * (seen * views / L).sum(1).mean(),
@@ -269,22 +271,29 @@ class MVPModel(Trimmed):
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
-    def _errors(self, batch: Views, tables: list[Pair], own: Pair, sources: Sources) -> Tensor:
+    def _errors(
+        self,
+        batch: Views,
+        tables: list[Pair],
+        own: Pair,
+        sources: Sources,
+        fused: Pair | None = None,
+    ) -> Tensor:
         """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
-        that are no source are decoded from the product over those that are."""
-        fused = self._inferred(batch, own, sources) if self.hp.view_dropout > 0 else None
+        that are no source are decoded from the product over those that are. fused: that product,
+        where it is known; `joint` decodes all views from it."""
+        hidden = None
+        if self.hp.view_dropout > 0:
+            hidden = self._inferred(batch, own, sources) if fused is None else fused
         codes = []
         for w, z in tables:
             own_z = z.map(lambda t: sources.spread(sources.own(t)))
             code = torch.cat([gaussian.sample(w), gaussian.sample(own_z)], dim=-1)
-            if fused is not None:
-                consensus, latents = gaussian.sample(fused[0]), gaussian.sample(fused[1])
-                inferred = torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1)
-                code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
+            if hidden is not None:
+                code = torch.where(sources.mask.unsqueeze(-1), code, _drawn(hidden))
             codes.append(code)
-        if self.hp.objective == "joint":
-            consensus, latents = (gaussian.sample(q) for q in self._fused(*own, sources))
-            codes.append(torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1))
+        if self.hp.objective == "joint" and fused is not None:
+            codes.append(_drawn(fused))
         code = torch.stack(codes)  # (1 to 3, B, L, k + D)
         mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(
@@ -304,7 +313,7 @@ class MVPModel(Trimmed):
         return consensus, latents.map(hidden.spread)
 
     def _divergences(
-        self, sources: Sources, own: Pair, swapped: Pair, objective: str
+        self, sources: Sources, own: Pair, swapped: Pair, objective: str, fused: Pair | None = None
     ) -> tuple[Tensor, Tensor]:
         """Divergence of each row's latents and consensus from their prior, (B, L) each."""
         (w0, z0), (w1, z1) = own, swapped
@@ -315,19 +324,13 @@ class MVPModel(Trimmed):
             apart = divergence(objective, self.hp.divergence)
             return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
         tables = [(own, swapped)[a] for a in TABLES[objective]]
-        views, consensus = zip(
-            *(fixed_prior(self.hp.prior, sources, table, z0) for table in tables), strict=True
-        )
-        means = torch.stack(views).mean(0), torch.stack(consensus).mean(0)
-        return self._pulled(sources, own, means) if self.hp.prior == "joint" else means
-
-    def _pulled(
-        self, sources: Sources, own: Pair, apart: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """With KL(prod_u z_ul || N(0, 1)) and that of the consensus, shared out among the rows."""
-        share = self.hp.beta_prior / sources.mask.sum(1, keepdim=True)
-        w, z = (kl(q, standard_like(q)) for q in self._fused(*own, sources))  # (B,) and (B, L)
-        return apart[0] + share * z.sum(1, keepdim=True), apart[1] + share * w.unsqueeze(1)
+        if self.hp.prior == "joint":
+            assert fused is not None
+            found = [joint_prior(sources, t, fused, self.hp.beta_prior) for t in tables]
+        else:
+            found = [fixed_prior(self.hp.prior, sources, t, z0) for t in tables]
+        views, consensus = zip(*found, strict=True)
+        return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
 
     # Inference.
 
@@ -403,6 +406,12 @@ def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
         return z
     sigma = draw(sources.mask, sources.mask.shape[1])
     return z.map(lambda t: sources.permuted(t, sigma))
+
+
+def _drawn(q: Pair) -> Tensor:
+    """A draw of a consensus (B, k) and of latents (B, L, D) as codes, (B, L, k + D)."""
+    consensus, latents = gaussian.sample(q[0]), gaussian.sample(q[1])
+    return torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1)
 
 
 def _for_all(consensus: Tensor, L: int) -> Tensor:
