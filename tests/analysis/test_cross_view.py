@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import adjusted_rand_score
 from small_study import small_study
 from typer.testing import CliRunner
 
@@ -115,6 +116,23 @@ def test_missing_and_given_views_are_told_apart():
         assert row["nmi"] == pytest.approx(1.0)
     (last,) = (row for row in found.subsets if row["given"] == [0, 2])
     assert last["by_view"]["coherence"] == [1, 0, 1]
+
+
+def test_clusters_are_compared_with_those_from_all_views():
+    """View 0 alone tells one half from the other; with any other view, a cluster per label."""
+    corners = torch.eye(4)
+
+    def tells(batch):
+        rows = torch.arange(len(batch)) % 4
+        alone = batch.mask[0].tolist() == [True, False, False]
+        return Prediction(corners[rows % 2 if alone else rows], [])
+
+    test = replace(TEST, y=np.arange(len(TEST)) % 4)
+    found = {tuple(row["given"]): row for row in evaluate(tells, test, []).subsets}
+    half = found[(0,)]["same_clusters"]
+    assert half == pytest.approx(adjusted_rand_score(test.y, test.y % 2))
+    assert found[(1,)]["same_clusters"] == found[(0, 2)]["same_clusters"] == 1
+    assert "same_clusters" not in found[(0, 1, 2)]
 
 
 def test_views_hidden_from_training_are_compared_with_the_truth(monkeypatch):

@@ -2,13 +2,15 @@
 
 Of a complete test set, every subset of the L views (31 for L = 5) is given alone:
 
-    nmi         of k-means on the representation against the classes, one start as in the paper
-    nmi_ten     the same with ten starts, at once on the model's device (`kmeans`)
-    coherence   the share of decoded images whose class a classifier finds right; `angle`: the view
-    ssim        structural similarity of decoded images to the true ones
+    nmi             of k-means on the representation against the classes, one start as in the paper
+    nmi_ten         the same with ten starts, at once on the model's device (`kmeans`)
+    same_clusters   whether these clusters are those found from all views: adjusted Rand index
+    coherence       the share of decoded images in which a classifier finds the class; `angle`: the
+                    view
+    ssim            structural similarity of decoded images to the true ones
 
 Images are decoded at posterior means, as MVP's; for `coherence_drawn`, where it is asked for, at
-one draw of the posterior, as in the tables of the multimodal VAEs. All but the first two are means
+one draw of the posterior, as in the tables of the multimodal VAEs. Coherence and ssim are means
 over the views that were not given (`_missing`: what most papers report), over those given
 (`_given`) and over all (`_all`: MVP's), then over the subsets of a size.
 
@@ -28,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from vedute.analysis import kmeans
@@ -77,7 +80,7 @@ def evaluate(
     """All subsets of a complete test set; `test` as `enter` gives it, with its labels."""
     if test.y is None or not bool(test.mask.all()):
         raise ValueError("evaluation needs a complete test set with labels; pass one")
-    found = []
+    found, clusters = [], []
     for given in subsets(test.shape[1]):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -85,9 +88,11 @@ def evaluate(
         row: dict[str, Any] = {"given": list(given)}
         if z is not None:
             K = len(np.unique(test.y))
-            one = clustering.centers(z.cpu().numpy(), K, seed, starts=1)
-            row["nmi"] = _nmi(z, one, test.y)
-            row["nmi_ten"] = _nmi(z, kmeans.centers(z, K, seed).cpu().numpy(), test.y)
+            where = z.cpu().numpy()
+            one = clustering.nearest(where, clustering.centers(where, K, seed, starts=1))
+            ten = clustering.nearest(where, kmeans.centers(z, K, seed).cpu().numpy())
+            row |= {"nmi": _nmi(test.y, one), "nmi_ten": _nmi(test.y, ten)}
+            clusters.append(ten)
         for name, values in by_view.items():
             mine = np.isin(np.arange(len(values)), given)
             if not mine.all():
@@ -96,6 +101,8 @@ def evaluate(
             row[f"{name}_all"] = float(values.mean())
         row["by_view"] = {name: values.tolist() for name, values in by_view.items()}
         found.append(row)
+    for row, some in zip(found[:-1], clusters, strict=False):  # the last has all views
+        row["same_clusters"] = float(adjusted_rand_score(clusters[-1], some))
     return Evaluation(_by_size(found), found)
 
 
@@ -131,8 +138,8 @@ def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 4
     return float((found == found[0]).all(0).double().mean())
 
 
-def _nmi(z: Tensor, middles: Array, y: Array) -> float:
-    return scoring.clustering_scores(y, clustering.nearest(z.cpu().numpy(), middles))["nmi"]
+def _nmi(y: Array, found: Array) -> float:
+    return scoring.clustering_scores(y, found)["nmi"]
 
 
 def _means(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SCORES: Mapping[str, Score] = {
     "nmi": Score("NMI, one k-means start, %", 2),
     "nmi_ten": Score("NMI, ten k-means starts, %", 2),
+    "same_clusters": Score("Same clusters as from all views, ARI, %", 2),
     "coherence_all": Score("Coherence, all views, %", 2),
     "coherence_missing": Score("Coherence, missing views, %", 2),
     "coherence_drawn_missing": Score("Coherence, missing, one draw, %", 2),
