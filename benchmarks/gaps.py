@@ -28,12 +28,13 @@ import numpy as np
 import real_sets
 import rival_imputers
 import source_digest
+import torch
 from numpy.typing import NDArray
 from rivals import selection
 from sklearn import datasets
 
 from vedute import methods
-from vedute.benchmark import records
+from vedute.benchmark import records, run, workers
 from vedute.data.missing import drop_entries
 from vedute.data.views import Views
 
@@ -97,7 +98,12 @@ def measure(what: Run) -> dict[str, Any]:
     if ends[1:]:
         inside = ((ends[1] <= true) & (true <= ends[2]))[hidden]
         scores["coverage"] = round(100 * float(inside.mean()), 2)
-    return {"scores": scores, "seconds": seconds, "hidden": int(hidden.sum())}
+    return {"scores": scores, "seconds": seconds, "hidden": int(hidden.sum())} | _here()
+
+
+def _here() -> dict[str, Any]:
+    """Where a run is made and with which code."""
+    return {"device": workers.cpu_name(), "threads": torch.get_num_threads(), **run.code()}
 
 
 def _by_method(what: Run, views: Views) -> list[Floats]:
@@ -126,11 +132,13 @@ def code(method: str) -> str:
 
 
 def planned(only: dict[str, list[str]]) -> list[Run]:
+    """Set by set, and what is slow after all."""
     sets = [s for s in (*TABLES, *SETS) if s in only.get("sets", [s])]
     names = [m for m in (*OURS, *RIVALS) if m in only.get("methods", [m])]
     runs = [Run(m, s, i) for s in sets for m in names for i in ((0, 1, 2) if s in TABLES else (0,))]
     runs = [r for r in runs if r.dataset in TABLES or r.method not in SLOW]
-    return [r for r in runs if str(r.seed) in only.get("seeds", [str(r.seed)])]
+    runs = [r for r in runs if str(r.seed) in only.get("seeds", [str(r.seed)])]
+    return sorted(runs, key=lambda r: r.method in SLOW)
 
 
 # The tables.
