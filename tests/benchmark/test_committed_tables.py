@@ -63,3 +63,12 @@ def test_how_large_latents_get(monkeypatch):
 
     there = latent_scale.FILE.with_suffix(".md").read_text(encoding="utf-8")
     assert there == latent_scale.table(latent_scale.recorded())
+
+
+def test_how_the_defaults_were_chosen(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent)
+    import defaults
+
+    for name in defaults.PAGE:
+        there = (defaults.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        assert there == defaults.of_page(name), f"{name}.md is stale: defaults.py --tables"
