@@ -71,7 +71,7 @@ def test_how_the_defaults_were_chosen(monkeypatch):
 
     for name in defaults.PAGE:
         there = (defaults.FOLDER / f"{name}.md").read_text(encoding="utf-8")
-        assert there == defaults.of_page(name), f"{name}.md is stale: defaults.py --tables"
+        assert there == defaults.of_page(name), f"{name}.md is stale: run `make tables`"
 
 
 def test_single_missing_entries(monkeypatch):
@@ -81,4 +81,4 @@ def test_single_missing_entries(monkeypatch):
     known = records.read_all(gaps.OUT)
     assert {gaps._place(r) for r in known} == set(gaps.planned({}))
     there = gaps.OUT.with_name(gaps.TABLE).read_text(encoding="utf-8")
-    assert there == gaps.page(known), f"{gaps.TABLE} is stale: gaps.py --table"
+    assert there == gaps.page(known), f"{gaps.TABLE} is stale: run `make tables`"
