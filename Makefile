@@ -96,6 +96,8 @@ tables: .venv/.done
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
 	$(BIN)/python benchmarks/what_works.py
+	$(BIN)/python benchmarks/defaults.py --tables
+	$(BIN)/python benchmarks/gaps.py --table
 
 # Every table and figure of the MVP paper beside ours: docs/paper, from the records that are here. A page
 # says by which command a study gets its records.

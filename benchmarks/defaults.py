@@ -2,8 +2,8 @@
 
     python benchmarks/defaults.py -o records.jsonl [--methods mvae,mvtcae] [--variants base,drop]
                                   [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
-    python benchmarks/defaults.py --table benchmarks/results/defaults/records.jsonl
-    python benchmarks/defaults.py --table benchmarks/results/defaults/layers.jsonl --against layers2
+    python benchmarks/defaults.py --table records.jsonl [--against now]
+    python benchmarks/defaults.py --tables      for docs/defaults.md, from the records that are here
 
 `--sets handwritten:500`: so many of its rows.
 
@@ -18,7 +18,7 @@ import argparse
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -55,6 +55,7 @@ OF_MVP: dict[str, Settings] = {
     "wide": {"components": None},
     "pca32": {"components": 32},
     "b128": {"batch_size": 128},
+    "s500": SHORT,
     "s500b192": SHORT | {"batch_size": 192},
     "b128lr4": {"batch_size": 128, "lr": 4e-3},
 }
@@ -120,6 +121,18 @@ OF_BLEND: dict[str, Settings] = {
 }
 FAMILIES = {"mvp": OF_MVP, "blend": OF_BLEND}
 DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
+FOLDER = Path(__file__).parent / "results" / "defaults"
+BEFORE = {"reuters1200_dim10": "reuters1200"}  # what sets were called
+VAES = ("mvae", "mvtcae", "mopoe", "mmjsd", "mmvaeplus", "mmvae")
+# By table of docs/defaults.md: the records, the methods, what errors are divided by.
+PAGE: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "mvp": ("records", ("mvp",), "base"),
+    "vaes": ("records", VAES, "base"),
+    "blend": ("records", ("blend",), "base"),
+    "layers-mvp": ("layers", ("mvp",), "layers2"),
+    "layers-blend": ("layers", ("blend",), "layers2"),
+    "layers-vaes": ("layers", VAES[:4], "now"),
+}
 
 
 class Run(NamedTuple):
@@ -167,8 +180,9 @@ def read(path: Path) -> list[RunRecord]:
 
 
 def key(record: RunRecord) -> Run:
-    """Records of before there were several methods are MVP's."""
-    return Run(**{k: record.get(k, "mvp") for k in Run._fields})
+    """Records of before there were several methods are MVP's; a set may have had another name."""
+    found = Run(**{k: record.get(k, "mvp") for k in Run._fields})
+    return found._replace(set=BEFORE.get(found.set, found.set))
 
 
 def work(run: Run) -> int:
@@ -219,27 +233,59 @@ def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
 # The tables.
 
 
-def table(found: Sequence[RunRecord], against: str) -> Iterator[str]:
-    """Markdown, method by method: per variant the geometric mean over sets of its error over that
-    of the variant `against`, and the mean time of a fit."""
-    for method in dict.fromkeys(key(r).method for r in found):
-        yield from (f"\n{method}\n", f"| variant | sets | error / {against} | seconds |")
-        yield "|---|--:|--:|--:|"
-        yield from _rows([r for r in found if key(r).method == method], against)
+def table(found: Sequence[RunRecord], against: str) -> str:
+    """Of one method, per variant: the geometric mean over sets of its error over that of the
+    variant `against`."""
+    lines = [f"| variant | sets | error / {against} |", "|---|--:|--:|"]
+    for variant, ratios in _ratios(found, against).items():
+        lines.append(f"| {variant} | {len(ratios)} | {_mean(ratios):.4f} |")
+    return "\n".join(lines) + "\n"
 
 
-def _rows(found: Sequence[RunRecord], against: str) -> Iterator[str]:
-    errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    seconds = defaultdict(list)
+def grid(found: Sequence[RunRecord], against: str) -> str:
+    """The same of several methods, a row each; the least is bold where it is below 1."""
+    rows = {m: _ratios(mine, against) for m, mine in _by_method(found).items()}
+    columns = [v for v in next(iter(rows.values())) if v != against]
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + "--:|" * len(columns)]
+    for method, row in rows.items():
+        means = {v: _mean(row[v]) for v in columns}
+        least = min(1.0, *means.values())
+        cells = (f"**{x:.3f}**" if x == least else f"{x:.3f}" for x in means.values())
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def of_page(name: str) -> str:
+    """A table of docs/defaults.md."""
+    file, chosen, against = PAGE[name]
+    by_method = _by_method(read(FOLDER / f"{file}.jsonl"))
+    found = [r for method in chosen for r in by_method[method]]
+    return (table if len(chosen) == 1 else grid)(found, against)
+
+
+def _by_method(found: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    groups = defaultdict(list)
     for r in found:
-        errors[r["variant"]][r["set"]][r["seed"]] = r["error"]
-        seconds[r["variant"]].append(r.get("seconds", np.nan))
+        groups[key(r).method].append(r)
+    return dict(groups)
+
+
+def _ratios(found: Sequence[RunRecord], against: str) -> dict[str, list[float]]:
+    """By variant, set by set; of sets that have both."""
+    errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for r in found:
+        errors[key(r).variant][key(r).set][r["seed"]] = r["error"]
     base = errors.get(against, {})
-    for variant, by_set in errors.items():
-        pairs = ((by_set[s], base.get(s, {})) for s in by_set)
-        ratios = [_ratio(mine, base) for mine, base in pairs if mine.keys() & base.keys()]
-        mean, took = np.exp(np.mean(np.log(ratios or [np.nan]))), np.mean(seconds[variant])
-        yield f"| {variant} | {len(ratios)} | {mean:.4f} | {took:.1f} |"
+    return {
+        variant: [
+            _ratio(mine, base[s]) for s, mine in by_set.items() if mine.keys() & base.get(s, {})
+        ]
+        for variant, by_set in errors.items()
+    }
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 
 def _ratio(mine: dict[int, float], base: dict[int, float]) -> float:
@@ -257,11 +303,18 @@ def main() -> None:
     parser.add_argument("--sets", **names)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e5)
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--table", type=Path, help="print a table of these records")
+    parser.add_argument("--tables", action="store_true", help="write those of docs/defaults.md")
     parser.add_argument("--against", default="base", help="the variant that others are divided by")
     options = parser.parse_args()
     if options.table:
-        return print("\n".join(table(read(options.table), options.against)))
+        for method, found in _by_method(read(options.table)).items():
+            print(f"{method}\n\n{table(found, options.against)}")
+        return
+    if options.tables:
+        for name in PAGE:
+            (FOLDER / f"{name}.md").write_text(of_page(name), encoding="utf-8")
+        return
     run_all(planned(options), options.out, options.jobs, options.minutes)
 
 

@@ -1,13 +1,13 @@
 """Single missing entries: our methods beside imputers of tables, with a tenth of the entries gone.
 
     python benchmarks/gaps.py [--only methods=blend,knn_imputer,sets=wine,seeds=0]
-    python benchmarks/gaps.py --table            print the tables of docs/gaps.md
+    python benchmarks/gaps.py --table            write the table of docs/gaps.md, from the records
 
 Tables of scikit-learn cut into views, seeds 0 to 2, and sets of VEDUTE_DATA, seed 0, of which at
 most ROWS rows and WIDTH columns are used, so that imputers that go column by column end in
 minutes: every k-th column of each view, a view of ten columns as it is. The seed chooses the
 entries and is the random_state. A run with a current record (same code, see `source_digest`) is
-not made again.
+not made again; the table has the newest record of each run.
 
 error: mean squared error of the hidden entries, in standard deviations of their columns.
 coverage: how many of them are inside the 90 % interval, in percent.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -28,16 +29,18 @@ import numpy as np
 import real_sets
 import rival_imputers
 import source_digest
+import torch
 from numpy.typing import NDArray
 from rivals import selection
 from sklearn import datasets
 
 from vedute import methods
-from vedute.benchmark import records
+from vedute.benchmark import records, run, workers
 from vedute.data.missing import drop_entries
 from vedute.data.views import Views
 
 OUT = Path(__file__).parent / "results" / "gaps" / "records.jsonl"
+TABLE = "table.md"  # beside the records
 RATE, LEVEL = 0.1, 0.9
 ROWS, WIDTH = 1000, 128
 OURS = (
@@ -97,7 +100,12 @@ def measure(what: Run) -> dict[str, Any]:
     if ends[1:]:
         inside = ((ends[1] <= true) & (true <= ends[2]))[hidden]
         scores["coverage"] = round(100 * float(inside.mean()), 2)
-    return {"scores": scores, "seconds": seconds, "hidden": int(hidden.sum())}
+    return {"scores": scores, "seconds": seconds, "hidden": int(hidden.sum())} | _here()
+
+
+def _here() -> dict[str, Any]:
+    """Where a run is made and with which code."""
+    return {"device": workers.cpu_name(), "threads": torch.get_num_threads(), **run.code()}
 
 
 def _by_method(what: Run, views: Views) -> list[Floats]:
@@ -125,15 +133,38 @@ def code(method: str) -> str:
     return source_digest.of_method(method)
 
 
+def _place(record: dict[str, Any]) -> Run:
+    return Run(*(record[k] for k in Run._fields))
+
+
 def planned(only: dict[str, list[str]]) -> list[Run]:
+    """Set by set, and what is slow after all."""
     sets = [s for s in (*TABLES, *SETS) if s in only.get("sets", [s])]
     names = [m for m in (*OURS, *RIVALS) if m in only.get("methods", [m])]
     runs = [Run(m, s, i) for s in sets for m in names for i in ((0, 1, 2) if s in TABLES else (0,))]
     runs = [r for r in runs if r.dataset in TABLES or r.method not in SLOW]
-    return [r for r in runs if str(r.seed) in only.get("seeds", [str(r.seed)])]
+    runs = [r for r in runs if str(r.seed) in only.get("seeds", [str(r.seed)])]
+    return sorted(runs, key=lambda r: r.method in SLOW)
 
 
-# The tables.
+# The table.
+
+
+def page(known: Sequence[dict[str, Any]]) -> str:
+    """What docs/gaps.md has of the newest record of each run."""
+    newest = list({_place(r): r for r in known}.values())
+    return "\n".join([*table(newest), "", *origins(newest)]) + "\n"
+
+
+def origins(known: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """How many runs were made by which commit, machine and releases."""
+    for text, runs in Counter(map(_origin, known)).items():
+        yield f"{runs} runs: {text}."
+
+
+def _origin(r: dict[str, Any]) -> str:
+    releases = ", ".join(f"{k} {v}" for k, v in r["versions"].items() if k != "vedute")
+    return f"commit `{r['commit'][:7]}`, {r['threads']} thread of {r['device']}, {releases}"
 
 
 def table(known: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -173,15 +204,14 @@ def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", type=selection, default={}, help="methods=,sets=,seeds=")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--table", action="store_true", help="print the tables")
+    parser.add_argument("--table", action="store_true", help="write the table")
     options = parser.parse_args()
     known = records.read_all(options.out) if options.out.exists() else []
-    current = [r for r in known if r["code"] == code(r["method"])]
     if options.table:
-        print("\n".join(table(current)))
+        options.out.with_name(TABLE).write_text(page(known), encoding="utf-8")
         return
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    done = {Run(*(r[k] for k in Run._fields)) for r in current}
+    done = {_place(r) for r in known if r["code"] == code(r["method"])}
     for what in planned(options.only):
         if what not in done:
             record = {**what._asdict(), "code": code(what.method), **measure(what)}

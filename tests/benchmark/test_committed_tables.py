@@ -63,3 +63,22 @@ def test_how_large_latents_get(monkeypatch):
 
     there = latent_scale.FILE.with_suffix(".md").read_text(encoding="utf-8")
     assert there == latent_scale.table(latent_scale.recorded())
+
+
+def test_how_the_defaults_were_chosen(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent)
+    import defaults
+
+    for name in defaults.PAGE:
+        there = (defaults.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        assert there == defaults.of_page(name), f"{name}.md is stale: run `make tables`"
+
+
+def test_single_missing_entries(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent)
+    import gaps
+
+    known = records.read_all(gaps.OUT)
+    assert {gaps._place(r) for r in known} == set(gaps.planned({}))
+    there = gaps.OUT.with_name(gaps.TABLE).read_text(encoding="utf-8")
+    assert there == gaps.page(known), f"{gaps.TABLE} is stale: run `make tables`"
