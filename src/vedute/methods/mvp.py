@@ -57,7 +57,9 @@ IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
     "map_hidden": (256, 512, 256),
     "linear_paths": False,
     "average": False,  # an image has as much to tell as it has pixels
-    "rec_weight": 0.16,
+    "rec_weight": 0.64,
+    "output": "tanh",  # white is white: a linear layer leaves noise there
+    "view_dropout": 0.0,
     "clip": 1.0,
     "bounded": False,
     "objective": "joint",
