@@ -78,13 +78,15 @@ def recorded(file: Path = FILE) -> list[Record]:
 
 
 def parts(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
-    """The variances of k-means, training and mask from accuracies (masks, trainings, times)."""
-    _, trainings, times = values.shape
+    """The variances of k-means, training and mask from accuracies (masks, trainings, times); one
+    mask has none."""
+    masks, trainings, times = values.shape
     kmeans = float(values.var(2, ddof=1).mean())
     within = float(values.mean(2).var(1, ddof=1).mean())  # of means over k-means
-    between = float(values.mean((1, 2)).var(ddof=1))
-    found = (kmeans, within - kmeans / times, between - within / trainings)
-    return {k: max(0.0, v) for k, v in zip(PARTS, found, strict=True)}
+    found = {"k-means": kmeans, "training": within - kmeans / times}
+    if masks > 1:
+        found["mask"] = float(values.mean((1, 2)).var(ddof=1)) - within / trainings
+    return {k: max(0.0, v) for k, v in found.items()}
 
 
 def table(records: Sequence[Record]) -> str:
@@ -95,7 +97,8 @@ def table(records: Sequence[Record]) -> str:
         for starts in TIMES:
             values = _cube([r for r in records if r["device"] == device], f"acc_{starts}")
             found = parts(values)
-            spread = [f"{v**0.5:.2f}" for v in (*found.values(), sum(found.values()))]
+            sources = [f"{found[k] ** 0.5:.2f}" if k in found else "–" for k in PARTS]
+            spread = [*sources, f"{sum(found.values()) ** 0.5:.2f}"]
             lines.append([device, str(starts), f"{values.mean():.2f}", *spread])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -29,6 +29,14 @@ def test_variances_of_nested_effects_come_back(spread):
     assert alone == {"k-means": pytest.approx(2.0), "training": 0.0, "mask": 0.0}
 
 
+def test_one_mask_says_nothing_of_masks(spread):
+    records = [
+        {"device": "d", "mask_seed": 42, "seed": s, "acc_1": [a, a + 2], "acc_10": [a, a]}
+        for s, a in ((0, 50.0), (1, 60.0))
+    ]
+    assert "| d | 10 | 55.00 | 0.00 | 7.07 | – | 7.07 |" in spread.table(records)
+
+
 def test_the_table_leaves_out_a_mask_whose_trainings_are_not_done(spread):
     records = [
         {"device": "d", "mask_seed": m, "seed": s, "acc_1": [a, a + 2], "acc_10": [a, a]}
