@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -67,6 +68,19 @@ def test_images_with_the_defaults_are_fitted_saved_and_imputed(tmp_path):
     again = vedute.load(tmp_path / "model")
     for a, b in zip(model.impute(views).x, again.impute(views).x, strict=True):
         assert torch.equal(a, b)
+
+
+def test_later_defaults_for_images_do_not_change_a_saved_model(tmp_path, monkeypatch):
+    views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
+    model = MVP(steps=2, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
+    model.fit(views).save(tmp_path / "model")
+    monkeypatch.setitem(mvp.IMAGES, "output", "linear")
+    monkeypatch.setitem(mvp.IMAGES, "bounded", True)
+    again, batch = vedute.load(tmp_path / "model"), views.floating()
+    assert np.array_equal(again.transform(views), model.transform(views))
+    with torch.no_grad():
+        images = zip(*(m._fitted().decode(batch) for m in (model, again)), strict=True)
+        assert all(torch.equal(a, b) for a, b in images)
 
 
 def test_more_shared_numbers_than_images_have_are_refused():

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import clustering
+from vedute.estimators import clustering, saving
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
@@ -150,6 +150,16 @@ class MVP(NeuralEstimator):
         hp = self._settled(shapes, length)
         _settings.check_shared(hp.shared_dim, hp.latent_dim)
         return MVPModel(shapes, likelihoods, hp, names, length)
+
+    def saved(self) -> saving.Saved:
+        """Of images with the defaults that held for them: later ones must not change a model."""
+        saved = super().saved()
+        network = saved.params["network"]
+        images = all(by_convolution(view.output_shape, network) for view in self.views_)
+        if not (images and saved.params["for_images"]):
+            return saved
+        held = {k: getattr(self.model_.hp, k) for k in IMAGES}
+        return saved._replace(params=saved.params | held)
 
     def _settled(self, shapes: Shapes, length: int) -> MVP:
         if not self._has_images(shapes):
