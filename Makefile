@@ -98,6 +98,7 @@ tables: .venv/.done
 	$(BIN)/python benchmarks/what_works.py
 	$(BIN)/python benchmarks/defaults.py --tables
 	$(BIN)/python benchmarks/gaps.py --table
+	$(BIN)/python benchmarks/image_defaults.py --tables
 
 # Every table and figure of the MVP paper beside ours: docs/paper, from the records that are here. A page
 # says by which command a study gets its records.

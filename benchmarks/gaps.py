@@ -164,7 +164,8 @@ def origins(known: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _origin(r: dict[str, Any]) -> str:
     releases = ", ".join(f"{k} {v}" for k, v in r["versions"].items() if k != "vedute")
-    return f"commit `{r['commit'][:7]}`, {r['threads']} thread of {r['device']}, {releases}"
+    threads = "one thread" if r["threads"] == 1 else f"{r['threads']} threads"
+    return f"commit `{r['commit'][:7]}`, {threads} of {r['device']}, {releases}"
 
 
 def table(known: Sequence[dict[str, Any]]) -> Iterator[str]:
