@@ -79,7 +79,8 @@ def likeness(
         for ax, (dataset, by_ratio) in zip(axes, found.items(), strict=True):
             for i, (name, color) in enumerate(zip(names, plots.COLORS, strict=False)):
                 values = [np.nan if row[i] is None else row[i] for row in by_ratio.values()]
-                ax.plot(list(by_ratio), values, "o-", color=color, markersize=4, label=name)
+                ax.plot(values, "o-", color=color, markersize=4, label=name)
+            ax.set_xticks(range(len(by_ratio)), list(by_ratio))  # those without a value too
             ax.set(title=dataset, xlabel="k/d", ylabel="SSIM")
         axes[0].legend(fontsize=7, frameon=False)
         return _png(drawn)
