@@ -24,9 +24,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import reference
 import stopwatch
 import torch
-from stopwatch import Job, PeakMemory, SlowMVP
+from stopwatch import Job, PeakMemory
 
 from vedute import datasets, methods
 from vedute.data.missing import drop_views
@@ -108,8 +109,8 @@ def _against_reference(options: Namespace, views: Views, settings: dict[str, Any
     device, budget = options.device, 0.3 if options.quick else 3.0
     job = Job.of(views, device, settings)
     rate = stopwatch.gemm_rate(device, budget, job.bf16)
-    slow, memory = SlowMVP.of(job.model), PeakMemory(device)
-    how, difference = stopwatch.agreement(job, slow)
+    slow, memory = reference.SlowMVP.of(job.model), PeakMemory(device)
+    how, difference = reference.agreement(job, slow)
     ours = job.step_ms(job.step(), budget)
     peak = memory.read()
     theirs = job.step_ms(job.step(slow, capture=False), budget)
@@ -144,7 +145,7 @@ def scaling(options: Namespace) -> Iterator[Fact]:
             fact = {"axis": axis, "value": value, "step_ms": ms, "memory_mib": memory.read()}
             fact["samples_per_s"] = 1e3 * at["batch"] / ms
             if axis == "views":
-                slow = job.step(SlowMVP.of(job.model), capture=False)
+                slow = job.step(reference.SlowMVP.of(job.model), capture=False)
                 fact["reference_ms"] = job.step_ms(slow, budget)
             yield fact
 

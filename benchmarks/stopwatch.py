@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,24 +16,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "tests"))
+from vedute.benchmark import workers
+from vedute.data.views import Views
+from vedute.estimators.fitted_view import FittedView, scaled
+from vedute.estimators.neural import NeuralEstimator
+from vedute.methods.mvp import MVP
+from vedute.nn import kernels
+from vedute.nn.likelihoods import LIKELIHOODS
+from vedute.training.model import Stage, Terms
+from vedute.training.step import Step, make_optimizer
 
-from oracles.mvp import draw  # noqa: E402
-from oracles.slow_mvp import SlowMVP  # noqa: E402
-
-from vedute.benchmark import workers  # noqa: E402
-from vedute.data.views import Views  # noqa: E402
-from vedute.estimators.fitted_view import FittedView, scaled  # noqa: E402
-from vedute.estimators.neural import NeuralEstimator  # noqa: E402
-from vedute.methods import _trimmings, mvp  # noqa: E402
-from vedute.methods.mvp import MVP, MVPModel  # noqa: E402
-from vedute.nn import gaussian, kernels  # noqa: E402
-from vedute.nn.likelihoods import LIKELIHOODS  # noqa: E402
-from vedute.training.model import Stage, Terms  # noqa: E402
-from vedute.training.step import Step, make_optimizer  # noqa: E402
-
-RESULTS = HERE / "results"
+RESULTS = Path(__file__).parent / "results"
 Loss = Callable[[Views], Terms]
 MIB = 2**20
 
@@ -116,45 +108,6 @@ def gemm_rate(device: str, budget: float, bf16: bool = False) -> float:
         a, b = torch.randn(2, size, size, device=device, dtype=kind)
         best = max(best, 2 * size**3 / seconds(lambda a=a, b=b: a @ b, budget / 2))  # type: ignore[misc]
     return best
-
-
-def agreement(job: Job, slow: SlowMVP) -> tuple[str, float]:
-    """How far the reference's loss is from ours: the largest relative difference of a term."""
-    job.model.eval(), slow.eval()  # no dropout inside the networks
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    batch = job.data[job.rows()].floating()
-    try:
-        ours, theirs = _same_chance(job.model, slow, batch)
-        how = "same noise"
-    except (AttributeError, StopIteration, RuntimeError):  # the code has changed around the draws
-        ours, theirs = (_expected(m, batch) for m in (job.model, slow))
-        how = "mean of 64 draws"
-    torch.set_float32_matmul_precision(precision)
-    return how, max(abs(ours[k] - theirs[k]) / max(abs(theirs[k]), 1e-9) for k in theirs)
-
-
-@torch.no_grad()
-def _same_chance(
-    model: MVPModel, slow: SlowMVP, batch: Views
-) -> tuple[dict[str, float], dict[str, float]]:
-    hp = model.hp
-    draws = draw(batch.mask, model.shared, hp.latent_dim, hp.view_dropout)
-    kinds = [draws.w, draws.z, draws.agreed, draws.told][: 4 if hp.view_dropout > 0 else 2]
-    noise = iter([n[a] for a in range(2) for n in kinds])
-    cycles = patch.object(mvp, "random_cycles", lambda _mask, _count: draws.cycles)
-    hidden = patch.object(_trimmings, "hidden_views", lambda _mask, _share: draws.hidden)
-    sample = patch.object(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
-    with cycles, hidden, sample:
-        ours = model.loss(batch)
-    theirs = slow.terms(batch, draws)
-    return {k: float(t) for k, t in ours.items()}, {k: float(t) for k, t in theirs.items()}
-
-
-@torch.no_grad()
-def _expected(model: Any, batch: Views) -> dict[str, float]:
-    draws = [model.loss(batch) for _ in range(64)]
-    return {k: sum(float(d[k]) for d in draws) / len(draws) for k in draws[0]}
 
 
 class PeakMemory:

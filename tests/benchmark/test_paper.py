@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -276,6 +279,16 @@ def test_costs(paper, write, tmp_path, monkeypatch):
     page = write()["theory"]
     assert "times as long as eq2 (it decodes both tables" in page
     assert "| eq3, all_pairs: MiB kept |" in page
+    mine = records.read_all(out)
+    page = write(paper_complexity=[*mine, *(r | {"device": "a GPU"} for r in mine)])["theory"]
+    assert page.count("| eq3, all_pairs: MiB kept |") == page.count("times as long as eq2") == 2
+    assert page.count("**a GPU**") == page.count("A tenth more time counts") == 1
+
+
+def test_measurements_need_nothing_of_the_tests():
+    code = "import complexity, dynamics, sys; assert 'oracles' not in sys.modules"
+    both = os.pathsep.join(str(ROOT / part) for part in ("src", "benchmarks"))
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": both}, check=True)
 
 
 def test_latents_in_training(paper, write, tmp_path, monkeypatch):

@@ -585,14 +585,15 @@ def test_the_clustering_study_extends_the_first():
 
 
 def test_the_speed_script_compares_equal_losses(monkeypatch):
-    """If this fails, the code around the draws of MVP has changed: benchmarks/stopwatch.py."""
+    """If this fails, the code around the draws of MVP has changed: benchmarks/reference.py."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import stopwatch
+    import reference
 
     views = missing.drop_views(synthetic.load(60), 0.5, 42)
-    job = stopwatch.Job.of(views, "cpu", {"hidden": (8,), "batch_size": 32})
-    how, difference = stopwatch.agreement(job, stopwatch.SlowMVP.of(job.model))
+    job = reference.Job.of(views, "cpu", {"hidden": (8,), "batch_size": 32})
+    how, difference = reference.agreement(job, reference.SlowMVP.of(job.model))
     assert how == "same noise"
     assert difference < 1e-4
     assert job.flops() > 1e6
-    sys.modules.pop("stopwatch")
+    for name in ("reference", "stopwatch"):
+        sys.modules.pop(name)
