@@ -174,13 +174,15 @@ def complexity(world: World) -> Made:
                 kinds.setdefault(f"{r['objective']}, {r['prior']}", {})[r["views"]] = r["scores"]
         body.append(f"**{device}**\n\n{_costs(kinds)}")
         sentences.append(_ratios(device, kinds))
-    return Made(" ".join(sentences), [*body, source])
+    rule = "A tenth more time counts as no additional computation."
+    return Made(" ".join([*sentences, rule]), [*body, source])
 
 
 def _costs(kinds: Mapping[str, Mapping[int, Mapping[str, float]]]) -> str:
     views = sorted({n for found in kinds.values() for n in found})
+    quick = min(found[n]["ms"] for found in kinds.values() for n in views) < 10  # as on a GPU
     rows = []
-    for what, digits in (("ms", 1), ("time", 2), ("gflop", 2), ("mib", 1)):
+    for what, digits in (("ms", 1 + quick), ("time", 2), ("gflop", 2), ("mib", 1)):
         title = {"time": "times eq2", "gflop": "GFLOP", "mib": "MiB kept"}.get(what, what)
         rows += [
             [f"{kind}: {title}", *(f"{found[n][what]:.{digits}f}" for n in views)]
@@ -197,10 +199,9 @@ def _ratios(device: str, kinds: Mapping[str, Mapping[int, Mapping[str, float]]])
     work = between("eq3, cyclic", "eq2, cyclic", "gflop")
     word = "Reproduced" if max(more) <= 1.1 and min(fused) > 1 else "Partly reproduced"
     return (
-        f"{word} ({device}; a tenth more time counts as no additional computation): eq3 takes "
-        f"{min(more):.2f} to {max(more):.2f} times as long as eq2 (it decodes both tables: "
-        f"{min(work):.2f} to {max(work):.2f} times the operations), and the fusion prior "
-        f"{min(fused):.2f} to {max(fused):.2f} times as long as the cyclic one."
+        f"{word} ({device}): eq3 takes {min(more):.2f} to {max(more):.2f} times as long as eq2 "
+        f"(it decodes both tables: {min(work):.2f} to {max(work):.2f} times the operations), and "
+        f"the fusion prior {min(fused):.2f} to {max(fused):.2f} times as long as the cyclic one."
     )
 
 
