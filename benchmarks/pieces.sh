@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# The runs behind docs/paper, docs/what-makes-mvp-work.md and docs/vaes.md, in pieces of about 25 minutes
+# Most runs behind docs/paper, docs/what-makes-mvp-work.md and docs/vaes.md, in pieces of about 25 minutes
 # of one NVIDIA H200 with 16 cores. A piece that was interrupted goes on where it was.
 #
 #     benchmarks/pieces.sh PIECE OUT      records of STUDY in OUT/STUDY/records.jsonl; data in VEDUTE_DATA
 #
-#     tables     all studies of tables: 3900 small fits, fourteen at a time
+#     tables     the studies of tables: about 5000 small fits, fourteen at a time; then those of spread.py
 #     leaders    the three best methods on images, seed 42; leaders-44, leaders-46: the other seeds
 #     shared     how much of a latent is shared, and how given views are decoded
-#     published  MVP's published settings on images, 300 epochs, and its latents in training
-#     polymnist, shapes    the comparison of seven methods
+#     published  MVP's published settings on images, 300 epochs; its latents in a training of 100
+#     polymnist, shapes    the comparison of seven methods, about two hours of training each, three at a time
+#
+# Studies of tables may also run on the CPU cores beside a piece of images:
+#
+#     CUDA_VISIBLE_DEVICES= vedute bench trimmings -o OUT/trimmings/records.jsonl --jobs 10
+#
+# Beside two trainings on images, 750 fits of trimmings, priors and anchor took 211 minutes of Xeon cores
+# altogether: 21 minutes of ten.
 set -euo pipefail
 piece=${1:-} out=${2:-}
 case $piece in
@@ -16,7 +23,7 @@ tables | leaders | leaders-44 | leaders-46 | shared | published | polymnist | sh
 *) out= ;;
 esac
 if [ -z "$out" ]; then
-    sed -n 2,11p "$0" >&2
+    grep '^#' "$0" | tail -n +2 >&2
     exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,14 +56,15 @@ tables)
     done
     bench ingredients --rates .1,.5,.7 --gpu-jobs 14
     bench ingredients-paper --rates .1,.5,.7 --gpu-jobs 14
-    python "$here/spread.py"
+    python "$here/spread.py" --out "$out/spread/records.jsonl"
     ;;
 leaders) images leaders --seeds 42 ;;
 leaders-44) images leaders --seeds 44 ;;
 leaders-46) images leaders --seeds 46 ;;
 shared) images paper-kd --retry ;;
 published)
-    python "$here/dynamics.py" polymnist --epochs 100 --warmup 20 >"$out/dynamics.log" 2>&1 &
+    python "$here/dynamics.py" polymnist --epochs 100 --warmup 20 --out "$out/paper-dynamics" \
+        >"$out/dynamics.log" 2>&1 &
     bench polymnist --methods "mvp (paper)" --retry &
     bench shapes --rates .5 --methods "mvp (paper)" --retry &
     wait

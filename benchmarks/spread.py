@@ -11,7 +11,8 @@ with ten. The variance of an accuracy is taken apart as that of nested random ef
     training    that of the means over k-means, within masks, less what k-means adds to it
     mask        that of the means over trainings, less what the others add to it
 
-One JSON line per training in benchmarks/results/spread/records.jsonl; `device` says where.
+One JSON line per training in benchmarks/results/spread/records.jsonl, or in the file after `--out`;
+`device` says where it ran.
 """
 
 from __future__ import annotations
@@ -115,13 +116,15 @@ def _device() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else workers.cpu_name()
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
-    if parser.parse_args().table:
-        print(table(recorded()))
+    parser.add_argument("--out", type=Path, default=FILE, help="the file of records")
+    options = parser.parse_args(words)
+    if options.table:
+        print(table(recorded(options.out)))
     else:
-        run(FILE, presets.find("mvp", DATASET))
+        run(options.out, presets.find("mvp", DATASET))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_the_table_leaves_out_a_mask_whose_trainings_are_not_done(spread):
     assert "| d | 10 | 55.00 | 0.00 | 7.07 | 0.00 | 7.07 |" in lines
 
 
-def test_what_is_recorded_is_not_trained_again(spread, tmp_path, monkeypatch):
+def test_what_is_recorded_is_not_trained_again(spread, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(spread, "MASKS", (42,))
     monkeypatch.setattr(spread, "SEEDS", (0, 1))
     monkeypatch.setattr(spread, "TIMES", {1: 2, 10: 1})
@@ -60,3 +60,9 @@ def test_what_is_recorded_is_not_trained_again(spread, tmp_path, monkeypatch):
     assert all(len(r["acc_1"]) == 2 and len(r["acc_10"]) == 1 for r in first)
     spread.run(file, settings)
     assert spread.recorded(file) == first
+    monkeypatch.setattr(spread.presets, "find", lambda *_: settings)
+    spread.main(["--out", str(file)])
+    assert spread.recorded(file) == first
+    monkeypatch.setattr(spread, "TIMES", {1: 2})
+    spread.main(["--out", str(file), "--table"])
+    assert first[0]["device"] in capsys.readouterr().out
