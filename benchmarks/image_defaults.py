@@ -110,7 +110,7 @@ COLUMNS = {
     "hidden_error": "hidden error",
     "hidden_ssim": "hidden SSIM",
     "ssim_missing": "SSIM from 1 view | from 4",
-    "same_clusters": "same clusters from 1 | from 4",
+    "same_clusters": "same clusters from 1",
     "nmi_ten": "NMI from 1 | from 4",
     "coherence_missing": "coherence from 1 | from 4",
 }
@@ -216,7 +216,7 @@ def table(records: Sequence[Record], dataset: str) -> str:
 
 
 def _sizes(column: str) -> tuple[int, ...]:
-    return (1,) if column.startswith("hidden") else (1, 4)
+    return (1,) if column.startswith(("hidden", "same")) else (1, 4)
 
 
 def _best(name: str, values: Sequence[float]) -> float:
