@@ -83,7 +83,7 @@ tables: .venv/.done
 	$(BIN)/vedute report build/clustering.jsonl -o $(STUDIES)/clustering --force
 	grep -v '"dataset": "reuters1200"' build/clustering.jsonl > build/paper.jsonl  # the paper's datasets
 	$(BIN)/vedute report build/paper.jsonl -o build/paper --force
-	for s in mvp-clustering polymnist polymnist-complete shapes; do \
+	for s in mvp-clustering polymnist polymnist-complete shapes leaders-polymnist leaders-shapes; do \
 	    $(BIN)/vedute report $(STUDIES)/$$s/records.jsonl -o $(STUDIES)/$$s --force || exit 1; done
 	for f in acc error; do cp $(RESULTS)/$$f.png docs/images/mvp-clustering-$$f.png; done
 	for f in acc error ranks; do cp $(STUDIES)/clustering/$$f.png docs/images/clustering-$$f.png; done
@@ -99,6 +99,7 @@ tables: .venv/.done
 	$(BIN)/python benchmarks/defaults.py --tables
 	$(BIN)/python benchmarks/gaps.py --table
 	$(BIN)/python benchmarks/image_defaults.py --tables
+	$(BIN)/python benchmarks/leaders.py
 
 # Every table and figure of the MVP paper beside ours: docs/paper, from the records that are here. A page
 # says by which command a study gets its records.

@@ -71,6 +71,7 @@ PUBLISHED: tuple[Variant, ...] = (  # from the preset of the paper
     ("joint, half of the betas", OBJECTS, JOINT | {"beta_views": 2.5, "beta_consensus": 1.25}),
     ("joint, twice the betas", DIGITS, JOINT | {"beta_views": 10.0, "beta_consensus": 5.0}),
 )
+CHOSEN = "first, tanh, 4 × rec_weight, no hiding"  # the defaults
 OURS: tuple[Variant, ...] = (  # from FIRST
     ("first", BOTH, {}),
     ("first, lr=1e-3", BOTH, {"lr": 1e-3}),
@@ -94,7 +95,10 @@ OURS: tuple[Variant, ...] = (  # from FIRST
         TANH | HALF | {"early_stopping": False},
     ),
     ("first, tanh, half of the hiding, half shared", BOTH, TANH | HALF | {"shared_dim": 64}),
-    ("first, tanh, 4 × rec_weight, no hiding", OBJECTS, TANH | FOUR | NONE),
+    (CHOSEN, BOTH, TANH | FOUR | NONE),
+    (f"{CHOSEN}, laplace", BOTH, TANH | FOUR | NONE | LAPLACE),
+    (f"{CHOSEN}, smaller network", BOTH, TANH | FOUR | NONE | {"network": "polymnist"}),
+    ("first, tanh, 16 × rec_weight, no hiding", BOTH, TANH | SIXTEEN | NONE),
     ("first, laplace", BOTH, LAPLACE),
     ("first, laplace, lr=1e-3", DIGITS, LAPLACE | {"lr": 1e-3}),
     ("first, laplace, twice rec_weight", BOTH, LAPLACE | {"rec_weight": 0.32}),
@@ -106,6 +110,7 @@ COLUMNS = {
     "hidden_error": "hidden error",
     "hidden_ssim": "hidden SSIM",
     "ssim_missing": "SSIM from 1 view | from 4",
+    "same_clusters": "same clusters from 1",
     "nmi_ten": "NMI from 1 | from 4",
     "coherence_missing": "coherence from 1 | from 4",
 }
@@ -199,22 +204,29 @@ def table(records: Sequence[Record], dataset: str) -> str:
     mine = sorted(
         (r for r in records if r["dataset"] == dataset), key=lambda r: order.index(_key(r))
     )
-    columns = {k: v for k, v in COLUMNS.items() if any(s.startswith(k) for s in mine[0]["scores"])}
+    known = {name for r in mine for name in r["scores"]}
+    columns = {k: v for k, v in COLUMNS.items() if any(name.startswith(k) for name in known)}
     names = [k if k.startswith("hidden") else f"{k}_{n}" for k in columns for n in _sizes(k)]
-    best = {k: (min if k == "hidden_error" else max)(r["scores"][k] for r in mine) for k in names}
     lines = ["| | " + " | ".join(columns.values()) + " |", "|---|" + "--:|" * len(names)]
+    best = {k: _best(k, [r["scores"][k] for r in mine if k in r["scores"]]) for k in names}
     for r in mine:
-        cells = (_shown(k, r["scores"][k], best[k]) for k in names)
+        cells = (_shown(k, r["scores"].get(k), best[k]) for k in names)
         lines.append(f"| {r['label']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def _sizes(column: str) -> tuple[int, ...]:
-    return (1,) if column.startswith("hidden") else (1, 4)
+    return (1,) if column.startswith(("hidden", "same")) else (1, 4)
 
 
-def _shown(name: str, value: float, best: float) -> str:
-    percent = name.startswith(("nmi", "coherence"))
+def _best(name: str, values: Sequence[float]) -> float:
+    return min(values) if name == "hidden_error" else max(values)
+
+
+def _shown(name: str, value: float | None, best: float) -> str:
+    if value is None:  # not measured when this training was made
+        return ""
+    percent = name.startswith(("same_clusters", "nmi", "coherence"))
     text = f"{100 * value:.1f}" if percent else f"{value:.4f}"
     return f"**{text}**" if value == best else text
 

@@ -36,7 +36,10 @@ def test_clustering(study, tmp_path):
     same(study, tmp_path)
 
 
-@pytest.mark.parametrize("study", ["polymnist", "polymnist-complete", "shapes"])
+GENERATION = ["polymnist", "polymnist-complete", "shapes", "leaders-polymnist", "leaders-shapes"]
+
+
+@pytest.mark.parametrize("study", GENERATION)
 def test_generation(study, tmp_path):
     found = records.read(RESULTS / study / "records.jsonl")
     report._generation(found, tmp_path, plots=False, pictures=tmp_path)

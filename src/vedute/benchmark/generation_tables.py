@@ -29,6 +29,12 @@ SCORES: Mapping[str, Score] = {
     "ssim_given": Score("SSIM of given views", 4),
     "ssim_all": Score("SSIM, all views", 4),
 }
+ONCE: Mapping[str, Score] = {
+    "generated_coherence": Score("samples of one class in all views, %", 2),
+    "bits": Score("bits per entry of test samples", 3),
+    "hidden_ssim": Score("SSIM of views hidden from training", 4),
+    "hidden_error": Score("their mean squared error", 4),
+}
 FLOORS = {"(mean image)": "mean", "(nearest training sample)": "nearest"}
 PANELS = ("nmi", "coherence_all", "coherence_drawn_missing", "angle_all", "ssim_missing")
 STYLES = ("o-", "o--", "o-.", "o:")
@@ -59,23 +65,22 @@ def markdown(summary: Summary) -> str:
             cells = [_text(row, i, rivals, digits) for i in range(len(missing))]
             text += f"| {row.dataset} | {row.rate:g} | {row.label} | {' | '.join(cells)} |\n"
         text += "\n"
-    return text + _generated(summary) + "".join(f"{line}\n" for line in _notes(summary))
+    return text + _of_models(summary) + "".join(f"{line}\n" for line in _notes(summary))
 
 
-def _generated(summary: Summary) -> str:
-    """A table of samples that are made from no view."""
+def _of_models(summary: Summary) -> str:
+    """A table of the scores that a model has once, not for every number of missing views."""
     rows = ""
-    for place in places(summary):
+    for dataset, rate in places(summary):
         for label in summary.labels:
-            same, bits = (summary.cell(label, *place, k) for k in ("generated_coherence", "bits"))
-            if same is not None:
-                told = "–" if bits is None else f"{bits.mean:.3f}"
-                rows += f"| {place[0]} | {place[1]:g} | {label} | {same.mean:.2f} | {told} |\n"
-    heads = "| dataset | trained at | method | coherence | bits |\n|---|--:|---|--:|--:|\n"
-    title = (
-        "## Samples from no view: of one class in all views, %; bits per entry of test samples\n\n"
-    )
-    return f"{title}{heads}{rows}\n" if rows else ""
+            cells = [summary.cell(label, dataset, rate, k) for k in ONCE]
+            if any(cells):
+                digits = (score.digits for score in ONCE.values())
+                shown = (told(cell, n) for cell, n in zip(cells, digits, strict=True))
+                rows += f"| {dataset} | {rate:g} | {label} | {' | '.join(shown)} |\n"
+    heads = ["dataset", "trained at", "method", *(score.title for score in ONCE.values())]
+    head = f"| {' | '.join(heads)} |\n|---|--:|---|{'--:|' * len(ONCE)}\n"
+    return f"## Samples from no view, likelihood, hidden views\n\n{head}{rows}\n" if rows else ""
 
 
 def comma_separated(summary: Summary) -> str:
@@ -191,12 +196,18 @@ def _missing(summary: Summary) -> list[int]:
 def _text(row: GenerationRow, i: int, rivals: Sequence[GenerationRow], digits: int) -> str:
     cell = row.cells[i]
     if cell is None:
-        return "–"
+        return told(cell, digits)
     best = max(round(c.mean, digits) for r in rivals if (c := r.cells[i]) is not None)
-    std = f" ± {cell.std:.{digits}f}" if cell.std is not None and cell.runs > 1 else ""
-    text = f"{cell.mean:.{digits}f}{std}"
     marked = row.ours and len(rivals) > 1 and round(cell.mean, digits) == best
-    return f"**{text}**" if marked else text
+    return f"**{told(cell, digits)}**" if marked else told(cell, digits)
+
+
+def told(cell: Cell | None, digits: int) -> str:
+    """Mean, of several seeds with its spread."""
+    if cell is None:
+        return "–"
+    std = f" ± {cell.std:.{digits}f}" if cell.std is not None and cell.runs > 1 else ""
+    return f"{cell.mean:.{digits}f}{std}"
 
 
 def _notes(summary: Summary) -> Iterator[str]:
