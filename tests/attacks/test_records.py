@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -85,6 +86,37 @@ def test_two_bench_on_one_file_share_its_runs(tmp_path):
     counts = [int(t.split(" new records")[0].split()[-1]) for t in texts if "new records" in t]
     assert sum(counts) == 8
     assert {p.name for p in tmp_path.iterdir()} == {"tiny.toml", "r.jsonl", "masks"}
+
+
+LONG = (
+    STUDY.replace("mean_fill", "mvp") + "settings = { steps = 1000000, early_stopping = false }\n"
+)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of a shell")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_bench_alone_ends_its_workers_and_their_claims(tmp_path, number):
+    """As `docker stop` or `kill` send it: not to the whole group, as Ctrl-C in a terminal is."""
+    (tmp_path / "tiny.toml").write_text(LONG)
+    words = [sys.executable, "-m", "vedute", "bench", "tiny.toml", "--jobs", "2", "-o", str(OUT)]
+    env = {**os.environ, "PYTHONPATH": str(SRC)}
+    bench = subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    folder = tmp_path / "r.jsonl.claims"
+    until(lambda: len(list(folder.glob("*.json"))) == 2)
+    workers = [json.loads(p.read_text())["pid"] for p in folder.glob("*.json")]
+    bench.send_signal(number)
+    bench.communicate(timeout=60)
+    assert bench.returncode == 128 + number
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+    assert not folder.exists()  # no claim is left: this was no death of a run
+    assert records.read_all(tmp_path / OUT) == []
+
+
+def until(happens, seconds=120):
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_runs_of_another_are_waited_for_and_taken_over_when_it_dies(place, one, monkeypatch):

@@ -1,5 +1,6 @@
 """Many tasks in a few processes: outcomes come as they finish, and a task that fails ends no
-other. Ctrl-C ends all at once (inside a fit it would only end the training, early)."""
+other. Ctrl-C ends all at once (inside a fit it would only end the training, early), and so does a
+signal to the first process alone."""
 
 from __future__ import annotations
 
@@ -8,15 +9,19 @@ import platform
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
+from time import sleep
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+ENDING = (signal.SIGINT, signal.SIGTERM)
+GRACE = 5.0  # seconds for what cannot be interrupted
 
 
 class Lane(NamedTuple, Generic[T]):
@@ -36,16 +41,22 @@ def outcomes(
     """
     pools: list[ProcessPoolExecutor] = []
     tasks: dict[Future[R], T] = {}
+    processes = get_context("spawn")
+    theirs, ours = processes.Pipe(duplex=False)  # nothing is sent: closed, workers end
     try:
         for lane in (lane for lane in lanes if lane.tasks):
             jobs = min(lane.jobs, len(lane.tasks))
-            pool = ProcessPoolExecutor(jobs, get_context("spawn"), begin, (lane.threads,))
+            pool = ProcessPoolExecutor(jobs, processes, begin, (lane.threads, theirs))
             pools.append(pool)
-            tasks |= {pool.submit(work, task): task for task in lane.tasks}
+            tasks |= {pool.submit(_or_end, work, task): task for task in lane.tasks}
         for future in as_completed(tasks):
             error = future.exception()
             yield tasks[future], future.result() if error is None else error
+        for pool in pools:
+            pool.shutdown()
     finally:
+        ours.close()
+        theirs.close()
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -82,8 +93,8 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def begin(threads: int) -> None:
-    """In a new process: as many threads as it may have; it ends when its parent does."""
+def begin(threads: int, parent: Connection) -> None:
+    """In a new process: as many threads as it may have; it ends when its parent does, or says."""
     for kind in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{kind}_NUM_THREADS"] = str(threads)
     import torch
@@ -91,15 +102,25 @@ def begin(threads: int) -> None:
 
     torch.set_num_threads(threads)
     threadpool_limits(threads)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    Thread(target=_follow_parent, daemon=True).start()
+    for number in ENDING:
+        signal.signal(number, _exit_once)
+    Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
-def _follow_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
+def _follow(parent: Connection) -> None:
+    with suppress(EOFError, OSError):
+        parent.recv_bytes()  # until it is closed there
+    os.kill(os.getpid(), signal.SIGTERM)  # a run lets go of its claim
+    sleep(GRACE)
     os._exit(1)
+
+
+def _or_end(work: Callable[[T], R], task: T) -> R:
+    """In a worker: a signal is no outcome of a task, after which the next would begin."""
+    try:
+        return work(task)
+    except SystemExit:
+        os._exit(1)
 
 
 @contextmanager
@@ -115,5 +136,12 @@ def _ends_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _exit(_number: int, _frame: object) -> NoReturn:
-    raise SystemExit(130)
+def _exit(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _exit_once(number: int, frame: object) -> NoReturn:
+    """In a worker: what is put in order after a signal is not interrupted by the next."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    _exit(number, frame)
