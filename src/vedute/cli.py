@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import cleandoc
@@ -66,6 +67,7 @@ def main() -> None:
     for name, value in SLEEPING.items():  # read when torch starts its threads
         os.environ.setdefault(name, value)
     _ranks.quiet()
+    warnings.formatwarning = lambda message, *_, **__: f"vedute: {message}\n"
     app(prog_name="vedute")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +53,17 @@ def test_all_else_has_the_defaults_of_tables(settings, sizes):
 def test_images_are_passed_a_hundred_times_within_limits(rows, steps):
     assert MVP()._amounts([IMAGE], rows)[0] == steps
     assert MVP(steps=9)._amounts([IMAGE], rows)[0] == 9
+
+
+@pytest.mark.parametrize("settings", [dict(steps=2), dict(epochs=1), dict(network="mlp")])
+def test_only_a_long_training_of_images_on_a_cpu_is_warned_of(settings):
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    small = dict(latent_dim=4, map_hidden=(4,), hidden=(4,), random_state=0, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MVP(**small, **settings)._check(views)
+    with pytest.warns(UserWarning, match="500 steps on images may take many hours"):
+        MVP(**small)._check(views)
 
 
 def test_presets_of_images_are_the_papers_alone():

@@ -22,6 +22,7 @@ compared with the truth.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -66,6 +67,10 @@ IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
     "prior": "joint",
 }
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
+SLOW = (
+    "without a GPU, {} steps on images may take many hours; pass fewer `steps` and the smaller "
+    "`network` (docs/pictures.md); Ctrl-C ends a training and keeps what it has learned"
+)
 IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
 
 
@@ -150,6 +155,12 @@ class MVP(NeuralEstimator):
         hp = self._settled(shapes, length)
         _settings.check_shared(hp.shared_dim, hp.latent_dim)
         return MVPModel(shapes, likelihoods, hp, names, length)
+
+    def _check(self, raw: Views) -> None:
+        super()._check(raw)
+        own = self.steps is None and self.epochs is None
+        if own and self._has_images(raw.shapes) and self._device().type == "cpu":
+            warnings.warn(SLOW.format(self._amounts(raw.shapes, len(raw))[0]), stacklevel=3)
 
     def saved(self) -> saving.Saved:
         """Of images with the defaults that held for them: later ones must not change a model."""
