@@ -220,10 +220,29 @@ def _runs(every: Sequence[Record], known: Sequence[Record]) -> str:
     """How many, where, and how many have no result."""
     done = {_place(r) for r in known}
     failed = {_place(r) for r in every} - done
-    seeds, devices = len({r["seed"] for r in known}), sorted({r["device"] for r in known})
+    seeds = len({r["seed"] for r in known})
     many = "one seed" if seeds == 1 else f"{seeds} seeds"
-    text = f"{len(done)} runs, {many}, on {' and '.join(devices)}."
+    text = f"{len(done)} runs, {many}, on {_devices(known)}."
     return f"{text} {len(failed)} more failed." if failed else text
+
+
+def _devices(known: Sequence[Record]) -> str:
+    """Where there are several, with the seeds of each."""
+    seeds: dict[str, set[int]] = {}
+    for r in known:
+        seeds.setdefault(r["device"], set()).add(r["seed"])
+    named = sorted(seeds, key=lambda device: (min(seeds[device]), device))
+    if len(named) == 1:
+        return named[0]
+    return " and ".join(f"{device} ({_span(seeds[device])})" for device in named)
+
+
+def _span(seeds: set[int]) -> str:
+    first, last = min(seeds), max(seeds)
+    if first == last:
+        return f"seed {first}"
+    whole = len(seeds) == last - first + 1
+    return f"seeds {first} to {last}" if whole else f"seeds {', '.join(map(str, sorted(seeds)))}"
 
 
 def _place(r: Record) -> tuple[object, ...]:

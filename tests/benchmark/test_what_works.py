@@ -158,6 +158,17 @@ def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
     assert "mlp + cyclic" not in by_rate  # effects only
 
 
+def test_several_devices_are_named_with_their_seeds():
+    import what_works
+
+    on = {"a CPU": (5, 6, 7), "a GPU": (0, 1), "phones": (2, 4), "cores": (3,)}
+    known = [fake("mlp", "cub", s, 1, 1) | {"device": k} for k, seeds in on.items() for s in seeds]
+    assert what_works._devices(known) == (
+        "a GPU (seeds 0 to 1) and phones (seeds 2, 4) and cores (seed 3) and a CPU (seeds 5 to 7)"
+    )
+    assert what_works._devices(known[:3]) == "a CPU"
+
+
 def pictures(label, value, other=None):
     sizes, settings = (1, 2, 3), {"observed": "own"}
     scores = {f"ssim_{k}_{n}": value * n / 10 for k in ("given", "missing") for n in sizes}
