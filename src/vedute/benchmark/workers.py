@@ -9,9 +9,9 @@ import platform
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
@@ -93,8 +93,9 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def begin(threads: int, parent: Connection) -> None:
-    """In a new process: as many threads as it may have; it ends when its parent does, or says."""
+def begin(threads: int, told: Connection | None = None) -> None:
+    """In a new process: as many threads as it may have; it ends when its parent does, or when the
+    other end of `told` is closed."""
     for kind in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{kind}_NUM_THREADS"] = str(threads)
     import torch
@@ -104,12 +105,13 @@ def begin(threads: int, parent: Connection) -> None:
     threadpool_limits(threads)
     for number in ENDING:
         signal.signal(number, _exit_once)
-    Thread(target=_follow, args=(parent,), daemon=True).start()
+    Thread(target=_follow, args=(told,), daemon=True).start()
 
 
-def _follow(parent: Connection) -> None:
-    with suppress(EOFError, OSError):
-        parent.recv_bytes()  # until it is closed there
+def _follow(told: Connection | None) -> None:
+    parent = parent_process()
+    ends = [None if parent is None else parent.sentinel, told]
+    connection.wait([end for end in ends if end is not None])
     os.kill(os.getpid(), signal.SIGTERM)  # a run lets go of its claim
     sleep(GRACE)
     os._exit(1)
