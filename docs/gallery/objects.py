@@ -48,9 +48,8 @@ for i, row in enumerate(rows):
     for j, (word, views) in enumerate(lines.items()):
         for v in range(5):
             lost = word == "given" and not seen.mask[row, v]
-            picture = (
-                np.full((32, 32, 3), 200, np.uint8) if lost else views.x[v][row].permute(1, 2, 0)
-            )
+            image = views.x[v][row].permute(1, 2, 0).numpy()
+            picture = np.full((32, 32, 3), 200, np.uint8) if lost else image
             axes[4 * i + j, v].imshow(picture)
             axes[4 * i + j, v].set(xticks=[], yticks=[])
         axes[4 * i + j, 0].set_ylabel(word, fontsize=8)

@@ -27,6 +27,12 @@ from vedute.methods._best_pair import BestPair, for_views
 
 REPRESENTATIVES = ["mvp", "mopoe", "dimvc", "dccae", "knn_fill"]  # one of a kind; `all`: the rest
 LEARNS = SMALL | {"hidden": (32,), "pretrain": 100, "latent_dim": 2, "batch_size": 128}
+QUICK = {  # of every method: nothing is fitted
+    "check_set_params",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_get_params_invariance",
+    "check_no_attributes_set_in_init",
+}
 LONGER = {"steps": 60, "latent_dim": 8}  # where a step sees all samples, as others' epochs do
 TWO_VIEWS = {"a": slice(0, 1), "b": slice(1, None)}
 ONE_VIEW = "a table is one view, and the score leaves out one of two: checked with `columns` below"
@@ -78,9 +84,9 @@ def checks():
     for name in METHODS:
         others = DO_NOT_APPLY_TO_PAIRS if name in PAIRED else {}
         others = others | (DO_NOT_APPLY_TO_SOFT if name in CLUSTERING else {})
-        marks = () if name in REPRESENTATIVES else pytest.mark.all
         for _, check in estimator_checks_generator(make(name)):
             title = check.func.__name__
+            marks = () if name in REPRESENTATIVES or title in QUICK else pytest.mark.all
             if title not in DO_NOT_APPLY | others:
                 yield pytest.param(name, check, id=f"{name}-{title}", marks=marks)
 

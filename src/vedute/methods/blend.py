@@ -88,8 +88,10 @@ class Blend(Estimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Settings by name; `deep`: those of the experts, too."""
         params: dict[str, Any] = super().get_params(deep=False)
-        for name in self.experts if deep else ():
-            inside = methods.find(name)(**self._given(name)).get_params(deep=False)
+        for name in self._known_experts() if deep else ():
+            cls = methods.find(name)
+            given = {k: v for k, v in self._given(name).items() if k in settings.declared(cls)}
+            inside = cls(**given).get_params(deep=False)
             params |= {f"{name}__{k}": v for k, v in inside.items() if k not in OWN}
         return params
 
@@ -102,9 +104,17 @@ class Blend(Estimator):
             self._check_experts()
         return self
 
+    def _known_experts(self) -> list[str]:
+        """Those with settings; what is wrong is said by `fit`, as scikit-learn has it."""
+        given = self.expert_settings
+        readable = isinstance(self.experts, Sequence) and (
+            given is None or isinstance(given, Mapping)
+        )
+        return [name for name in self.experts if name in methods.available()] if readable else []
+
     def _given(self, name: str) -> dict[str, Any]:
         """What the user set for an expert, or Blend."""
-        parts = {k.partition("__"): v for k, v in (self.expert_settings or {}).items()}
+        parts = {str(k).partition("__"): v for k, v in (self.expert_settings or {}).items()}
         given = {k: v for (expert, _, k), v in parts.items() if expert == name}
         return DEFAULTS.get(name, {}) | given
 
@@ -120,7 +130,7 @@ class Blend(Estimator):
             if cls is Blend or not cls.generative or cls.two_views or cls.soft:
                 raise ValueError(f"{name} cannot be an expert of Blend: it does not impute")
         for key, value in (self.expert_settings or {}).items():
-            name, _, setting_name = key.partition("__")
+            name, _, setting_name = str(key).partition("__")
             if name not in self.experts:
                 known = ", ".join(self.experts)
                 raise ValueError(f"{key!r} is a setting of no expert; experts are {known}")
