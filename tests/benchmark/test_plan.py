@@ -188,6 +188,8 @@ def test_several_processes_do_the_same_and_survive_a_failure():
     found = dict(workers.outcomes(math.sqrt, lanes))
     assert isinstance(found.pop(-1), ValueError)
     assert found == {4: 2.0, 9: 3.0, 16: 4.0}
+    left = dict(workers.outcomes(sys.exit, [Lane([1, 2], 1, 1)]))
+    assert [type(error) for error in left.values()] == [SystemExit, SystemExit]
     assert dict(workers.outcomes_here(math.sqrt, [4, 9])) == {4: 2.0, 9: 3.0}
 
 

@@ -117,11 +117,15 @@ def _follow(told: Connection | None) -> None:
     os._exit(1)
 
 
+class _EndedError(SystemExit):
+    """A signal ended this worker."""
+
+
 def _or_end(work: Callable[[T], R], task: T) -> R:
     """In a worker: a signal is no outcome of a task, after which the next would begin."""
     try:
         return work(task)
-    except SystemExit:
+    except _EndedError:
         os._exit(1)
 
 
@@ -142,8 +146,8 @@ def _exit(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def _exit_once(number: int, frame: object) -> NoReturn:
+def _exit_once(number: int, _frame: object) -> NoReturn:
     """In a worker: what is put in order after a signal is not interrupted by the next."""
     for each in ENDING:
         signal.signal(each, signal.SIG_IGN)
-    _exit(number, frame)
+    raise _EndedError(128 + number)
