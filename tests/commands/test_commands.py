@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import warnings
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from shell import done, refused, short_mvp, vedute_
 
 import vedute
-from vedute import Blend, io, methods
+from vedute import Blend, cli, io, methods
 from vedute.commands import _demo_digits, _demo_images, _settings, available
 from vedute.estimators.base import Estimator
 from vedute.io import toml
@@ -415,3 +416,11 @@ def test_a_model_without_what_it_learned_is_damaged(place, tmp_path):
     facts = json.loads((run / "model.json").read_text())
     (run / "model.json").write_text(json.dumps(facts | {"learned": {"$dict": []}}))
     assert "is damaged" in refused("embed", run, "-o", tmp_path / "z.npz")
+
+
+def test_a_warning_is_one_sentence_too(monkeypatch):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(cli, "app", lambda prog_name: None)
+    cli.main()
+    assert warnings.formatwarning("it is late", UserWarning, "a.py", 3) == "vedute: it is late\n"

@@ -67,11 +67,11 @@ IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
     "prior": "joint",
 }
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
+IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
 SLOW = (
     "without a GPU, {} steps on images may take many hours; pass fewer `steps` and the smaller "
     "`network` (docs/pictures.md); Ctrl-C ends a training and keeps what it has learned"
 )
-IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
 
 
 @estimator
