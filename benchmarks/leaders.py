@@ -1,8 +1,11 @@
 """The best methods on images after whole trainings, in short: for docs/pictures.md.
 
-    python benchmarks/leaders.py    benchmarks/results/leaders-*/short.md, from the records there
+    python benchmarks/leaders.py    benchmarks/results/leaders-*/short.md, from the records there,
+                                    and benchmarks/results/leaders-choice.md
 
 The studies `leaders-polymnist` and `leaders-shapes`; the long tables are those of `vedute report`.
+The choice: what settings of MVP have of the scores that need no label, each divided by that of the
+best other method. By the least of these the defaults were chosen.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from vedute.benchmark.generation_tables import told
 from vedute.benchmark.summary import Cell, Summary
 
 FOLDER = Path(__file__).parent / "results"
+Row = dict[str, Cell | None]
 SETS, RATE = ("polymnist", "shapes"), 0.5
 COLUMNS = {  # score: head, digits
     "coherence_missing_1": ("right class, % from 1 view", 1),
@@ -27,31 +31,61 @@ COLUMNS = {  # score: head, digits
     "hidden_ssim": ("hidden SSIM", 4),
     "hidden_error": ("hidden error", 4),
 }
+CHOOSE = ("hidden_error", "hidden_ssim", "same_clusters_1")  # without labels
+MVP = "mvp"
 
 
 def folder(dataset: str) -> Path:
     return FOLDER / f"leaders-{dataset}"
 
 
-def table(dataset: str) -> str:
-    """A row per method, and per setting that was tried; best in bold."""
+def rows_of(dataset: str) -> dict[str, Row]:
+    """By method, and by setting that was tried."""
     summary = Summary.of(records.read(folder(dataset) / "records.jsonl"))
-    rows = {label: _cells(summary, label, dataset) for label in summary.labels}
+    return {label: _cells(summary, label, dataset) for label in summary.labels}
+
+
+def table(dataset: str) -> str:
+    """Best in bold."""
+    rows = rows_of(dataset)
     lines = [
-        f"| | {' | '.join(head for head, _ in COLUMNS.values())} |",
-        "|---|" + "--:|" * len(COLUMNS),
+        f"| | seeds | {' | '.join(head for head, _ in COLUMNS.values())} |",
+        "|---|" + "--:|" * (1 + len(COLUMNS)),
     ]
     for label, cells in rows.items():
         texts = [_shown(name, cells[name], list(rows.values())) for name in COLUMNS]
-        lines.append(f"| {label} | {' | '.join(texts)} |")
+        seeds = max(cell.runs for cell in cells.values() if cell is not None)
+        lines.append(f"| {label} | {seeds} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
-def _cells(summary: Summary, label: str, dataset: str) -> dict[str, Cell | None]:
+def choice() -> str:
+    """Of every setting of MVP that was run on all sets; the least in bold."""
+    found = {dataset: rows_of(dataset) for dataset in SETS}
+    heads = [f"{d}: {COLUMNS[k][0]}" for d in SETS for k in CHOOSE]
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+    for label in found[SETS[0]]:
+        if label.startswith(MVP) and all(label in rows for rows in found.values()):
+            ratios = [_ratio(found[d], label, k) for d in SETS for k in CHOOSE]
+            texts = (f"**{x:.3f}**" if x == min(ratios) else f"{x:.3f}" for x in ratios)
+            lines.append(f"| {label} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _ratio(rows: dict[str, Row], label: str, score: str) -> float:
+    """Beside the best other method, above 1 where MVP is ahead."""
+    means = {k: cell.mean for k, row in rows.items() if (cell := row[score]) is not None}
+    others = [mean for k, mean in means.items() if not k.startswith(MVP)]
+    if score == "hidden_error":
+        return min(others) / means[label]
+    return means[label] / max(others)
+
+
+def _cells(summary: Summary, label: str, dataset: str) -> Row:
     return {name: summary.cell(label, dataset, RATE, name) for name in COLUMNS}
 
 
-def _shown(name: str, cell: Cell | None, rows: list[dict[str, Cell | None]]) -> str:
+def _shown(name: str, cell: Cell | None, rows: list[Row]) -> str:
     digits = COLUMNS[name][1]
     means = [round(c.mean, digits) for row in rows if (c := row[name]) is not None]
     best = min(means) if name == "hidden_error" else max(means)
@@ -62,3 +96,4 @@ def _shown(name: str, cell: Cell | None, rows: list[dict[str, Cell | None]]) -> 
 if __name__ == "__main__":
     for name in SETS:
         (folder(name) / "short.md").write_text(table(name), encoding="utf-8")
+    (FOLDER / "leaders-choice.md").write_text(choice(), encoding="utf-8")

@@ -17,3 +17,11 @@ def test_committed_tables_are_those_of_the_records(monkeypatch, dataset):
     committed = (leaders.folder(dataset) / "short.md").read_text(encoding="utf-8")
     assert committed == leaders.table(dataset)
     assert "**" in committed
+
+
+def test_the_committed_choice_is_that_of_the_records(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import leaders
+
+    committed = (leaders.FOLDER / "leaders-choice.md").read_text(encoding="utf-8")
+    assert committed == leaders.choice()

@@ -100,3 +100,35 @@ def test_more_shared_numbers_than_images_have_are_refused():
     views = shapes.load(12, size=16)
     with pytest.raises(ValueError, match="got 200 and 128"):
         MVP(steps=1, shared_dim=200).fit(views)
+
+
+def test_evening_brings_dimensions_to_one_spread_by_its_power():
+    z = torch.randn(500, 4, generator=torch.manual_seed(0)) * torch.tensor([9.0, 4.0, 1.0, 0.0])
+    learned = z.std(0, correction=0)[:3]
+    for power in (0.5, 1.0):
+        scale = mvp.evening(z, power)
+        torch.testing.assert_close(scale[:3], learned**-power)
+        assert scale[3] == pytest.approx((1e-3 * learned[0]) ** -power)  # hardly varies
+    assert mvp.evening(torch.ones(1, 3), 0.5).tolist() == [1, 1, 1]  # one row, nothing varies
+
+
+@pytest.mark.parametrize("given", [None, 0.0, 0.5])
+def test_evenness_changes_the_scale_of_representations_and_nothing_else(tmp_path, given):
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    small = dict(steps=3, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
+    learned, model = (MVP(evenness=e, **small).fit(views) for e in (0.0, given))
+    z, std = learned.transform(views, return_std=True)
+    power = 0.5 if given is None else given
+    scale = z.std(0) ** -power
+    np.testing.assert_allclose(model.transform(views), z * scale, rtol=2e-3)
+    np.testing.assert_allclose(model.transform(views, return_std=True)[1], std * scale, rtol=2e-3)
+    for a, b in zip(learned.impute(views).x, model.impute(views).x, strict=True):
+        assert torch.equal(a, b)
+    model.save(tmp_path / "model")
+    again = vedute.load(tmp_path / "model")
+    assert np.array_equal(again.transform(views), model.transform(views))
+
+
+def test_tables_keep_the_scale_that_was_learned():
+    assert not MVP()._settled([(4,), (5,)], 100).evenness
+    assert not MVP(**presets.find("mvp", "polymnist"))._settled([IMAGE], 100).evenness

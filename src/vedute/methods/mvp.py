@@ -58,13 +58,14 @@ IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
     "map_hidden": (256, 512, 256),
     "linear_paths": False,
     "average": False,  # an image has as much to tell as it has pixels
-    "rec_weight": 0.64,
+    "rec_weight": 0.16,
     "output": "tanh",  # white is white: a linear layer leaves noise there
-    "view_dropout": 0.0,
+    "view_dropout": 0.25,
     "clip": 1.0,
     "bounded": False,
     "objective": "joint",
     "prior": "joint",
+    "evenness": 0.5,
 }
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
 IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
@@ -141,6 +142,13 @@ class MVP(NeuralEstimator):
         ("fused", "own"), "Views that are there are decoded from all that are, or from themselves."
     )
 
+    evenness: float | None = setting(
+        None,
+        "Dimensions of the representation are divided by their standard deviation to this power: 0 "
+        "leaves them as they were learned, with 1 all vary alike; None: 0, for images 0.5.",
+        at_least=0,
+        at_most=1,
+    )
     for_images: bool = setting(
         True,
         "Where all views are images, settings that are left at their defaults take those of "
@@ -213,6 +221,7 @@ class MVPModel(Trimmed):
     hp: MVP
     fusible = ("rows", "_divergences")
     posteriors: Tensor
+    scale: Tensor
 
     def __init__(
         self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Names, length: int
@@ -230,11 +239,15 @@ class MVPModel(Trimmed):
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
         self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
+        if hp.evenness:
+            self.register_buffer("scale", torch.ones(k))
 
     def finish(self, data: Views) -> None:
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
         consensus, latents = self.fuse(data[rows].floating())
         self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
+        if self.hp.evenness:
+            self.scale = evening(consensus.mean, self.hp.evenness)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp = self.hp
@@ -368,10 +381,13 @@ class MVPModel(Trimmed):
         return product(w, 1, seen), product(z.map(sources.spread), 1, seen.unsqueeze(-1))
 
     def embed(self, batch: Views) -> Tensor:
-        return self.fuse(batch)[0].mean
+        return self._even(self.fuse(batch)[0].mean)
 
     def std(self, batch: Views) -> Tensor:
-        return gaussian.std(self.fuse(batch)[0])
+        return self._even(gaussian.std(self.fuse(batch)[0]))
+
+    def _even(self, z: Tensor) -> Tensor:
+        return z * self.scale if self.hp.evenness else z
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
         sources = self.sources(batch)
@@ -420,6 +436,15 @@ class MVPModel(Trimmed):
         """Decode (S, n, L, k) and (S, n, L, D)."""
         codes = torch.cat([consensus, latents], dim=-1).unbind(2)
         return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
+
+
+def evening(z: Tensor, power: float) -> Tensor:
+    """What to multiply the columns of z (n, k) by, (k,). Nothing fixes the scale of latents that
+    are not bounded: decoders have much vary that is seen well, such as a color, and k-means would
+    see little else. Columns that hardly vary are not made to."""
+    spread = z.std(0, correction=0)
+    spread = spread.clamp(min=1e-3 * spread.max().item())
+    return torch.where(spread > 0, spread, 1.0) ** -power
 
 
 def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:

@@ -1,0 +1,108 @@
+"""At which scale of its dimensions a representation of images has the best clusters.
+
+    python benchmarks/evenness.py [DATASET] [--methods mvp,mvtcae,mmjsd] [--whole] [--out FILE]
+    python benchmarks/evenness.py --tables    for docs/pictures.md, from the records
+
+Each training is scored at five powers, with dimensions divided by their standard deviation in
+training to that power (`evenness`): 0 is what was learned, with 1 all dimensions vary alike. The
+scores need no label but NMI: `same_clusters`, whether few views lead to the clusters of all. Data,
+seed and length are those of image_defaults.py, a fifth of the usual length, or `--whole`.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import torch
+from image_defaults import BOTH, EPOCHS, RATE, RIVALS, SAMPLES, SEED, _length, read
+
+from vedute import drop_views, methods
+from vedute.analysis import cross_view
+from vedute.benchmark.run import code, load
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.methods import presets
+from vedute.methods.mvp import evening
+
+FOLDER = Path(__file__).parent / "results" / "evenness"
+POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+NAMES = {"mvp": "mvp"} | RIVALS
+COLUMNS = {
+    "same_clusters_1": "same clusters from 1",
+    "same_clusters_4": "from 4",
+    "nmi_ten_1": "NMI from 1",
+    "nmi_ten_5": "from 5",
+}
+Record = dict[str, Any]
+
+
+def estimator(method: str, dataset: str, whole: bool) -> Estimator:
+    """MVP with its defaults, as learned; the others with their presets."""
+    if method == "mvp":
+        settings: Record = {"evenness": 0.0} | ({} if whole else _length(dataset))
+    else:
+        epochs = 100 if whole else EPOCHS[dataset]["epochs"]
+        settings = presets.find(method, dataset) | {"epochs": epochs}
+    return methods.find(method)(**settings, random_state=SEED)
+
+
+def measure(method: str, dataset: str, whole: bool) -> list[Record]:
+    seen, test = drop_views(load(dataset, "train"), RATE, SEED), load(dataset, "test")[:SAMPLES]
+    model = estimator(method, dataset, whole).fit(seen)
+    embed = cross_view.by_model(model)
+    device = cross_view.device_of(model)
+    learned = torch.from_numpy(model.transform(seen[:SAMPLES])).to(device)
+    facts = {"dataset": dataset, "method": method, "whole": whole, "device": str(device)} | code()
+    found = []
+    for power in POWERS:
+        scale = evening(learned, power)
+
+        def predict(batch: Views, scale: torch.Tensor = scale) -> cross_view.Prediction:
+            z = embed(batch).z
+            assert z is not None
+            return cross_view.Prediction(z * scale, [])
+
+        sizes = cross_view.evaluate(predict, cross_view.enter(model, test), []).sizes
+        scores = {f"{k}_{n}": round(v, 5) for n, row in sizes.items() for k, v in row.items()}
+        found.append(facts | {"power": power, "scores": scores})
+    return found
+
+
+def table(records: list[Record], dataset: str) -> str:
+    """The best power of every training in bold."""
+    lines = ["| | power | " + " | ".join(COLUMNS.values()) + " |", "|---|--:|" + "--:|" * 4]
+    for whole, method in ((w, m) for w in (False, True) for m in NAMES):
+        facts = (dataset, method, whole)
+        mine = [r for r in records if (r["dataset"], r["method"], r["whole"]) == facts]
+        best = {k: max(r["scores"][k] for r in mine) for k in COLUMNS} if mine else {}
+        for r in mine:
+            values = ((r["scores"][k], best[k]) for k in COLUMNS)
+            cells = (f"**{100 * v:.1f}**" if v == top else f"{100 * v:.1f}" for v, top in values)
+            name = NAMES[method] + (", whole training" if whole else "")
+            lines.append(f"| {name} | {r['power']:g} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("dataset", nargs="?", choices=BOTH)
+    parser.add_argument("--methods", default=",".join(NAMES))
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--out", type=Path, default=FOLDER / "records.jsonl")
+    parser.add_argument("--tables", action="store_true")
+    options = parser.parse_args()
+    if options.tables:
+        for name in BOTH:
+            text = table(read(options.out), name)
+            (options.out.parent / f"{name}.md").write_text(text, encoding="utf-8")
+    else:
+        for name in [options.dataset] if options.dataset else BOTH:
+            for method in options.methods.split(","):
+                options.out.parent.mkdir(parents=True, exist_ok=True)
+                with options.out.open("a", encoding="utf-8") as file:
+                    for record in measure(method, name, options.whole):
+                        file.write(json.dumps(record) + "\n")
+                print(name, method, flush=True)
