@@ -6,7 +6,9 @@
 Each training is scored at five powers, with dimensions divided by their standard deviation in
 training to that power (`evenness`): 0 is what was learned, with 1 all dimensions vary alike. The
 scores need no label but NMI: `same_clusters`, whether few views lead to the clusters of all. Data,
-seed and length are those of image_defaults.py, a fifth of the usual length, or `--whole`.
+seed and length are those of image_defaults.py, a fifth of the usual length, or `--whole`. Of
+shapes also: the share of the representation's variance that class, color, size and place of the
+objects explain linearly, from all views.
 """
 
 from __future__ import annotations
@@ -16,13 +18,18 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from image_defaults import BOTH, EPOCHS, RATE, RIVALS, SAMPLES, SEED, _length, read
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
 
 from vedute import drop_views, methods
 from vedute.analysis import cross_view
 from vedute.benchmark.run import code, load
 from vedute.data.views import Views
+from vedute.datasets._shapes import objects
 from vedute.estimators.base import Estimator
 from vedute.methods import presets
 from vedute.methods.mvp import evening
@@ -36,7 +43,9 @@ COLUMNS = {
     "nmi_ten_1": "NMI from 1",
     "nmi_ten_5": "from 5",
 }
+EXPLAIN = ("class", "color", "size", "place")
 Record = dict[str, Any]
+Array = NDArray[np.float64]
 
 
 def estimator(method: str, dataset: str, whole: bool) -> Estimator:
@@ -55,6 +64,7 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
     embed = cross_view.by_model(model)
     device = cross_view.device_of(model)
     learned = torch.from_numpy(model.transform(seen[:SAMPLES])).to(device)
+    causes = factors(len(test)) if dataset == "shapes" else {}
     facts = {"dataset": dataset, "method": method, "whole": whole, "device": str(device)} | code()
     found = []
     for power in POWERS:
@@ -67,19 +77,44 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
 
         sizes = cross_view.evaluate(predict, cross_view.enter(model, test), []).sizes
         scores = {f"{k}_{n}": round(v, 5) for n, row in sizes.items() for k, v in row.items()}
+        z = model.transform(test) * scale.cpu().numpy()
+        scores |= {f"by_{k}": round(explained(x, z), 5) for k, x in causes.items()}
         found.append(facts | {"power": power, "scores": scores})
     return found
 
 
+def factors(n: int) -> dict[str, Array]:
+    """What the first n test objects of `shapes` were made of, (n, ...) each."""
+    rows, seed = objects.split_rows(objects.FULL, "test"), 0
+    y = objects.labels(objects.FULL, seed)
+    colors, places = [], []
+    for i in range(objects.FULL)[rows][:n]:
+        made, rng = objects.design(int(y[i]), i, seed)
+        colors.append(np.mean([solid.color for solid in made.solids], axis=0))
+        _, wide, at = objects.place(rng)
+        places.append([wide, *at])
+    size, place = np.split(np.array(places), [1], axis=1)
+    parts = (np.eye(len(objects.CLASSES))[y[rows][:n]], np.array(colors), size, place)
+    return dict(zip(EXPLAIN, parts, strict=True))
+
+
+def explained(x: Array, z: Array) -> float:
+    """The share of the variance of z (n, D) that is linear in x (n, ...)."""
+    found = LinearRegression().fit(x, z).predict(x)
+    return float(r2_score(z, found, multioutput="variance_weighted"))
+
+
 def table(records: list[Record], dataset: str) -> str:
     """The best power of every training in bold."""
-    lines = ["| | power | " + " | ".join(COLUMNS.values()) + " |", "|---|--:|" + "--:|" * 4]
+    shares = {f"by_{k}": f"variance by {k}" for k in EXPLAIN} if dataset == "shapes" else {}
+    heads = (COLUMNS | shares).values()
+    lines = ["| | power | " + " | ".join(heads) + " |", "|---|--:|" + "--:|" * len(heads)]
     for whole, method in ((w, m) for w in (False, True) for m in NAMES):
         facts = (dataset, method, whole)
         mine = [r for r in records if (r["dataset"], r["method"], r["whole"]) == facts]
         best = {k: max(r["scores"][k] for r in mine) for k in COLUMNS} if mine else {}
         for r in mine:
-            values = ((r["scores"][k], best[k]) for k in COLUMNS)
+            values = ((r["scores"][k], best.get(k)) for k in COLUMNS | shares)
             cells = (f"**{100 * v:.1f}**" if v == top else f"{100 * v:.1f}" for v, top in values)
             name = NAMES[method] + (", whole training" if whole else "")
             lines.append(f"| {name} | {r['power']:g} | {' | '.join(cells)} |")

@@ -249,3 +249,14 @@ def test_other_draws_for_another_random_state():
         assert first == same
         assert one == again
         assert len({first, one, two}) == 3
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_fit_learns_also_where_gradients_are_off(mode):
+    X = patients()
+    known = MVP(steps=5, random_state=0).fit(X)
+    with mode():
+        model = MVP(steps=5, random_state=0).fit(X)
+        same = model.transform(X)
+    assert np.array_equal(same, known.transform(X))
+    assert model.fit(X).transform(X).shape == same.shape  # again, and with gradients

@@ -232,7 +232,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
-        with torch.random.fork_rng():
+        # Gradients are needed, whatever a caller has set for inference.
+        with torch.random.fork_rng(), torch.inference_mode(False), torch.enable_grad():
             self.seed_ = ranks.by_first(lambda: seed_of(self.random_state))
             torch.manual_seed(self.seed_)
             self.views_ = self._fitted_views(raw)

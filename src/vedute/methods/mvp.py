@@ -440,8 +440,8 @@ class MVPModel(Trimmed):
 
 def evening(z: Tensor, power: float) -> Tensor:
     """What to multiply the columns of z (n, k) by, (k,). Nothing fixes the scale of latents that
-    are not bounded: decoders have much vary that is seen well, such as a color, and k-means would
-    see little else. Columns that hardly vary are not made to."""
+    are not bounded: what changes many pixels, such as the place of an object, varies most, and
+    k-means would see little else. Columns that hardly vary are not made to."""
     spread = z.std(0, correction=0)
     spread = spread.clamp(min=1e-3 * spread.max().item())
     return torch.where(spread > 0, spread, 1.0) ** -power

@@ -14,7 +14,7 @@ from vedute.datasets._shapes.cars import car
 from vedute.datasets._shapes.furniture import chair, table
 from vedute.datasets._shapes.rendering import mesh_of, render
 from vedute.datasets._shapes.rifles import rifle
-from vedute.datasets._shapes.solids import Design
+from vedute.datasets._shapes.solids import Design, Floats
 
 CLASSES = {"table": table, "chair": chair, "car": car, "airplane": airplane, "rifle": rifle}
 COUNTS = (8445, 6778, 3514, 4045, 2373)  # of the ShapeNet objects in the MVP paper
@@ -42,13 +42,17 @@ def design(label: int, number: int, seed: int) -> tuple[Design, Generator]:
 
 
 def picture(made: Design, rng: Generator, azimuths: Sequence[float], size: int) -> Bytes:
-    """An object from all sides (V, 3, size, size): turned a little, of some size, and anywhere
-    where it is still whole in every view."""
+    """An object from all sides (V, 3, size, size)."""
+    return render(mesh_of(made.solids, *place(rng)), azimuths, size)
+
+
+def place(rng: Generator) -> tuple[float, float, Floats]:
+    """How an object is turned, a little, its size, and where it is, (3,): anywhere where it is
+    still whole in every view."""
     turn, wide = rng.uniform(-JITTER, JITTER), rng.uniform(*SIZES)
     away = rng.normal(size=3)
     far = (SIZES[1] - wide) / 2 * rng.random() ** (1 / 3)  # uniform in a ball
-    at = far * away / np.sqrt((away**2).sum())
-    return render(mesh_of(made.solids, turn, wide, at), azimuths, size)
+    return turn, wide, far * away / np.sqrt((away**2).sum())
 
 
 def pictures(y: Ints, seed: int, azimuths: Sequence[float], size: int) -> Bytes:
