@@ -30,7 +30,7 @@ from vedute.analysis import cross_view
 from vedute.benchmark.run import code, load
 from vedute.data.views import Views
 from vedute.datasets._shapes import objects
-from vedute.estimators.base import Estimator
+from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 from vedute.methods.mvp import evening
 
@@ -48,20 +48,22 @@ Record = dict[str, Any]
 Array = NDArray[np.float64]
 
 
-def estimator(method: str, dataset: str, whole: bool) -> Estimator:
+def estimator(method: str, dataset: str, whole: bool) -> NeuralEstimator:
     """MVP with its defaults, as learned; the others with their presets."""
     if method == "mvp":
         settings: Record = {"evenness": 0.0} | ({} if whole else _length(dataset))
     else:
         epochs = 100 if whole else EPOCHS[dataset]["epochs"]
         settings = presets.find(method, dataset) | {"epochs": epochs}
-    return methods.find(method)(**settings, random_state=SEED)
+    found = methods.find(method)(**settings, random_state=SEED)
+    assert isinstance(found, NeuralEstimator)
+    return found
 
 
 def measure(method: str, dataset: str, whole: bool) -> list[Record]:
     seen, test = drop_views(load(dataset, "train"), RATE, SEED), load(dataset, "test")[:SAMPLES]
     model = estimator(method, dataset, whole).fit(seen)
-    embed = cross_view.by_model(model)
+    network = model._fitted()
     device = cross_view.device_of(model)
     learned = torch.from_numpy(model.transform(seen[:SAMPLES])).to(device)
     causes = factors(len(test)) if dataset == "shapes" else {}
@@ -71,9 +73,7 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
         scale = evening(learned, power)
 
         def predict(batch: Views, scale: torch.Tensor = scale) -> cross_view.Prediction:
-            z = embed(batch).z
-            assert z is not None
-            return cross_view.Prediction(z * scale, [])
+            return cross_view.Prediction(network.embed(batch.floating()).float() * scale, [])
 
         sizes = cross_view.evaluate(predict, cross_view.enter(model, test), []).sizes
         scores = {f"{k}_{n}": round(v, 5) for n, row in sizes.items() for k, v in row.items()}
