@@ -54,10 +54,10 @@ def _first(summary: Summary, labels: Sequence[str]) -> str:
         if not whole:
             return ""
         leads = [max(whole, key=lambda k: whole[k][i]).startswith("mvp") for i in range(4)]
-        found.append(f"{title} at {sum(leads)}")
+        found.append(f"for {sum(leads)} of them in {title}")
     return (
         "Not possible here: other backgrounds, and the printed numbers are in a picture. After 100 "
-        f"epochs, of the four numbers of missing views, MVP is first in {', in '.join(found)}."
+        f"epochs, of the four numbers of missing views, MVP is first {', '.join(found)}."
     )
 
 

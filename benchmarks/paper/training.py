@@ -245,7 +245,7 @@ def _moved(dataset: str, first: Mapping[str, float], last: Mapping[str, float]) 
         "Reproduced" if held == len(claims) else "Partly reproduced" if held else "Not reproduced"
     )
     said = [
-        f"{claim} {'' if holds else 'does not hold '}(`{k}` {first[k]:.2f} to {last[k]:.2f})"
+        f"{'' if holds else 'not that '}{claim} (`{k}` {first[k]:.2f} to {last[k]:.2f})"
         for claim, (k, holds) in claims.items()
     ]
     return f"{word} on {dataset}: {'; '.join(said)}."

@@ -89,7 +89,7 @@ def _peak(known: Mapping[tuple[str, str], Cell]) -> str:
     low = fmean(high) < chosen.mean if high else False
     word = "Reproduced" if near and pair.reached and low else "Partly reproduced"
     word = word if near or low else "Not reproduced"
-    ten = f"a weight of 10 has {fmean(high):.2f} on average" if high else "10 is not measured"
+    ten = f"the cells with a 10 have {fmean(high):.2f} on average" if high else "10 is not measured"
     return f"{word}: {ours}; {ten}. Of the figure only 90.76 at β 5, 2.5 is printed."
 
 
