@@ -313,7 +313,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
     inside = content.pop("settings", {})
