@@ -27,7 +27,7 @@ def check_kind(where: str, column: pd.Series) -> None:
     lists and bytes."""
     dtype: Any = column.dtype
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
-    if pd.api.types.is_object_dtype(dtype):
+    if dtype.kind == "O":
         kind = next((type(x).__name__ for x in column if isinstance(x, OTHERS)), kind)
     named = kind in (*SUCH, "time", "interval", "complex", *(t.__name__ for t in OTHERS))
     if not named and dtype.kind not in "mMc":
