@@ -97,6 +97,9 @@ def test_a_settings_file_of_windows_is_read():
     Path("views.toml").write_text('[views]\na = "u"\nb = "v"\n', encoding="utf-8-sig")
     Path("set.toml").write_text('method = "mean_fill"\n', encoding="utf-8-sig")
     done("fit", "w.csv", "-o", "run", "--views", "views.toml", "--config", "set.toml")
+    Path("set.toml").write_text("method = 3\n", encoding="utf-8")
+    said = refused("fit", "d", "-o", "other", "--config", "set.toml")
+    assert "set.toml: method is a name in quotes, got 3" in said
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")

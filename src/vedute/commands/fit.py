@@ -319,4 +319,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     inside = content.pop("settings", {})
     if not isinstance(inside, dict):
         raise ValueError(f"{path}: settings is a table; write [settings] above its lines")
+    for name in ("method", "preset"):
+        if not isinstance(content.get(name, ""), str):
+            raise ValueError(f"{path}: {name} is a name in quotes, got {content[name]!r}")
     return content | inside
