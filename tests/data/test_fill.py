@@ -404,6 +404,30 @@ def test_tensors_come_back_as_tensors():
     assert not filled[1].isnan().any()
 
 
+def test_tensors_may_need_gradients_or_be_short_but_not_sparse():
+    a, b = (torch.from_numpy(x) for x in arrays())
+    known = fitted([a, b]).impute([a, b])
+    grown = fitted([a.clone().requires_grad_(), b]).impute([a, b])
+    assert all(torch.equal(x, y) for x, y in zip(known, grown, strict=True))
+    short = [a.bfloat16(), b.bfloat16()]
+    filled = fitted(short).impute(short)
+    assert [x.dtype for x in filled] == [torch.bfloat16] * 2
+    assert torch.equal(filled[0][2:], short[0][2:])
+    assert not filled[1].isnan().any()
+    with pytest.raises(ValueError, match=r"is a sparse tensor; pass to_dense\(\) of it"):
+        fitted([a.to_sparse(), b])
+
+
+@pytest.mark.parametrize("levels", [[(1, 2), (2, 3), (3, 4)], pd.interval_range(0, 3).to_list()])
+def test_categories_may_be_tuples_and_intervals(levels):
+    a, b = arrays()
+    kinds = pd.Categorical.from_codes(np.arange(len(a)) % 3, levels)
+    X = {"a": pd.DataFrame(a).assign(k=kinds).iloc[: len(a) - 5], "b": pd.DataFrame(b).fillna(0)}
+    filled = fitted(X).impute(X)["a"]["k"]
+    assert filled[: len(a) - 5].tolist() == kinds[: len(a) - 5].tolist()
+    assert filled.isin(levels).all()
+
+
 def test_constants_are_told_as_they_are():
     a, b = arrays()
     b = np.nan_to_num(b)

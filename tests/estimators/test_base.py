@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from vedute import MVP, BestPair, Views, load
 from vedute.methods.cpspan import CPSPAN
 from vedute.methods.dccae import DCCAE
+from vedute.methods.knn_fill import KNNFill
 from vedute.methods.mean_fill import MeanFill
 from vedute.methods.mopoe import MoPoE
 from vedute.metrics.scores import imputation_error
@@ -134,6 +135,25 @@ def test_what_is_set_after_a_fit_is_not_saved_as_its_settings(tmp_path):
     np.testing.assert_array_equal(again.transform(X), model.set_params(device="cpu").transform(X))
     again.set_params(latent_dim=3).save(tmp_path / "again")
     assert load(tmp_path / "again").latent_dim == 6
+
+
+@pytest.mark.parametrize(
+    ("model", "later"),
+    [
+        (MVP(steps=3), {"evenness": 0.5, "observed": "own", "bounded": False}),
+        (MVP(steps=3, evenness=0.5), {"evenness": None}),
+        (MoPoE(steps=3), {"latent_dim": 3}),
+        (KNNFill(), {"n_neighbors": 2}),
+    ],
+)
+def test_what_is_set_after_a_fit_is_for_the_next_one(model, later):
+    X = patients()
+    model.set_params(random_state=0).fit(X)
+    known, filled = model.transform(X), model.impute(X)
+    model.set_params(**later)
+    np.testing.assert_array_equal(model.transform(X), known)
+    pd.testing.assert_frame_equal(model.impute(X)["B"], filled["B"])
+    assert model.fit(X).transform(X).shape != known.shape or (model.transform(X) != known).any()
 
 
 @pytest.mark.parametrize("name", ["beta_views", "view_dropout", "cooldown", "warmup"])

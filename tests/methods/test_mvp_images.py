@@ -110,6 +110,8 @@ def test_evening_brings_dimensions_to_one_spread_by_its_power():
         torch.testing.assert_close(scale[:3], learned**-power)
         assert scale[3] == pytest.approx((1e-3 * learned[0]) ** -power)  # hardly varies
     assert mvp.evening(torch.ones(1, 3), 0.5).tolist() == [1, 1, 1]  # one row, nothing varies
+    same = torch.full((1999, 3), 1.7)  # whose mean is rounded
+    assert mvp.evening(same, 1.0).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("given", [None, 0.0, 0.5])

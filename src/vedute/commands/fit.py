@@ -313,10 +313,13 @@ def _read_config(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
     inside = content.pop("settings", {})
     if not isinstance(inside, dict):
         raise ValueError(f"{path}: settings is a table; write [settings] above its lines")
+    for name in ("method", "preset"):
+        if not isinstance(content.get(name, ""), str):
+            raise ValueError(f"{path}: {name} is a name in quotes, got {content[name]!r}")
     return content | inside

@@ -12,8 +12,9 @@ import pandas as pd
 
 MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
            "#N/A", "<NA>")  # fmt: skip
-WHOLE = r"[+-]?\d+"
-COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
+WHOLE = r"[+-]?[0-9]+"
+COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
+OTHERS = (bytes, dict, list, np.ndarray, set)  # what parquet and Python have in cells, too
 MOST_LEVELS = 50  # of a column of text; more are names, or notes
 SUCH = {
     **dict.fromkeys(("date", "datetime", "datetime64", "period"), "days since the first one"),
@@ -22,10 +23,13 @@ SUCH = {
 
 
 def check_kind(where: str, column: pd.Series) -> None:
-    """Refuse what would pass for numbers: dates, time spans, intervals, complex numbers."""
+    """Refuse what would pass for numbers or text: dates, time spans, intervals, complex numbers,
+    lists and bytes."""
     dtype: Any = column.dtype
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
-    named = kind in (*SUCH, "time", "interval", "complex")
+    if dtype.kind == "O":
+        kind = next((type(x).__name__ for x in column if isinstance(x, OTHERS)), kind)
+    named = kind in (*SUCH, "time", "interval", "complex", *(t.__name__ for t in OTHERS))
     if not named and dtype.kind not in "mMc":
         return
     such = f", such as {SUCH[kind]}" if kind in SUCH else ""
@@ -72,7 +76,7 @@ def all_match(cells: pd.Series, pattern: str) -> bool:
 
 def have_commas(cells: pd.Series) -> bool:
     """Whether all are numbers, some with a decimal comma."""
-    return all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?\\d+)?")
+    return all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?[0-9]+)?")
 
 
 def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:

@@ -17,6 +17,7 @@ from scipy import sparse
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.sparse_view import Sparse
 from vedute.data.tables import Columns, as_table, is_table, split, top_levels
+from vedute.data.tensors import as_array
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -240,7 +241,7 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
 def _unmasked(view: Any) -> Array:
     """What a masked array hides is missing."""
     if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
-        return np.asarray(view)
+        return as_array(view)
     return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
 
 

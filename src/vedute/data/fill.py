@@ -20,6 +20,7 @@ from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
 from vedute.data.stack import Stack
 from vedute.data.tables import Columns, chosen
+from vedute.data.tensors import as_array
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -49,11 +50,11 @@ class _Tensor(Copy):
     """The same of a tensor."""
 
     def __init__(self, view: torch.Tensor) -> None:
-        super().__init__(view.detach().cpu().numpy())
-        self.device = view.device
+        super().__init__(as_array(view))
+        self.device, self.dtype = view.device, view.dtype
 
     def view(self) -> Any:
-        return torch.from_numpy(self.array).to(self.device)
+        return torch.from_numpy(self.array).to(self.device, self.dtype)
 
 
 class _Whole:
@@ -221,7 +222,7 @@ def _filled_column(
     if levels is not None:
         code = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
         code = np.minimum(code, len(levels) - 1)
-        cells = np.array([levels[k] for k in code], dtype=object)
+        cells = pd.Series(list(levels), dtype=object).to_numpy()[code]
         cells[own] = column.to_numpy(object)[position[own]]
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
     if is_text(column):

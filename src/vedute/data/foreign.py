@@ -78,6 +78,9 @@ def _known(name: Any, table: Any) -> Any:
             f"cannot read views from {type(table).__name__}; pass tables of pandas, polars or "
             "pyarrow"
         ) from None
+    except nw.exceptions.DuplicateError as e:
+        which = " ".join(str(e).split())
+        raise ValueError(f"view {name!r} has duplicated columns ({which}); rename them") from None
     if INDEX in getattr(found, "columns", ()):
         raise ValueError(
             f"view {name!r} has a column {INDEX!r}, the index of a frame; drop the column, or pass "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,7 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
         joined = joined.append(index.difference(joined, sort=False))
     if not len(joined):
         raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
+    check_forms(joined)
     return joined
 
 
@@ -84,6 +86,21 @@ def _check_ids(frames: Mapping[str, Frame]) -> None:
             raise ValueError(
                 f"ids of views {name!r} and {other!r} never meet: {written[str(same)]!r} is not "
                 f"{same!r}; give both the same type (index.astype(str))"
+            )
+
+
+def check_forms(ids: Iterable[Hashable]) -> None:
+    """Refuse ids that look the same: one text in two forms of Unicode, as names of files are on a
+    Mac and elsewhere."""
+    forms: dict[str, str] = {}
+    for text in ids:
+        if not isinstance(text, str) or text.isascii():
+            continue
+        other = forms.setdefault(normalize("NFC", text), text)
+        if other != text:
+            raise ValueError(
+                f"ids {other!a} and {text!a} are both {text!r}, in two forms of Unicode; "
+                "write it in one (unicodedata.normalize('NFC', ...))"
             )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import sparse
 
 from vedute.data.frames import is_frame
+from vedute.data.tensors import as_array
 
 Columns = Mapping[str, Any]
 
@@ -21,7 +22,7 @@ def as_table(X: Any) -> Any:
         return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
     if isinstance(X, (Mapping, np.ndarray)) or is_frame(X) or sparse.issparse(X):
         return X
-    array = np.asarray(X)
+    array = as_array(X)
     return array if array.ndim else X
 
 

@@ -329,7 +329,8 @@ class NeuralEstimator(Estimator):
         ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
-        model = self.build(shapes, likelihoods, [view.name for view in self.views_], length)
+        hp = type(self)(**self.get_params(deep=False))  # what is set later is for the next fit
+        model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
         inside = any(p.ndim == 4 for p in model.parameters())
         inside &= not (ARM and self._device().type == "cpu")
         return model.to(memory_format=torch.channels_last) if inside else model  # type: ignore[call-overload]

@@ -20,7 +20,7 @@ from vedute.data.cells import (
 )
 from vedute.io.data import Reading
 
-THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # or one with thousands separators
+THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # or one with thousands separators
 
 
 def typed(

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data.frames import listed
+from vedute.data.frames import check_forms, listed
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -80,7 +80,8 @@ def joined(indices: Iterable[pd.Index]) -> pd.Index:
     for index in indices:
         seen.update(dict.fromkeys(index.tolist()))
     ids = list(seen)
-    whole = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", i) for i in ids)
+    check_forms(ids)
+    whole = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", i) for i in ids)
     return pd.Index(np.array(ids, dtype=np.int64 if whole else np.str_) if ids else [])
 
 

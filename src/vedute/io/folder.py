@@ -103,12 +103,16 @@ def files(path: Path) -> dict[str, Path]:
 
 
 def _check_ignored(file: Path) -> None:
-    """Refuse a folder that has the name of a view: parts of a table, or another kind of store."""
-    if file.is_dir() and onefile.ending(file) in FOLDERS:
-        raise ValueError(
-            f"{file} is a folder without images; write the view as one file {READ}, or move the "
-            "folder elsewhere"
-        )
+    """Refuse what has the name of a view and is none: a folder with parts of a table, another kind
+    of store, a pipe."""
+    if file.is_file() or onefile.ending(file) not in FOLDERS:
+        return
+    if not file.is_dir():
+        raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
+    raise ValueError(
+        f"{file} is a folder without images; write the view as one file {READ}, or move the "
+        "folder elsewhere"
+    )
 
 
 def _is_table(file: Path) -> bool:

@@ -17,6 +17,7 @@ from vedute.data.views import Views
 from vedute.io import arrays, folder, images, onefile, spreadsheet
 from vedute.io.data import id_column, labels_there, nullable
 from vedute.io.dialect import opened, sniff
+from vedute.io.paths import literal
 
 Bools = NDArray[np.bool_]
 Change = Callable[[str, list[str]], list[str] | None]  # of a line, by its id; None: drop it
@@ -105,7 +106,7 @@ def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None
     """The lines of a table whose ids are in `kept`."""
     if onefile.ending(source) == ".parquet":
         index = onefile.read(source, how).index
-        pd.read_parquet(source)[index.isin(list(kept))].to_parquet(out)
+        pd.read_parquet(literal(source))[index.isin(list(kept))].to_parquet(literal(out))
     else:
         _rewrite(out, source, how, lambda name, line: line if name in kept else None)
 
@@ -115,12 +116,12 @@ def _table(out: Path, given: io.Data, mask: Bools) -> None:
     assert given.path is not None
     source, ids = given.path, [str(i) for i in np.asarray(given.ids)]
     if onefile.ending(source) == ".parquet":
-        whole = pd.read_parquet(source)
+        whole = pd.read_parquet(literal(source))
         for view, seen in zip(given.views.values(), mask.T, strict=True):
             for c in view.columns:
                 column = whole[c].astype(nullable(whole[c].dtype))
                 whole[c] = column.where(pd.Series(seen, index=whole.index))
-        whole.to_parquet(out)
+        whole.to_parquet(literal(out))
         return
     at = {c: j for j, c in enumerate(sniff(source).columns)}
     cells = [[at[c] for c in view.columns] for view in given.views.values()]

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data.frames import listed
 from vedute.io import columns, limits
 from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column, own_first
+from vedute.io.paths import literal
 
 BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # of one value; of all others 8 or more
 
@@ -52,7 +54,7 @@ def write(
         ids = _as_stored(table.index, raw.dtypes.iloc[at]).to_numpy()
         table.insert(at, raw.columns[at], ids)
         table = table.reset_index(drop=True)
-    table.to_parquet(out)
+    table.to_parquet(literal(out))
 
 
 def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
@@ -67,7 +69,7 @@ def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """A table that no file was read for."""
-    frame.rename_axis(str(frame.index.name or "id")).to_parquet(out)
+    frame.rename_axis(str(frame.index.name or "id")).to_parquet(literal(out))
 
 
 def _own(path: Path, how: Reading) -> pd.DataFrame:
@@ -104,6 +106,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
     """The same some rows at a time, columns in the dtypes that these have."""
     needs_pyarrow(path)
+    _check_names(path)
     from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
@@ -115,12 +118,26 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 def _stored(path: Path) -> pd.DataFrame:
     needs_pyarrow(path)
     limits.check(_size(path), path)
+    _check_names(path)
     try:
-        return pd.read_parquet(path)
+        return pd.read_parquet(literal(path))
     except (ValueError, OSError) as e:
         raise ValueError(
             f"{path} is not a parquet file ({' '.join(str(e).split())}); write it again"
         ) from None
+
+
+def _check_names(path: Path) -> None:
+    """Refuse two columns of one name, which pandas cannot read."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        names = pd.Index(parquet.read_schema(path).names)
+    except (ArrowException, OSError):  # whoever reads it says what is wrong
+        return
+    if not names.is_unique:
+        twice = names[names.duplicated()].unique()
+        raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
 
 
 def _size(path: Path) -> int:

@@ -50,6 +50,11 @@ def complaint(name: str, ending: str = "") -> str | None:
     return None
 
 
+def literal(path: Path) -> Path:
+    """The same place for pandas, which takes a path that begins with ~ for the home folder."""
+    return path.absolute()
+
+
 def through_link(target: Path, name: Path) -> Path | None:
     """The first folder of target/name, below target, that is a link to somewhere else."""
     for parent in reversed((target / name).parents):

@@ -14,6 +14,7 @@ import pandas as pd
 from vedute.io import spreadsheet
 from vedute.io.data import Array
 from vedute.io.parquet import needs_pyarrow
+from vedute.io.paths import literal
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -36,7 +37,7 @@ def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
     """The same columns as in a .csv."""
     needs_pyarrow(path)
-    pd.DataFrame(_flat(columns)).to_parquet(path, index=False)
+    pd.DataFrame(_flat(columns)).to_parquet(literal(path), index=False)
 
 
 def _guarded(value: Any) -> Any:

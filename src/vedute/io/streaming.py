@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data import checks
-from vedute.data.frames import ViewSpec, from_frame
+from vedute.data.frames import ViewSpec, check_forms, from_frame
 from vedute.data.lazy_view import File, Lazy, pieces
 from vedute.data.sparse_view import on_demand
 from vedute.data.spool import Spool
@@ -155,7 +155,8 @@ def _joined(indices: Sequence[pd.Index]) -> pd.Index:
     same = all(index.equals(first) for index in others)
     if not same:
         return joined(indices)
-    whole = bool(first.str.fullmatch(r"0|-?[1-9]\d{0,17}").all())
+    check_forms(first)
+    whole = bool(first.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all())
     return pd.Index(first.to_numpy().astype(np.int64 if whole else np.str_))
 
 

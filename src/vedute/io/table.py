@@ -69,7 +69,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     """Columns of each view, and the column of the ids, from a TOML file."""
     try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+        spec = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write {EXAMPLE}") from None
     views: Any = spec.get("views")

@@ -24,6 +24,7 @@ from vedute.data.cells import MISSING, as_text
 from vedute.io import columns, limits, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
+from vedute.io.paths import literal
 
 CUT = "\0"  # between the cells of a line that waits to be written
 CELLS = 2_000_000  # that are in memory as text at a time
@@ -238,7 +239,7 @@ def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
     with (
         _clear_errors(path, len(d.columns)),
         warnings.catch_warnings(),
-        limits.unpacked(path) if packed else nullcontext(path) as content,
+        limits.unpacked(path) if packed else nullcontext(literal(path)) as content,
     ):
         warnings.simplefilter("error", pd.errors.ParserWarning)
         yield pd.read_csv(

@@ -40,6 +40,7 @@ class KNNFill(Estimator):
     attributes: ClassVar = {
         "donors_": "Per view, the training samples, centered.",
         "donors_seen_": "Per view, what they have of it.",
+        "n_neighbors_": "How many of them make a mean.",
         "cells_": "Where the nearest of many samples are searched; empty: among all.",
     }
     paper = "Troyanskaya et al., Bioinformatics 2001"
@@ -50,6 +51,7 @@ class KNNFill(Estimator):
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         parts = _table.parts(data, self._scalers())
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
+        self.n_neighbors_ = self.n_neighbors
         rng, many = np.random.default_rng(self.seed_), len(data) > EXACT
         self.cells_: _cells.Cells = _cells.learn(Table.of(parts), rng) if many else {}
 
@@ -91,7 +93,8 @@ class KNNFill(Estimator):
         """What the queries, these rows of x, lack of a view."""
         incomplete, has = ~query.seen.all(1), donor.seen.any(1)
         among = distance[np.ix_(incomplete, has)]
-        means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors)
+        k = vars(self).get("n_neighbors_", self.n_neighbors)  # which models of before have not
+        means = averages(among, donor.x[has], donor.seen[has], k)
         x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 
 

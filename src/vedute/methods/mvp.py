@@ -441,10 +441,10 @@ class MVPModel(Trimmed):
 def evening(z: Tensor, power: float) -> Tensor:
     """What to multiply the columns of z (n, k) by, (k,). Nothing fixes the scale of latents that
     are not bounded: what changes many pixels, such as the place of an object, varies most, and
-    k-means would see little else. Columns that hardly vary are not made to."""
-    spread = z.std(0, correction=0)
+    k-means would see little else. Columns that hardly vary, or by rounding, are not made to."""
+    spread, rounding = z.std(0, correction=0), 1e-5 * z.abs().amax(0)
     spread = spread.clamp(min=1e-3 * spread.max().item())
-    return torch.where(spread > 0, spread, 1.0) ** -power
+    return torch.where(spread > rounding, spread, 1.0) ** -power
 
 
 def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:

@@ -105,7 +105,7 @@ def load(name: str) -> Study:
         known = ", ".join(available())
         raise FileNotFoundError(f"no study {name!r}; choose from {known}, or name a .toml file")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise ValueError(f"{path} is not TOML: {e}") from None
     entries = [_make(Entry, run, path) for run in content.pop("runs", [])]
