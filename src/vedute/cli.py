@@ -22,6 +22,14 @@ ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click o
 MISTAKES = (ValueError, TypeError, KeyError, OSError, ArithmeticError, ImportError)
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 NO_DISK = re.compile(r"No space left|requested and \d+ written")  # of numpy, without a number
+MEND = {  # what the system says of a place
+    errno.EISDIR: "name a file",
+    errno.ENOTDIR: "check the path",
+    errno.ENOENT: "check the path",
+    errno.EACCES: "change who may use it, or choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "name the file itself",
+}
 NO_MEMORY = re.compile(r"not enough memory|(can't|cannot|could not) allocate|out of memory", re.I)
 
 # Threads that wait for work sleep: beside another busy process, spinning ones take it ten times as
@@ -89,7 +97,9 @@ def options(
 def one_sentence(error: BaseException) -> str:
     """What went wrong, on one line."""
     if isinstance(error, OSError) and error.strerror:
-        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        place = "" if error.filename is None else f"{error.filename}: "
+        mend = f"; {MEND[error.errno]}" if error.errno in MEND and place else ""
+        text = f"{place}{error.strerror}{mend}"
     else:
         text = str(error.args[0]) if error.args else type(error).__name__
     return " ".join(text.split())
@@ -106,6 +116,8 @@ def answer(error: Exception) -> tuple[str, int]:
         return f"cannot write or read ({text}); free some space, or choose another place", 3
     if isinstance(error, ConnectionError):  # of another rank
         return text, 3
+    if isinstance(error, RuntimeError) and text.startswith("Symlink loop"):  # of Path.resolve
+        return f"{text}; name the file itself", 2
     if isinstance(error, RecursionError):
         return f"the input is nested too deeply ({text}); write it again", 2
     if isinstance(error, MISTAKES):

@@ -106,3 +106,26 @@ def test_a_settings_file_of_windows_is_read():
 def test_a_pipe_among_views_is_not_left_out_in_silence():
     os.mkfifo("d/c.csv")
     assert "d/c.csv is a pipe or a device; write the view as a file" in refused("inspect", "d")
+
+
+@pytest.mark.parametrize("option", ["--views", "--config"])
+def test_a_folder_where_a_file_is_asked_for_is_told_so(option):
+    assert refused("fit", "d", option, "d", *FIT) == "vedute: d: Is a directory; name a file\n"
+
+
+@pytest.mark.parametrize("words", [("loop",), ("d", "--config", "loop")])
+def test_links_that_lead_in_a_circle_are_refused(words):
+    Path("loop").symlink_to("loop")
+    assert refused("fit", *words, *FIT).endswith("; name the file itself\n")
+
+
+def test_endings_in_capitals_are_the_same_formats():
+    pd.concat([frame().add_prefix("a"), frame().add_prefix("b")], axis=1).to_csv("T.csv.gz")
+    Path("T.csv.gz").rename("T.CSV.GZ")
+    Path("v.toml").write_text('[views]\na = "a*"\nb = "b*"\n', encoding="utf-8")
+    done("fit", "T.CSV.GZ", "--views", "v.toml", *FIT)
+    done("impute", "run", "-o", "OUT.NPZ")
+    done("impute", "run", "-o", "OUT.CSV.GZ")
+    with np.load("OUT.NPZ") as found:
+        assert found["a"].shape == (8, 2)
+    assert pd.read_csv("OUT.CSV.GZ", compression="gzip").shape == (8, 5)

@@ -127,7 +127,7 @@ def write_views(
 
     ends: {"lower": ..., "upper": ...}, views that go beside them
     """
-    plain = path.suffix == ".npz" or data.path is None
+    plain = path.suffix.lower() == ".npz" or data.path is None
     form: Format = npz if plain else format_of(data.path or path)
     form.write(path, data, views, ends or {})
 

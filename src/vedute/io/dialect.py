@@ -30,9 +30,9 @@ class Dialect(NamedTuple):
 
 def opened(path: Path, mode: str, encoding: str) -> IO[str]:
     """A text file, compressed or not; ends of lines as they are."""
-    if path.suffix == ".gz" and mode == "r":
+    if path.suffix.lower() == ".gz" and mode == "r":
         return TextIOWrapper(limits.unpacked(path), encoding=encoding, newline="")
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return cast(IO[str], gzip.open(path, f"{mode}t", encoding=encoding, newline=""))
     return path.open(mode, encoding=encoding, newline="")
 
@@ -68,7 +68,7 @@ def sniff(path: Path) -> Dialect:
 
 def _encoding(path: Path) -> str:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             start = file.read(4096)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise ValueError(f"{path} is not a gzip file; write it again") from None

@@ -235,7 +235,7 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
 @contextmanager
 def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
     """What pandas makes of a file: a frame, or with a `chunksize` several."""
-    packed = path.suffix == ".gz"
+    packed = path.suffix.lower() == ".gz"
     with (
         _clear_errors(path, len(d.columns)),
         warnings.catch_warnings(),
