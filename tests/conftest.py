@@ -1,12 +1,15 @@
 """What all tests share: small sizes, what each method can do, and where `fit` measures."""
 
 from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from vedute.commands import _pages
 from vedute.methods import available, find
 
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 IN_A_PROCESS = _pages._in_a_process
 
 SMALL = {  # sizes that train in a blink, set where a method has such a field
@@ -66,3 +69,10 @@ def own_process(request, monkeypatch):
     """But in tests marked so, which are about that one."""
     if request.node.get_closest_marker("own_process"):
         monkeypatch.setattr(_pages, "_in_a_process", IN_A_PROCESS)
+
+
+@pytest.fixture
+def script_of(monkeypatch):
+    """A script of the folder benchmarks, by its name."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return import_module

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from vedute.datasets._shapes import objects
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import evenness
-
-    return evenness
+def script(script_of):
+    return script_of("evenness")
 
 
 def test_variance_that_is_linear_is_explained(script):

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import image_defaults
-
-    return image_defaults
+def script(script_of):
+    return script_of("image_defaults")
 
 
 @pytest.mark.parametrize("dataset", ["polymnist", "shapes"])

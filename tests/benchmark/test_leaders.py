@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+
+@pytest.fixture
+def leaders(script_of):
+    return script_of("leaders")
 
 
 @pytest.mark.parametrize("dataset", ["polymnist", "shapes"])
-def test_committed_tables_are_those_of_the_records(monkeypatch, dataset):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import leaders
-
+def test_committed_tables_are_those_of_the_records(leaders, dataset):
     committed = (leaders.folder(dataset) / "short.md").read_text(encoding="utf-8")
     assert committed == leaders.table(dataset)
     assert "**" in committed
 
 
-def test_the_committed_choice_is_that_of_the_records(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import leaders
-
+def test_the_committed_choice_is_that_of_the_records(leaders):
     committed = (leaders.FOLDER / "leaders-choice.md").read_text(encoding="utf-8")
     assert committed == leaders.choice()

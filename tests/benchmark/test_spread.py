@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def spread(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import spread
-
-    return spread
+def spread(script_of):
+    return script_of("spread")
 
 
 def test_variances_of_nested_effects_come_back(spread):
