@@ -100,6 +100,7 @@ tables: .venv/.done
 	$(BIN)/python benchmarks/gaps.py --table
 	$(BIN)/python benchmarks/image_defaults.py --tables
 	$(BIN)/python benchmarks/leaders.py
+	$(BIN)/python benchmarks/evenness.py --tables
 
 # Every table and figure of the MVP paper beside ours: docs/paper, from the records that are here. A page
 # says by which command a study gets its records.

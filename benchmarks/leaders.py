@@ -1,7 +1,7 @@
 """The best methods on images after whole trainings, in short: for docs/pictures.md.
 
     python benchmarks/leaders.py    benchmarks/results/leaders-*/short.md, from the records there,
-                                    and benchmarks/results/leaders-choice.md
+                                    and benchmarks/results/leaders-choice.md; prints README's table
 
 The studies `leaders-polymnist` and `leaders-shapes`; the long tables are those of `vedute report`.
 The choice: what settings of MVP have of the scores that need no label, each divided by that of the
@@ -31,8 +31,13 @@ COLUMNS = {  # score: head, digits
     "hidden_ssim": ("hidden SSIM", 4),
     "hidden_error": ("hidden error", 4),
 }
+SHOWN = {  # in README
+    "coherence_missing": ("right class, %", 1),
+    "nmi_ten": ("NMI of k-means, ten starts", 1),
+    "ssim_missing": ("SSIM", 3),
+}
 CHOOSE = ("hidden_error", "hidden_ssim", "same_clusters_1")  # without labels
-MVP = "mvp"
+MVP, OTHERS = "mvp", {"MVTCAE (regularised)": "MVTCAE", "mmJSD": "mmJSD"}
 
 
 def folder(dataset: str) -> Path:
@@ -72,6 +77,27 @@ def choice() -> str:
     return "\n".join(lines) + "\n"
 
 
+def readme() -> str:
+    """MVP with its defaults, and below it the others, from one to four views; best in bold."""
+    lines = ["| inferred from | 1 view | 2 | 3 | 4 |", "|---|--:|--:|--:|--:|"]
+    for dataset in SETS:
+        summary = Summary.of(records.read(folder(dataset) / "records.jsonl"))
+        for score, (head, digits) in SHOWN.items():
+            mine, others = [f"{dataset}: {head}"], [", ".join(OTHERS.values())]
+            for n in range(1, 5):
+                cells = (summary.cell(k, dataset, RATE, f"{score}_{n}") for k in (MVP, *OTHERS))
+                first, *rest = _bold([f"{c.mean:.{digits}f}".lstrip("0") for c in cells if c])
+                mine.append(first)
+                others.append(", ".join(rest))
+            lines += [f"| {' | '.join(row)} |" for row in (mine, others)]
+    return "\n".join(lines) + "\n"
+
+
+def _bold(texts: list[str]) -> list[str]:
+    best = max(texts, key=float)
+    return [f"**{x}**" if x == best else x for x in texts]
+
+
 def _ratio(rows: dict[str, Row], label: str, score: str) -> float:
     """Beside the best other method, above 1 where MVP is ahead."""
     means = {k: cell.mean for k, row in rows.items() if (cell := row[score]) is not None}
@@ -97,3 +123,4 @@ if __name__ == "__main__":
     for name in SETS:
         (folder(name) / "short.md").write_text(table(name), encoding="utf-8")
     (FOLDER / "leaders-choice.md").write_text(choice(), encoding="utf-8")
+    print(readme(), end="")

@@ -36,6 +36,12 @@ def test_factors_are_those_of_the_test_objects(script):
     assert found["size"].max() <= objects.SIZES[1]
 
 
+@pytest.mark.parametrize("dataset", ["polymnist", "shapes"])
+def test_committed_tables_are_those_of_the_records(script, dataset):
+    committed = (script.FOLDER / f"{dataset}.md").read_text(encoding="utf-8")
+    assert committed == script.table(script.read(script.FOLDER / "records.jsonl"), dataset)
+
+
 def test_the_best_power_of_a_training_is_in_bold(script):
     facts = {"dataset": "polymnist", "method": "mvp", "whole": True}
     records = [

@@ -17,6 +17,11 @@ def test_committed_tables_are_those_of_the_records(leaders, dataset):
     assert "**" in committed
 
 
+def test_the_table_of_the_readme_is_that_of_the_records(leaders):
+    readme = leaders.FOLDER.parents[1] / "README.md"
+    assert leaders.readme() in readme.read_text(encoding="utf-8")
+
+
 def test_the_committed_choice_is_that_of_the_records(leaders):
     committed = (leaders.FOLDER / "leaders-choice.md").read_text(encoding="utf-8")
     assert committed == leaders.choice()
