@@ -12,7 +12,7 @@ def short_mvp(steps, warmup):
 
 
 def vedute_(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
+    return CliRunner().invoke(app, [str(w) for w in words], prog_name="vedute")
 
 
 def done(*words):

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -56,7 +56,20 @@ class Command(PlainFlags, TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class Group(PlainFlags, TyperGroup): ...
+class Group(PlainFlags, TyperGroup):
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """A command that is not understood ends in one sentence, too, not in a box."""
+        try:
+            code = super().main(*args, **options | {"standalone_mode": False})
+        except ClickException as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # no command, and help was printed
+                raise SystemExit(error.exit_code) from None
+            place = error.ctx.command_path if getattr(error, "ctx", None) else "vedute"
+            said = " ".join(error.format_message().split()).rstrip(".")
+            see = " See" if said.endswith("?") else "; see"
+            _ranks.say_once(f"vedute: {said[:1].lower()}{said[1:]}{see} '{place} -h'")
+            raise SystemExit(error.exit_code) from None
+        raise SystemExit(code or 0)
 
 
 app = typer.Typer(

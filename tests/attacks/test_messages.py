@@ -38,6 +38,29 @@ def test_every_error_is_one_sentence(error, code, monkeypatch):
     assert ("bug" in result.stderr) == (type(error) in (RuntimeError, AssertionError) and code == 2)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nope"], "no such option"),
+        (["fitt"], "no such command 'fitt'"),
+        (["fit"], "missing argument 'DATA'; see 'vedute fit -h'"),
+        (["fit", "x.npz", "--metod", "mvp"], "--method"),
+        (["fit", "x.npz", "-o", "out", "--seed", "one"], "'--seed'"),
+        (["demo", "--seed"], "'--seed' requires an argument"),
+        (["bench", "x", "-o", "out", "--jobs", "0"], "'--jobs'"),
+        (["inspect", "x.npz", "more"], "(more); see 'vedute inspect -h'"),
+    ],
+)
+def test_a_command_that_is_not_understood_is_one_sentence(words, said):
+    assert said in refused(*words)
+
+
+def test_without_a_command_there_is_help():
+    result = vedute_()
+    assert result.exit_code == 2
+    assert "vedute demo" in result.output
+
+
 def test_a_bug_says_how_to_see_where(monkeypatch):
     assert "VEDUTE_DEBUG=1" in answer(AssertionError("x"))[0]
     monkeypatch.setenv("VEDUTE_DEBUG", "1")
