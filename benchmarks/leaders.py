@@ -1,4 +1,4 @@
-"""The best methods on images after whole trainings, in short: for docs/pictures.md.
+"""MVP, MVTCAE and mmJSD on images after whole trainings, in short: for docs/pictures.md.
 
     python benchmarks/leaders.py    benchmarks/results/leaders-*/short.md, from the records there,
                                     and benchmarks/results/leaders-choice.md; prints README's table
