@@ -94,7 +94,9 @@ LONG = (
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of a shell")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.all)]
+)
 def test_a_signal_to_bench_alone_ends_its_workers_and_their_claims(tmp_path, number):
     """As `docker stop` or `kill` send it: not to the whole group, as Ctrl-C in a terminal is."""
     (tmp_path / "tiny.toml").write_text(LONG)
