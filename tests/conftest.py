@@ -31,6 +31,12 @@ IMPUTING = [name for name, cls in METHODS.items() if cls.generative]
 GENERATING = [name for name in IMPUTING if METHODS[name].generates]
 CLUSTERING = [name for name, cls in METHODS.items() if cls.soft]  # by a rule of their own
 PAIRED = [name for name, cls in METHODS.items() if cls.two_views]
+REPRESENTATIVES = ["mvp", "mopoe", "dimvc", "dccae", "knn_fill"]  # one of a kind; `all`: the rest
+
+
+def each(names):
+    """One parameter per method; those that are no representatives are for `make test-all`."""
+    return [pytest.param(k, marks=() if k in REPRESENTATIVES else pytest.mark.all) for k in names]
 
 
 def pytest_collection_modifyitems(items):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CLUSTERING, IMPUTING, METHODS, PAIRED, SMALL, small
+from conftest import CLUSTERING, IMPUTING, METHODS, PAIRED, REPRESENTATIVES, SMALL, each, small
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -25,7 +25,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from vedute import MVP, Views
 from vedute.methods._best_pair import BestPair, for_views
 
-REPRESENTATIVES = ["mvp", "mopoe", "dimvc", "dccae", "knn_fill"]  # one of a kind; `all`: the rest
 LEARNS = SMALL | {"hidden": (32,), "pretrain": 100, "latent_dim": 2, "batch_size": 128}
 QUICK = {  # of every method: nothing is fitted
     "check_set_params",
@@ -72,11 +71,6 @@ def views(n=60):
     for v, x in enumerate(X):
         x[v::4] = np.nan
     return Views.of(X, y=side)
-
-
-def each(names):
-    """One parameter per method; those that are no representatives are for `make test-all`."""
-    return [pytest.param(k, marks=() if k in REPRESENTATIVES else pytest.mark.all) for k in names]
 
 
 def checks():

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLUSTERING, GENERATING, IMPUTING, METHODS, PAIRED, small
+from conftest import CLUSTERING, GENERATING, IMPUTING, METHODS, PAIRED, each, small
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -31,6 +31,9 @@ JUNK = (np.nan, np.inf, 1e30, -7.0)
 def methods(names=METHODS, without=()):
     """Parametrised over these methods."""
     return pytest.mark.parametrize("name", [k for k in names if k not in without])
+
+
+one_of_a_kind = pytest.mark.parametrize("name", each(METHODS))  # what all have from one place
 
 
 def make(name, **settings):
@@ -246,7 +249,7 @@ def test_same_seed_same_bytes(name):
     assert all_bytes(fitted(name), new()) == first  # and asking changes nothing
 
 
-@methods()
+@one_of_a_kind
 def test_the_generators_of_the_caller_stay_where_they_are(name):
     def state():
         kind, keys, *rest = np.random.get_state()  # noqa: NPY002
@@ -291,7 +294,7 @@ def test_nothing_under_a_missing_entry_matters_inside(name):
     same_values(two, poisoned, one, clean)
 
 
-@methods()
+@one_of_a_kind
 @pytest.mark.parametrize(("offset", "within"), [(100.0, 1e-2), (1e6, 1.0)])
 def test_an_offset_of_a_view_changes_nothing_else(name, offset, within):
     def moved(X):
@@ -385,7 +388,7 @@ def test_the_representation_has_names_and_comes_as_a_frame_where_asked(name):
     np.testing.assert_array_equal(z.to_numpy(), fitted(name).transform(new()))
 
 
-@methods()
+@one_of_a_kind
 def test_frames_say_the_same_as_arrays(name):
     frames = [pd.DataFrame(x).add_prefix("c") for x in data()]
     model = make(name).fit([f.dropna(how="all") for f in frames])
@@ -486,7 +489,7 @@ def test_eight_samples_will_do(name):
     assert all(np.isfinite(a).all() for a in outputs(model, new()))
 
 
-@methods()
+@one_of_a_kind
 def test_a_table_is_cut_into_the_same_views(name):
     cuts = np.cumsum([0, *WIDTHS])
     columns = {f"view{v}": slice(*cuts[v : v + 2]) for v in range(3)}
@@ -496,7 +499,7 @@ def test_a_table_is_cut_into_the_same_views(name):
         np.testing.assert_array_equal(model.impute(table), filled(fitted(name), new()))
 
 
-@methods()
+@one_of_a_kind
 def test_quiet_unless_asked(name, capsys):
     make(name).fit(data())
     assert capsys.readouterr() == ("", "")

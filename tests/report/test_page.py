@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import small
+from conftest import each, small
 from PIL import Image
 from safetensors.numpy import load_file
 from shell import done, refused, short_mvp
@@ -614,7 +614,7 @@ def test_python_writes_the_same_page(tmp_path):
         vedute.write_report(model, X, tmp_path / "r.pdf")
 
 
-@pytest.mark.parametrize("name", methods.available())
+@pytest.mark.parametrize("name", each(methods.available()))
 def test_every_method_has_a_page(name, tmp_path):
     X = list(np.random.default_rng(0).normal(size=(2, 61, 5)))
     X[0][:9] = np.nan
