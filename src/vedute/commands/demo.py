@@ -26,7 +26,7 @@ def run(
 
     2000 digits in six views (bundled); half of them lack about half their views. No labels
     are used but for the scores. Takes two minutes on two cores. With --images: 2000 objects made
-    on the spot, each seen from five sides; the missing sides are inferred, in about ten minutes.
+    on the spot, each seen from five sides; the missing sides are inferred, which takes longer.
     """
     from time import perf_counter
 
