@@ -166,6 +166,18 @@ def test_the_rule(paper):
     assert not Pair("x", 50.0, None, Cell(48.9)).reached
 
 
+def test_what_was_so_from_the_start_is_not_learned(paper):
+    from paper.training import _moved
+
+    first = {"by_target": 0.5, "consensus": 0.3, "nmi": 4.0, "identity": 1.3}
+    last = {"by_target": 0.1, "consensus": 0.0, "nmi": 90.0, "identity": 1.2}
+    said = _moved("set", first, last)
+    assert said.startswith("Partly reproduced on set: latents gather by view from the start (")
+    assert "; consensuses mix (`consensus` 0.30 to 0.00); classes part" in said
+    assert _moved("set", last | {"nmi": 1.0}, last | {"by_target": 0.2}).startswith("Reproduced")
+    assert "not that latents gather by view (" in _moved("set", first, last | {"by_target": -0.1})
+
+
 def test_weights_and_sizes(write, printed):
     best = {"beta 5, 2.5": 91.0, "beta 10, 10": 80.0}
     betas = fake("paper-beta", lambda label, *_: dict.fromkeys(_CLUSTERS, best.get(label, 85.0)))

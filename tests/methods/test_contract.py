@@ -1,4 +1,5 @@
-"""The contract: what a user may rely on, whatever the method. A new method is tested at once."""
+"""The contract: what a user may rely on, whatever the method. A new method is tested at once; what
+all have from one place, with `make test-all`."""
 
 from __future__ import annotations
 
