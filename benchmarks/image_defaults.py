@@ -46,7 +46,7 @@ FIRST = {  # what our search began with
     "rec_weight": 0.16,
     "clip": 1.0,
 }
-HALF, NONE = {"view_dropout": 0.15}, {"view_dropout": 0.0}
+QUARTER, HALF, NONE = ({"view_dropout": rate} for rate in (0.25, 0.15, 0.0))
 FOUR, SIXTEEN = {"rec_weight": 0.64}, {"rec_weight": 2.56}
 TANH = {"output": "tanh"}
 PRIOR = {"beta_prior": 1.0}
@@ -72,6 +72,7 @@ PUBLISHED: tuple[Variant, ...] = (  # from the preset of the paper
     ("joint, twice the betas", DIGITS, JOINT | {"beta_views": 10.0, "beta_consensus": 5.0}),
 )
 HEAVY = "first, tanh, 4 × rec_weight, no hiding"  # the defaults, before there were whole trainings
+HIDDEN = "first, tanh, a quarter hidden"  # the defaults
 OURS: tuple[Variant, ...] = (  # from FIRST
     ("first", BOTH, {}),
     ("first, lr=1e-3", BOTH, {"lr": 1e-3}),
@@ -99,6 +100,10 @@ OURS: tuple[Variant, ...] = (  # from FIRST
     (f"{HEAVY}, laplace", BOTH, TANH | FOUR | NONE | LAPLACE),
     (f"{HEAVY}, smaller network", BOTH, TANH | FOUR | NONE | {"network": "polymnist"}),
     ("first, tanh, 16 × rec_weight, no hiding", BOTH, TANH | SIXTEEN | NONE),
+    (HIDDEN, BOTH, TANH | QUARTER),
+    (f"{HIDDEN}, sharpened", BOTH, TANH | QUARTER | {"sharpen": True}),
+    (f"{HIDDEN}, laplace, ¼ × rec_weight", BOTH, TANH | QUARTER | LAPLACE | {"rec_weight": 0.04}),
+    (f"{HIDDEN}, laplace, ⅛ × rec_weight", BOTH, TANH | QUARTER | LAPLACE | {"rec_weight": 0.02}),
     ("first, laplace", BOTH, LAPLACE),
     ("first, laplace, lr=1e-3", DIGITS, LAPLACE | {"lr": 1e-3}),
     ("first, laplace, twice rec_weight", BOTH, LAPLACE | {"rec_weight": 0.32}),

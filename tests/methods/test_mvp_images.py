@@ -9,12 +9,14 @@ import pytest
 import torch
 
 import vedute
-from vedute import drop_views
+from vedute import Views, drop_views
 from vedute.datasets import shapes
 from vedute.methods import mvp, presets
 from vedute.methods.mvp import MVP
+from vedute.nn.likelihoods import LIKELIHOODS
 
 IMAGE = (3, 16, 16)
+NORMAL = LIKELIHOODS["normal"]
 
 
 def test_images_have_defaults_of_their_own():
@@ -134,3 +136,35 @@ def test_evenness_changes_the_scale_of_representations_and_nothing_else(tmp_path
 def test_tables_keep_the_scale_that_was_learned():
     assert not MVP()._settled([(4,), (5,)], 100).evenness
     assert not MVP(**presets.find("mvp", "polymnist"))._settled([IMAGE], 100).evenness
+
+
+def test_sharpening_changes_decoders_alone():
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    model = MVP(steps=2, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
+    net = model.fit(views).model_.train()
+    net.zero_grad()
+    net.sharpening_loss(views.floating())["sharpening"].backward()
+    moved = {name.split(".")[0] for name, p in net.named_parameters() if p.grad is not None}
+    assert moved == {"decoders"}
+
+
+def test_the_second_half_of_the_cooldown_sharpens():
+    net = MVP(sharpen=True, cooldown=21).build([(4,), (5,)], [NORMAL, NORMAL], ("a", "b"), 100)
+    stages = [(stage.loss.__name__, stage.steps, stage.watch) for stage in net._cooling(21)]
+    assert stages == [("cooldown_loss", 11, True), ("sharpening_loss", 10, False)]
+
+
+def test_sharpening_measures_values_by_absolute_errors_and_the_rest_as_ever():
+    torch.manual_seed(0)
+    kinds = [NORMAL, LIKELIHOODS["bernoulli"]]
+    net = MVP(view_dropout=0.0, rec_weight=2.0, balance=0.0).build([(4,), (5,)], kinds, "ab", 100)
+    net.eval()
+    x = [torch.randn(6, 4), torch.rand(6, 5).round()]
+    batch = Views.of({"a": x[0].numpy(), "b": x[1].numpy()}).floating()
+    torch.manual_seed(1)
+    found = net.sharpening_loss(batch)["sharpening"]
+    torch.manual_seed(1)
+    code = mvp._drawn(net.fuse(batch))
+    a, b = (decoder(code[:, v]) for v, decoder in enumerate(net.decoders))
+    expected = (batch.x[0] - a).abs().mean(1) + kinds[1].error(b, batch.x[1]).mean(1)
+    assert torch.allclose(found, 2 * expected.mean())

@@ -40,7 +40,7 @@ from vedute.nn import gaussian
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import LIKELIHOODS, Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles, random_permutations
 from vedute.nn.sources import Sources
@@ -49,6 +49,7 @@ from vedute.training.model import Stage, Terms
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
+SHARP = {"normal": LIKELIHOODS["laplace"]}
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
 IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
@@ -125,6 +126,12 @@ class MVP(NeuralEstimator):
     view_dropout: float = _settings.view_dropout(0.3)
     warmup: int = length(50, "Time before permuted latents are decoded, too.")
     cooldown: int = _settings.cooldown(250)
+    sharpen: bool = setting(
+        False,
+        "The second half of the cool-down trains decoders alone, on absolute errors: images are "
+        "less blurred, squared errors larger.",
+        before=False,
+    )
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
     prior: str = choice(PRIORS, "What latents are pulled to.")
@@ -259,6 +266,12 @@ class MVPModel(Trimmed):
         if length > max(turn, warm):
             yield hp.stage(self.loss, length - max(turn, warm), watch=True, lr=hp.lr / 2)
 
+    def _cooling(self, length: int) -> Iterator[Stage]:
+        sharp = length // 2 if self.hp.sharpen else 0
+        yield from super()._cooling(length - sharp)
+        if sharp > 0:  # not watched: squared errors of hidden views do not fall by this
+            yield self.hp.stage(self.sharpening_loss, sharp, lr=self.hp.lr / 2)
+
     # The objective.
 
     def sources(self, batch: Views) -> Sources:
@@ -280,6 +293,17 @@ class MVPModel(Trimmed):
 
     def loss(self, batch: Views) -> Terms:
         return self._terms(batch, warm=False)
+
+    def sharpening_loss(self, batch: Views) -> Terms:
+        """Absolute errors of what decoders make of the product over the views that are there. What
+        is learned of a sample stays; a median has edges where a mean is blurred."""
+        for module in self._dropouts():
+            module.eval()
+        with torch.no_grad():
+            code = _drawn(self.fuse(hide_some(batch, self.hp.view_dropout))).unsqueeze(0)
+        kinds = [SHARP.get(kind.name, kind) for kind in self.likelihoods]
+        errors = self._decoded_errors(kinds, code, batch)
+        return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
 
     def _terms(self, batch: Views, warm: bool) -> Terms:
         hp, everything = self.hp, batch
@@ -330,10 +354,13 @@ class MVPModel(Trimmed):
             codes.append(code)
         if self.hp.objective == "joint" and fused is not None:
             codes.append(_drawn(fused))
-        code = torch.stack(codes)  # (1 to 3, B, L, k + D)
+        return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
+
+    def _decoded_errors(self, kinds: Kinds, code: Tensor, batch: Views) -> Tensor:
+        """Averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
         mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(
-            self.likelihoods, lambda v, rows: decoders[v](parts[v][:, rows]), batch, mean, code
+            kinds, lambda v, rows: decoders[v](parts[v][:, rows]), batch, mean, code
         )
         return self.share * errors.mean(0)
 
