@@ -10,9 +10,12 @@ import torch
 
 import vedute
 from vedute import Views, drop_views
+from vedute.data.holdout import HoldOut
 from vedute.datasets import shapes
-from vedute.methods import mvp, presets
+from vedute.estimators import neural
+from vedute.methods import _sharpening, _trimmings, mvp, presets
 from vedute.methods.mvp import MVP
+from vedute.metrics.ssim import ssim
 from vedute.nn.likelihoods import LIKELIHOODS
 
 IMAGE = (3, 16, 16)
@@ -148,10 +151,72 @@ def test_sharpening_changes_decoders_alone():
     assert moved == {"decoders"}
 
 
-def test_the_second_half_of_the_cooldown_sharpens():
-    net = MVP(sharpen=True, cooldown=21).build([(4,), (5,)], [NORMAL, NORMAL], ("a", "b"), 100)
-    stages = [(stage.loss.__name__, stage.steps, stage.watch) for stage in net._cooling(21)]
-    assert stages == [("cooldown_loss", 11, True), ("sharpening_loss", 10, False)]
+def cooling(settings, sizes, rows):
+    """The stages of a cool-down of 21 steps: loss, steps, are hidden views looked at, and how."""
+    names, kinds = ("a", "b"), [NORMAL, NORMAL]
+    net = MVP(cooldown=21, **settings).build(sizes, kinds, names, 100)
+    net.few = rows < 1000
+    return [(s.loss.__name__, s.steps, s.watch, s.measure) for s in net._cooling(21)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes", "rows", "measured"),
+    [
+        (dict(sharpen=True), [(4,), (5,)], 100, False),
+        (dict(sharpen=True), [IMAGE, IMAGE], 100, False),
+        (dict(sharpen=None), [IMAGE, IMAGE], 1000, True),
+    ],
+)
+def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measured):
+    small = dict(network="polymnist", latent_dim=4, map_hidden=(4,), hidden=(4,))
+    measure = _sharpening.blur if measured else None
+    assert cooling(settings | small, sizes, rows) == [
+        ("cooldown_loss", 11, True, None),
+        ("sharpening_loss", 10, measured, measure),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes", "rows"),
+    [
+        (dict(sharpen=False), [IMAGE, IMAGE], 1000),
+        (dict(sharpen=None), [IMAGE, IMAGE], 999),
+        (dict(sharpen=None), [IMAGE, (5,)], 1000),
+        (dict(sharpen=None, network="mlp"), [IMAGE, IMAGE], 1000),
+    ],
+)
+def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):
+    small = dict(network="polymnist", latent_dim=4, map_hidden=(4,), hidden=(4,))
+    assert cooling(small | settings, sizes, rows) == [("cooldown_loss", 21, True, None)]
+
+
+def test_blur_weighs_similarity_against_the_root_of_squared_errors():
+    truth = shapes.load(6, size=16).floating()
+    hidden = torch.zeros_like(truth.mask)
+    hidden[:, 0] = hidden[:3, 1] = True
+    ones = tuple(torch.ones(x.shape[1:]) for x in truth.x)
+    held = HoldOut(truth.hide(hidden), truth, hidden, ones, ones)
+    values = [(0.5 * x + 0.1).clone() for x in truth.x]
+    pairs = [(v, i) for v in range(5) for i in range(6) if hidden[i, v]]
+    a, b = (torch.stack([(x[v][i] + 1) / 2 for v, i in pairs]) for x in (values, truth.x))
+    rmse = float((4 * (a - b).square()).mean().sqrt())
+    found = _sharpening.blur(held, values)
+    assert found == pytest.approx(np.log(rmse / float(ssim(a, b).mean())), abs=1e-5)
+    values[2] += 9.0  # nothing is hidden there
+    assert _sharpening.blur(held, values) == found
+
+
+@pytest.mark.parametrize(("sign", "kept"), [(-1, True), (1, False)], ids=["gain", "none"])
+def test_images_are_sharpened_where_hidden_views_gain_by_it(monkeypatch, sign, kept):
+    for module in (_trimmings, neural, mvp):
+        monkeypatch.setattr(module, "FEW_ROWS", 2)
+    looks = iter(range(99))
+    monkeypatch.setattr(mvp, "blur", lambda held, values: sign * next(looks))
+    views = drop_views(shapes.load(60, size=16), 0.5, seed=0)
+    settings = dict(network="polymnist", latent_dim=8, map_hidden=(8,), steps=10, random_state=0)
+    last = MVP(**settings, sharpen=None).fit(views).history_[-1]
+    assert [*last["terms"]] == ["sharpening"]
+    assert (last["hidden_error"] is not None) == kept
 
 
 def test_sharpening_measures_values_by_absolute_errors_and_the_rest_as_ever():

@@ -19,6 +19,7 @@ from vedute.methods.mvp import MVP
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training import checkpoints, loop
 from vedute.training.checkpoints import Checkpoint
+from vedute.training.history import kept as kept_record
 from vedute.training.loop import Settings, train
 from vedute.training.model import Generative, Model, Stage
 
@@ -288,6 +289,32 @@ def test_from_one_watched_stage_to_the_next_it_only_gets_better():
     plan = [dict(watch=True), dict(), dict(watch=True)]  # one between that is not
     model, _ = walk(lambda m: [Stage(m.loss, steps=50, **p) for p in plan], target=-0.5)
     assert model.w.item() < -0.5 - 0.2
+
+
+def distance(goal):
+    return lambda held, values: abs(float(values[0].mean()) - goal)
+
+
+@pytest.mark.parametrize(
+    ("goal", "kept"), [(-2.0, -1.0), (-0.75, -0.75), (-0.4, -0.5)], ids=["last", "best", "before"]
+)
+def test_a_stage_may_be_watched_by_a_measure_of_its_own(goal, kept):
+    plan = [dict(watch=True), dict(watch=True, measure=distance(goal))]
+    model, history = walk(
+        lambda m: [Stage(m.loss, steps=50, **p) for p in plan], target=-0.5, patience=99
+    )
+    assert model.w.item() == pytest.approx(kept, abs=1e-4)
+    assert model.closing == model.w
+    assert kept_record(history)["hidden_error"] == pytest.approx((kept + 0.5) ** 2, abs=1e-4)
+
+
+def test_a_stage_with_a_measure_is_left_out_where_nothing_is_hidden():
+    plan = [dict(), dict(watch=True, measure=distance(-9.0)), dict()]
+    model, history = walk(
+        lambda m: [Stage(m.loss, steps=50, **p) for p in plan], target=-0.5, hide=False
+    )
+    assert model.w.item() == pytest.approx(-1.0, abs=1e-4)
+    assert {r["stage"] for r in history} == {0, 2}
 
 
 def test_the_end_of_a_stage_is_looked_at():

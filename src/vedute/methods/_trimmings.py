@@ -75,6 +75,7 @@ class Trimmed(Generative):
     def _fit_to(self, data: Views) -> None:
         """Dropout and weights of views, by the number of samples."""
         hp, few = self.hp, len(data) < FEW_ROWS
+        self.few = few
         self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
         for module in self._dropouts() if hp.dropout is None else ():
             module.p = DROPOUT[few]

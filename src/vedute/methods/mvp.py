@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -35,12 +36,13 @@ from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior, joint_prior
+from vedute.methods._sharpening import blur, sharp
 from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import LIKELIHOODS, Kinds
+from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles, random_permutations
 from vedute.nn.sources import Sources
@@ -49,7 +51,6 @@ from vedute.training.model import Stage, Terms
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
-SHARP = {"normal": LIKELIHOODS["laplace"]}
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
 IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
@@ -126,10 +127,11 @@ class MVP(NeuralEstimator):
     view_dropout: float = _settings.view_dropout(0.3)
     warmup: int = length(50, "Time before permuted latents are decoded, too.")
     cooldown: int = _settings.cooldown(250)
-    sharpen: bool = setting(
+    sharpen: bool | None = setting(
         False,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
-        "less blurred, squared errors larger.",
+        "less blurred, squared errors larger. None: where all views are images, from 1000 rows on, "
+        "if hidden views gain more in SSIM than they lose in root mean squared error.",
         before=False,
     )
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
@@ -235,6 +237,7 @@ class MVPModel(Trimmed):
     ) -> None:
         super().__init__(hp, len(shapes), length)
         self.likelihoods = likelihoods
+        self.images = all(by_convolution(shape, hp.network) for shape in shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.shared, dropout = k, first_dropout(hp.dropout)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
@@ -267,10 +270,12 @@ class MVPModel(Trimmed):
             yield hp.stage(self.loss, length - max(turn, warm), watch=True, lr=hp.lr / 2)
 
     def _cooling(self, length: int) -> Iterator[Stage]:
-        sharp = length // 2 if self.hp.sharpen else 0
-        yield from super()._cooling(length - sharp)
-        if sharp > 0:  # not watched: squared errors of hidden views do not fall by this
-            yield self.hp.stage(self.sharpening_loss, sharp, lr=self.hp.lr / 2)
+        tried = self.hp.sharpen is None and self.images and not self.few
+        last = length // 2 if self.hp.sharpen or tried else 0
+        yield from super()._cooling(length - last)
+        if last > 0:  # squared errors of hidden views do not fall by this: it is not for them
+            stage = self.hp.stage(self.sharpening_loss, last, lr=self.hp.lr / 2)
+            yield replace(stage, watch=True, measure=blur) if tried else stage
 
     # The objective.
 
@@ -295,14 +300,12 @@ class MVPModel(Trimmed):
         return self._terms(batch, warm=False)
 
     def sharpening_loss(self, batch: Views) -> Terms:
-        """Absolute errors of what decoders make of the product over the views that are there. What
-        is learned of a sample stays; a median has edges where a mean is blurred."""
+        """Absolute errors of what decoders make of the product over the views that are there."""
         for module in self._dropouts():
             module.eval()
         with torch.no_grad():
             code = _drawn(self.fuse(hide_some(batch, self.hp.view_dropout))).unsqueeze(0)
-        kinds = [SHARP.get(kind.name, kind) for kind in self.likelihoods]
-        errors = self._decoded_errors(kinds, code, batch)
+        errors = self._decoded_errors(sharp(self.likelihoods), code, batch)
         return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
 
     def _terms(self, batch: Views, warm: bool) -> Terms:

@@ -131,6 +131,8 @@ class _Loop:
         number = -1
         while (stage := self._advance(stages)) is not None:
             number += 1
+            if stage.measure is not None and self.held is None:
+                continue
             if resume is not None and number < resume.stage:
                 continue
             if saved is not None and resume is not None and number == resume.stage:
@@ -157,11 +159,14 @@ class _Loop:
     def _enter(self, stage: Stage, carry_on: bool) -> None:
         """Set up the optimizer and the step of a stage."""
         ranks.copy_first(self.model)
-        follows = self.step is not None and self.step.stage.watch and stage.watch
-        if follows and self.at.best_error < float("inf"):  # it may only get better
-            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
-        else:
-            self.at.best_error, self.best = float("inf"), None
+        last = None if self.step is None else self.step.stage
+        follows = last is not None and last.watch and stage.watch
+        if stage.measure is not None:
+            self.at.best_error = self._errors(stage)[1]
+        elif not follows:
+            self.at.best_error = float("inf")
+        known = self.at.best_error < float("inf")  # it may only get better
+        self.best = self._weights() if known else None
         self.at.last_check = self.at.best_step = self.at.step
         if carry_on and self.step is not None:
             return
@@ -205,23 +210,40 @@ class _Loop:
         if self.held is None or not (due and isinstance(self.model, Generative)):
             return
         at.last_check = at.step
-        record["hidden_error"] = self._hidden_error(self.model, self.held)
-        record["watched"] = stage.watch
+        record["hidden_error"], found = self._errors(stage)
+        record["watched"] = stage.watch and stage.measure is None
         if not stage.watch:
             return
-        if record["hidden_error"] < at.best_error:
-            at.best_error, at.best_step = record["hidden_error"], at.step
-            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
-        elif at.step - at.best_step >= self.settings.patience and not at.stage_done:
+        if found < at.best_error:
+            at.best_error, at.best_step = found, at.step
+            self.best = self._weights()
+            return
+        if stage.measure is not None:
+            record["hidden_error"] = None  # not of weights that are kept
+        if at.step - at.best_step >= self.settings.patience and not at.stage_done:
             at.stage_done = True
             at.ended = f"hidden error has not improved for {self.settings.patience} steps"
 
     @torch.no_grad()
-    def _hidden_error(self, model: Generative, held: HoldOut) -> float:
+    def _errors(self, stage: Stage) -> tuple[float, float]:
+        """Of the hidden views: the mean squared error, and what early stopping compares."""
+        model, held = self.model, self.held
+        assert held is not None
+        assert isinstance(model, Generative)
         model.eval()
         outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
-        error = held.mean_error([likelihood.mean(out[0].float()) for likelihood, out in outs])
-        return ranks.mean(error, len(held.hidden), held.hidden.device)
+        values = [likelihood.mean(out[0].float()) for likelihood, out in outs]
+        squared = self._over_ranks(held.mean_error(values))
+        if stage.measure is None:
+            return squared, squared
+        return squared, self._over_ranks(stage.measure(held, values))
+
+    def _over_ranks(self, error: float) -> float:
+        assert self.held is not None
+        return ranks.mean(error, len(self.held.hidden), self.held.hidden.device)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {k: v.clone() for k, v in self.model.state_dict().items()}
 
     def _restore_best(self) -> None:
         if self.best is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 
 Terms = dict[str, Tensor]
@@ -29,6 +30,9 @@ class Stage:
     rows            (n,) bool or long: which samples; None: all
     batch_size      None: the estimator's; 0: all rows in order, one batch
     watch           early stopping checks the hidden views in this stage
+    measure         what it compares there (the less, the better) instead of the mean squared error:
+                    of hidden views and the values found for all views; weights from before count,
+                    too, and where no views are hidden the stage is left out
     capture         the step may be recorded once and replayed on a GPU
     """
 
@@ -42,6 +46,7 @@ class Stage:
     rows: Tensor | None = None
     batch_size: int | None = None
     watch: bool = False
+    measure: Callable[[HoldOut, Sequence[Tensor]], float] | None = None
     capture: bool = True
 
 

@@ -1,0 +1,37 @@
+"""Sharper images: at the end of a training, decoders alone learn absolute errors.
+
+What makes squared errors small is a mean, and a mean of images is blurred; what makes absolute ones
+small is a median, and a median has edges. Latents stay what squared errors made of them: learned by
+absolute errors, they tell less of the class (docs/pictures.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vedute.data.holdout import HoldOut
+from vedute.metrics.ssim import ssim
+from vedute.nn.likelihoods import LIKELIHOODS, Kinds, Likelihood
+
+SHARP = {"normal": LIKELIHOODS["laplace"]}
+LEAST = 1e-3  # of a similarity, which may be negative
+
+
+def sharp(kinds: Kinds) -> list[Likelihood]:
+    """Absolute errors instead of squared ones."""
+    return [SHARP.get(kind.name, kind) for kind in kinds]
+
+
+def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
+    """log(root of the mean squared error / SSIM) of hidden images: it falls where they gain more
+    in similarity than they lose in error. values: L tensors (m, C, H, W) in [-1, 1]."""
+    similar = []
+    for v, x in enumerate(values):
+        rows = held.hidden[:, v]
+        similar.append(ssim(*((t[rows] + 1).clamp(0, 2) / 2 for t in (x, held.truth.x[v]))))
+    similarity = float(torch.cat(similar).mean())
+    return math.log(held.mean_error(values)) / 2 - math.log(max(similarity, LEAST))
