@@ -343,6 +343,24 @@ def test_a_run_with_new_settings_makes_old_ones_obsolete():
     assert Summary.of([*old, changed]).labels == ["mvp", "mvp (lr=1)"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "runs"),
+    [
+        ("lr", 6e-3, 2),
+        ("map_hidden", [64], 2),
+        ("for_images", True, 2),
+        ("for_images", False, 2),
+        ("sharpen", True, 1),
+    ],
+)
+def test_a_setting_that_old_records_do_not_name_makes_them_obsolete_if_it_changes_them(
+    name, value, runs
+):
+    old, new = (fake("mvp", "cub", 0.1, seed, acc=10.0) for seed in (1, 2))
+    new["settings"] = {"random_state": 2, name: value}
+    assert Summary.of([old, new]).cell("mvp", "cub", 0.1, "acc").runs == runs
+
+
 def test_intervals_of_90_percent_should_cover_90_percent():
     wide = [
         fake("mvp", "cub", 0.1, 1, coverage=99.0),

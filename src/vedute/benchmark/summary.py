@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from vedute import methods
 from vedute.benchmark import studies
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
+from vedute.estimators.settings import before
 
 PAPER = "the paper's "
 PAIRS = ", mean over pairs"
@@ -87,7 +91,7 @@ class Summary:
         for r in records:
             column = _column(_protocol(r), r["rate"]) if several else r["rate"]
             cell = cells.setdefault((_label(r), r["dataset"], column), {})
-            if any(_recipe(old) != _recipe(r) for old in cell.values()):
+            if any(not _same_recipe(old, r) for old in cell.values()):
                 cell.clear()
             cell[r["seed"], str(r.get("pair"))] = r
         runs = {place: _on_best_pair(list(cell.values())) for place, cell in cells.items()}
@@ -221,9 +225,34 @@ def _column(protocol: str, rate: float) -> str:
     return f"{protocol} {rate:g}"
 
 
-def _recipe(r: RunRecord) -> tuple[object, ...]:
-    settings = {k: v for k, v in r["settings"].items() if k != "random_state"}
-    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1), settings
+def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
+    """Whether two runs differ by their seeds only. A record may be older than a setting: it is the
+    same run then if the setting has its default, or what it was before there was one."""
+    if _data_and_rules(a) != _data_and_rules(b):
+        return False
+    mine, yours = a["settings"], b["settings"]
+    known = _plain(a["method"])
+    alike = (mine[k] == yours[k] for k in (mine.keys() & yours.keys()) - {"random_state"})
+    plain = (
+        any((mine | yours)[k] == values.get(k, ...) for values in known)
+        for k in mine.keys() ^ yours.keys()
+    )
+    return all(alike) and all(plain)
+
+
+def _data_and_rules(r: RunRecord) -> tuple[object, ...]:
+    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1)
+
+
+@cache
+def _plain(method: str) -> Sequence[dict[str, Any]]:
+    """The defaults, and what settings were before they existed, as records have them."""
+    if method not in methods.available():
+        return ()
+    cls = methods.find(method)
+    known = [cls().get_params(deep=False), {**cls.before, **before(cls)}]
+    plain: list[dict[str, Any]] = json.loads(json.dumps(known))
+    return plain
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:
