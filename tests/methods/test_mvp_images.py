@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from vedute.methods import _sharpening, _trimmings, mvp, presets
 from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute.nn.likelihoods import LIKELIHOODS
+from vedute.training.history import second
 
 IMAGE = (3, 16, 16)
 NORMAL = LIKELIHOODS["normal"]
@@ -183,6 +185,7 @@ def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measure
         (dict(sharpen=None), [IMAGE, IMAGE], 999),
         (dict(sharpen=None), [IMAGE, (5,)], 1000),
         (dict(sharpen=None, network="mlp"), [IMAGE, IMAGE], 1000),
+        (dict(sharpen=None, early_stopping=False), [IMAGE, IMAGE], 1000),
     ],
 )
 def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):
@@ -190,14 +193,35 @@ def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):
     assert cooling(small | settings, sizes, rows) == [("cooldown_loss", 21, True, None)]
 
 
-def test_blur_weighs_similarity_against_the_root_of_squared_errors():
-    truth = shapes.load(6, size=16).floating()
+def some_hidden(truth):
+    """Of six objects: of all the first view, of three the second."""
     hidden = torch.zeros_like(truth.mask)
     hidden[:, 0] = hidden[:3, 1] = True
     ones = tuple(torch.ones(x.shape[1:]) for x in truth.x)
-    held = HoldOut(truth.hide(hidden), truth, hidden, ones, ones)
+    return HoldOut(truth.hide(hidden), truth, hidden, ones, ones)
+
+
+def test_blur_of_what_is_not_wrong_at_all_is_a_number():
+    held = some_hidden(shapes.load(6, size=16).floating())
+    assert np.isfinite(_sharpening.blur(held, held.truth.x))
+
+
+def test_blur_does_not_see_what_is_put_into_holes():
+    truth = shapes.load(6, size=16).floating()
+    holes = torch.zeros(truth.x[0].shape, dtype=torch.bool)
+    holes[:, :, 4:9, 4:9] = True
+    held = some_hidden(replace(truth, holes=(holes, *truth.holes[1:])))
     values = [(0.5 * x + 0.1).clone() for x in truth.x]
-    pairs = [(v, i) for v in range(5) for i in range(6) if hidden[i, v]]
+    found = _sharpening.blur(held, values)
+    values[0][holes] = 0.3
+    assert _sharpening.blur(held, values) == pytest.approx(found, abs=1e-6)
+
+
+def test_blur_weighs_similarity_against_the_root_of_squared_errors():
+    truth = shapes.load(6, size=16).floating()
+    held = some_hidden(truth)
+    values = [(0.5 * x + 0.1).clone() for x in truth.x]
+    pairs = [(v, i) for v in range(5) for i in range(6) if held.hidden[i, v]]
     a, b = (torch.stack([(x[v][i] + 1) / 2 for v, i in pairs]) for x in (values, truth.x))
     rmse = float((4 * (a - b).square()).mean().sqrt())
     found = _sharpening.blur(held, values)
@@ -214,9 +238,10 @@ def test_images_are_sharpened_where_hidden_views_gain_by_it(monkeypatch, sign, k
     monkeypatch.setattr(mvp, "blur", lambda held, values: sign * next(looks))
     views = drop_views(shapes.load(60, size=16), 0.5, seed=0)
     settings = dict(network="polymnist", latent_dim=8, map_hidden=(8,), steps=10, random_state=0)
-    last = MVP(**settings, sharpen=None).fit(views).history_[-1]
-    assert [*last["terms"]] == ["sharpening"]
-    assert (last["hidden_error"] is not None) == kept
+    history = MVP(**settings, sharpen=None).fit(views).history_
+    assert [*history[-1]["terms"]] == ["sharpening"]
+    assert history[-1]["better"] == kept
+    assert second(history) == 0  # no report says that everything was learned again
 
 
 def test_sharpening_measures_values_by_absolute_errors_and_the_rest_as_ever():

@@ -1,10 +1,10 @@
-"""Which record of a training has the weights that were kept."""
+"""Which record of a training has the weights that were kept, and what led to them."""
 
 from __future__ import annotations
 
 import pytest
 
-from vedute.training.history import kept
+from vedute.training.history import kept, second, useful_steps
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ def test_the_record_whose_weights_were_kept(errors, watched, step):
     both = enumerate(zip(errors, watched, strict=True), start=1)
     history = [{"step": i, "hidden_error": e, "watched": bool(w)} for i, (e, w) in both]
     assert kept(history)["step"] == step
+
+
+@pytest.mark.parametrize(
+    ("better", "step"), [([True, True], 4), ([True, False], 3), ([False, False], 2)]
+)
+def test_a_stage_with_a_measure_of_its_own_is_neither_a_second_training_nor_kept_as_a_whole(
+    better, step
+):
+    plain = {"hidden_error": 0.5, "watched": True, "stage": 0}
+    judged = {"hidden_error": 0.7, "watched": False, "stage": 1}
+    history = [{"step": i, **plain} for i in (1, 2)]
+    history[0]["hidden_error"] = 0.6
+    history += [{"step": i, **judged, "better": b} for i, b in enumerate(better, start=3)]
+    assert kept(history)["step"] == useful_steps(history) == step
+    assert second(history) == 0

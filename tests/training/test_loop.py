@@ -20,6 +20,7 @@ from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training import checkpoints, loop
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import kept as kept_record
+from vedute.training.history import second, useful_steps
 from vedute.training.loop import Settings, train
 from vedute.training.model import Generative, Model, Stage
 
@@ -306,6 +307,19 @@ def test_a_stage_may_be_watched_by_a_measure_of_its_own(goal, kept):
     assert model.w.item() == pytest.approx(kept, abs=1e-4)
     assert model.closing == model.w
     assert kept_record(history)["hidden_error"] == pytest.approx((kept + 0.5) ** 2, abs=1e-4)
+    assert useful_steps(history) == pytest.approx(-100 * kept)
+    assert second(history) == 0  # nothing was learned again
+
+
+def test_what_a_measure_found_is_not_compared_with_errors():
+    def depth(held, values):  # negative, as a logarithm may be
+        return float(values[0].mean())
+
+    plan = [dict(), dict(watch=True, measure=depth), dict(watch=True)]
+    model, _ = walk(
+        lambda m: [Stage(m.loss, steps=50, **p) for p in plan], target=-1.5, patience=99
+    )
+    assert model.w.item() == pytest.approx(-1.5, abs=1e-4)
 
 
 def test_a_stage_with_a_measure_is_left_out_where_nothing_is_hidden():

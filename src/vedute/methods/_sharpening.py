@@ -19,6 +19,7 @@ from vedute.nn.likelihoods import LIKELIHOODS, Kinds, Likelihood
 
 SHARP = {"normal": LIKELIHOODS["laplace"]}
 LEAST = 1e-3  # of a similarity, which may be negative
+NOTHING = 1e-12  # of an error, which may be zero
 
 
 def sharp(kinds: Kinds) -> list[Likelihood]:
@@ -29,9 +30,13 @@ def sharp(kinds: Kinds) -> list[Likelihood]:
 def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
     """log(root of the mean squared error / SSIM) of hidden images: it falls where they gain more
     in similarity than they lose in error. values: L tensors (m, C, H, W) in [-1, 1]."""
-    similar = []
-    for v, x in enumerate(values):
-        rows = held.hidden[:, v]
-        similar.append(ssim(*((t[rows] + 1).clamp(0, 2) / 2 for t in (x, held.truth.x[v]))))
-    similarity = float(torch.cat(similar).mean())
-    return math.log(held.mean_error(values)) / 2 - math.log(max(similarity, LEAST))
+    similarity = float(torch.cat([_similar(held, x, v) for v, x in enumerate(values)]).mean())
+    error = held.mean_error(values)
+    return math.log(max(error, NOTHING)) / 2 - math.log(max(similarity, LEAST))
+
+
+def _similar(held: HoldOut, value: Tensor, v: int) -> Tensor:
+    """SSIM of view v where it is hidden; holes of the truth count as found."""
+    truth, holes, rows = held.truth.x[v], held.truth.holes[v], held.hidden[:, v]
+    value = value if holes is None else torch.where(holes, truth, value)
+    return ssim(*((t[rows] + 1).clamp(0, 2) / 2 for t in (value, truth)))

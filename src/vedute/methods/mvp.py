@@ -270,11 +270,12 @@ class MVPModel(Trimmed):
             yield hp.stage(self.loss, length - max(turn, warm), watch=True, lr=hp.lr / 2)
 
     def _cooling(self, length: int) -> Iterator[Stage]:
-        tried = self.hp.sharpen is None and self.images and not self.few
-        last = length // 2 if self.hp.sharpen or tried else 0
+        hp = self.hp
+        tried = hp.sharpen is None and hp.early_stopping and self.images and not self.few
+        last = length // 2 if hp.sharpen or tried else 0
         yield from super()._cooling(length - last)
         if last > 0:  # squared errors of hidden views do not fall by this: it is not for them
-            stage = self.hp.stage(self.sharpening_loss, last, lr=self.hp.lr / 2)
+            stage = hp.stage(self.sharpening_loss, last, lr=hp.lr / 2)
             yield replace(stage, watch=True, measure=blur) if tried else stage
 
     # The objective.

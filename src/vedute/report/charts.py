@@ -130,6 +130,8 @@ def stages(run: FittedRun) -> str:
             what = "learned again, hidden views and all"
         elif watched:
             what = "trained; hidden views decide when to stop"
+        elif any("better" in r for r in records):
+            what = "tried; hidden views decide whether to keep it"
         else:
             what = "warm-up" if start < run.warmup() else "trained for a fixed number of steps"
         error = f"{errors[0]:.3f} to {min(errors):.3f}" if errors else "–"

@@ -12,10 +12,12 @@ Record = dict[str, Any]
 def kept(history: Sequence[Record]) -> Record:
     """The record whose weights were kept, the last one where no error was measured.
 
-    Early stopping compares records of watched stages only; any other stage replaces the weights.
+    Early stopping compares records of watched stages only; any other stage replaces the weights,
+    one with a measure of its own where these got better by it.
     """
     best = None
-    for record in (r for r in history if r["hidden_error"] is not None):
+    checked = (r for r in history if r["hidden_error"] is not None)
+    for record in (r for r in checked if r.get("better", True)):
         compared = best is not None and best["watched"] and record["watched"]
         if best is None or not compared or record["hidden_error"] < best["hidden_error"]:
             best = record
@@ -23,8 +25,8 @@ def kept(history: Sequence[Record]) -> Record:
 
 
 def useful_steps(history: Sequence[Record]) -> int:
-    """How many steps led to the weights that were kept: of every watched stage those up to its
-    last improvement, of the others all."""
+    """How many steps led to the weights that were kept: of every watched stage, and of those with
+    a measure of their own, those up to its last improvement, of the others all."""
     total, best, start = 0, float("inf"), 0
     for _, group in groupby(history, key=lambda record: record["stage"]):
         records = list(group)
@@ -35,7 +37,9 @@ def useful_steps(history: Sequence[Record]) -> int:
             best = first["hidden_error"]
             total += first["step"] - start
         elif not seen:
-            total += records[-1]["step"] - start
+            measured = any("better" in r for r in records)
+            useful = [r["step"] for r in records if r.get("better", not measured)]
+            total += max(useful, default=start) - start
         start = records[-1]["step"]
     return max(total, 1)
 

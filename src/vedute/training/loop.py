@@ -160,7 +160,7 @@ class _Loop:
         """Set up the optimizer and the step of a stage."""
         ranks.copy_first(self.model)
         last = None if self.step is None else self.step.stage
-        follows = last is not None and last.watch and stage.watch
+        follows = last is not None and last.watch and last.measure is None and stage.watch
         if stage.measure is not None:
             self.at.best_error = self._errors(stage)[1]
         elif not follows:
@@ -214,13 +214,13 @@ class _Loop:
         record["watched"] = stage.watch and stage.measure is None
         if not stage.watch:
             return
-        if found < at.best_error:
+        better = found < at.best_error
+        if stage.measure is not None:
+            record["better"] = better
+        if better:
             at.best_error, at.best_step = found, at.step
             self.best = self._weights()
-            return
-        if stage.measure is not None:
-            record["hidden_error"] = None  # not of weights that are kept
-        if at.step - at.best_step >= self.settings.patience and not at.stage_done:
+        elif at.step - at.best_step >= self.settings.patience and not at.stage_done:
             at.stage_done = True
             at.ended = f"hidden error has not improved for {self.settings.patience} steps"
 
