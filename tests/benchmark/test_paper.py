@@ -22,11 +22,8 @@ SCRIPTS = ("complexity.py", "dynamics.py")
 
 
 @pytest.fixture
-def paper(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import paper_pages
-
-    return paper_pages
+def paper(script_of):
+    return script_of("paper_pages")
 
 
 @pytest.fixture

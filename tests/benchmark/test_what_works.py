@@ -23,9 +23,14 @@ NO_PERMUTATION, NO_HIDING, BOTH, MAPS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+@pytest.fixture
+def what_works(script_of):
+    return script_of("what_works")
+
+
+@pytest.fixture
+def paired(script_of):
+    return script_of("paired")
 
 
 def fake(label, dataset, seed, error, acc, rate=0.5):
@@ -50,15 +55,13 @@ def ingredients(seeds=range(4), rate=0.5):
     return records
 
 
-def test_the_effects_of_factors_come_back():
-    from paired import cells, effects, estimates
-
+def test_the_effects_of_factors_come_back(paired):
     factors = {
         "maps": ["mlp", "linear", "identity"],
         "permutation": ["cyclic", ""],
         "hiding": ["hiding", ""],
     }
-    contrasts, records = effects(factors), ingredients()
+    contrasts, records = paired.effects(factors), ingredients()
     expected = {
         "linear for mlp maps": 1.05,
         "identity for mlp maps": 0.9,
@@ -72,52 +75,48 @@ def test_the_effects_of_factors_come_back():
     }
     assert set(contrasts) == set(expected)
     assert all(abs(sum(weights.values())) < 1e-12 for weights in contrasts.values())
-    errors, accuracies = (cells(records, 0.5, score) for score in ("error", "acc"))
+    errors, accuracies = (paired.cells(records, 0.5, score) for score in ("error", "acc"))
     for name, ratio in expected.items():
-        found = estimates(errors, contrasts[name], "error")
+        found = paired.estimates(errors, contrasts[name], "error")
         assert set(found) == {"handwritten", "cub", "all"}
         for e in found.values():  # what seeds share is no spread
             assert e[:3] == pytest.approx((ratio,) * 3)
         lost = -10.0 if name.startswith("no permutation") else 0.0
-        of_acc = estimates(accuracies, contrasts[name], "acc")["all"]
+        of_acc = paired.estimates(accuracies, contrasts[name], "acc")["all"]
         assert of_acc == pytest.approx((lost, lost, lost, 8), abs=1e-9)
 
 
-def test_intervals_are_those_of_student_within_and_of_the_bootstrap_across():
-    from paired import across, within
-
+def test_intervals_are_those_of_student_within_and_of_the_bootstrap_across(paired):
     values = [1.0, 2.0, 4.0, 5.0]
-    e = within(values)
+    e = paired.within(values)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert e == pytest.approx((3.0, low, high, 4))
-    assert np.isnan(within([1.0]).low)
-    apart = across([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])  # 27 draws of three datasets
+    assert np.isnan(paired.within([1.0]).low)
+    apart = paired.across([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])  # 27 draws of three datasets
     assert apart.value == 1.0
     assert (apart.low, apart.high) == (0.0, 2.0)  # each has one chance in 27
     assert apart.runs == 6
-    assert across([values, [v + 1 for v in values]]) == across([values, [v + 1 for v in values]])
-    one = across([values])  # seeds alone
+    both = [values, [v + 1 for v in values]]
+    assert paired.across(both) == paired.across(both)
+    one = paired.across([values])  # seeds alone
     assert one.low == pytest.approx(3 - 1.96 * np.std(values) / 2, abs=0.3)
 
 
-def test_seeds_without_a_partner_are_left_out():
-    from paired import against, cells, estimates
-
+def test_seeds_without_a_partner_are_left_out(paired):
     records = [
         fake(k, "cub", s, v, 50.0) for k, s, v in (("a", 0, 0.2), ("b", 0, 0.1), ("b", 1, 9))
     ]
     records.append(fake("a", "cub", 0, 0.3, 50.0))  # done again: the latest counts
-    found = estimates(cells(records, 0.5, "error"), against("b", ["a", "b"])["a"], "error")
+    contrast = paired.against("b", ["a", "b"])["a"]
+    found = paired.estimates(paired.cells(records, 0.5, "error"), contrast, "error")
     assert set(found) == {"cub"}
     assert (found["cub"].value, found["cub"].runs) == (pytest.approx(3.0), 1)
-    assert estimates(cells(records, 0.1, "error"), {"a": 1.0}, "error") == {}
+    assert paired.estimates(paired.cells(records, 0.1, "error"), {"a": 1.0}, "error") == {}
 
 
 @pytest.fixture
-def written(tmp_path):
+def written(what_works, tmp_path):
     """The page of one study with fake records."""
-    import what_works
-
     results, docs = tmp_path / "results", tmp_path / "docs"
     (docs / "images").mkdir(parents=True)
     (results / "ingredients").mkdir(parents=True)
@@ -158,9 +157,7 @@ def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
     assert "mlp + cyclic" not in by_rate  # effects only
 
 
-def test_several_devices_are_named_with_their_seeds():
-    import what_works
-
+def test_several_devices_are_named_with_their_seeds(what_works):
     on = {"a CPU": (5, 6, 7), "a GPU": (0, 1), "phones": (2, 4), "cores": (3,)}
     known = [fake("mlp", "cub", s, 1, 1) | {"device": k} for k, seeds in on.items() for s in seeds]
     assert what_works._devices(known) == (
@@ -177,9 +174,7 @@ def pictures(label, value, other=None):
     return fake(label, "shapes", 42, 1, 1) | {"scores": scores, "settings": settings}
 
 
-def test_images_have_a_curve_for_every_label_and_rule(tmp_path):
-    import what_works
-
+def test_images_have_a_curve_for_every_label_and_rule(what_works, tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "paper-kd-shapes").mkdir()
     found = [pictures("25 %", 2, 1), pictures("100 %", 3)]  # the last without the other rule
@@ -203,16 +198,11 @@ def test_images_have_a_curve_for_every_label_and_rule(tmp_path):
     assert "2 runs, one seed, on a GPU." in page
 
 
-def test_without_records_the_page_says_so(tmp_path):
-    import what_works
-
+def test_without_records_the_page_says_so(what_works, tmp_path):
     assert what_works.page(tmp_path).endswith("No study of this page has records yet.\n")
 
 
-def test_references_are_labels_of_their_studies():
-    import what_works
-    from paired import effects
-
+def test_references_are_labels_of_their_studies(what_works, paired):
     from vedute.benchmark import studies
 
     known = [s for s in what_works.sections() if s.study in studies.available()]
@@ -220,14 +210,12 @@ def test_references_are_labels_of_their_studies():
     for section in known:
         labels = {entry.label for entry in studies.load(section.study).entries}
         assert set(section.references) <= labels
-        assert all(set(weights) <= labels for weights in effects(section.factors).values())
+        assert all(set(weights) <= labels for weights in paired.effects(section.factors).values())
         alone = section.contrasts()["all"]
         assert set(alone) == labels - set(section.references)
 
 
-def test_the_committed_page_and_tables_are_those_of_the_records():
-    import what_works
-
+def test_the_committed_page_and_tables_are_those_of_the_records(what_works):
     page = ROOT / "docs" / "what-makes-mvp-work.md"
     assert page.read_text(encoding="utf-8") == what_works.page(what_works.RESULTS)
     for section in what_works.sections():

@@ -359,6 +359,20 @@ def test_ctrl_c_keeps_the_best_weights(tmp_path, caplog):
     )  # to go on from, if one likes
 
 
+@pytest.mark.parametrize(("goal", "kept"), [(-0.75, -0.75), (-0.4, -0.5)])
+def test_ctrl_c_keeps_what_is_best_by_the_measure_of_a_stage(goal, kept):
+    def stop(record):
+        if record["step"] == 80:
+            raise KeyboardInterrupt
+
+    plan = [dict(watch=True), dict(watch=True, measure=distance(goal))]
+    model, history = walk(
+        lambda m: [Stage(m.loss, steps=50, **p) for p in plan], -0.5, patience=99, on_epoch=stop
+    )
+    assert model.w.item() == pytest.approx(kept, abs=1e-4)
+    assert kept_record(history)["hidden_error"] == pytest.approx((kept + 0.5) ** 2, abs=1e-4)
+
+
 # Checkpoints.
 
 
@@ -384,6 +398,7 @@ class Toy(Generative):
         for _ in range(2):
             self.centre.mul_(0.5).add_(0.1 * torch.randn(2))
             yield last
+        yield Stage(self.error, epochs=3, lr=4e-3, watch=True, measure=HoldOut.mean_error)
         self.centre.copy_(self.embed(data).mean(0) + torch.randn(2))
 
     def error(self, batch):
@@ -405,7 +420,7 @@ class Toy(Generative):
         return []
 
 
-EPOCHS = 2 + 2 + 1 + 3 + 2  # the hidden views end the last stage
+EPOCHS = 2 + 2 + 1 + 3 + 2 + 3  # the hidden views end the last but one
 
 
 def toy_run(folder=None, signature="", kill=None):
