@@ -29,7 +29,7 @@ from vedute.analysis.missingness import missingness
 from vedute.commands import _pages, fit
 from vedute.data.views import Views
 from vedute.figures.png import picture
-from vedute.report import measure, run_folder
+from vedute.report import charts, measure, run_folder
 from vedute.report.examples import examples
 from vedute.report.page import POLICY, write_page
 from vedute.report.page import page as page_of
@@ -254,6 +254,17 @@ def test_the_second_learning_is_marked_and_explained(place, text):
     assert f"after step {run.second()} everything is learned again" in text
     assert text.count('class="bar again"') == 2
     assert "learned again, with them" in text
+
+
+def test_a_stage_that_was_tried_is_no_second_learning(place):
+    stage = {"terms": {}, "epoch": 1, "hidden_error": 0.5}
+    history = [
+        {**stage, "step": 1, "stage": 0, "watched": True},
+        {**stage, "step": 2, "stage": 1, "watched": False, "better": False},
+    ]
+    run = replace(FittedRun.of(place / "run"), history=history)
+    assert run.second() == 0
+    assert "tried; hidden views decide whether to keep it" in charts.stages(run)
 
 
 def test_a_run_of_the_first_release_shows_no_flattering_numbers():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vedute.training.history import kept, second, useful_steps
+from vedute.training.history import continued, ended, kept, second, useful_steps
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,13 @@ def test_a_stage_with_a_measure_of_its_own_is_neither_a_second_training_nor_kept
     history += [{"step": i, **judged, "better": b} for i, b in enumerate(better, start=3)]
     assert kept(history)["step"] == useful_steps(history) == step
     assert second(history) == 0
+
+
+def test_a_training_that_was_interrupted_in_a_new_stage_did_not_learn_again():
+    first = [
+        {"step": 1, "epoch": 1, "stage": 0, "hidden_error": 0.5, "watched": True},
+        {"step": 2, "epoch": 2, "stage": 1, "hidden_error": None, "watched": False},
+    ]
+    assert second(ended(first, "interrupted")) == 0
+    again = [{"step": 1, "epoch": 1, "stage": 0, "hidden_error": None, "watched": False}]
+    assert second(continued(ended(first[:1], "done"), ended(again, "done"))) == 1

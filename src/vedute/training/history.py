@@ -46,6 +46,8 @@ def useful_steps(history: Sequence[Record]) -> int:
 
 def second(history: Sequence[Record]) -> int:
     """The step after which everything was learned again; 0 where that was not so."""
+    if history and "ended" in history[-1] and not any("ended" in r for r in history[:-1]):
+        return 0  # one training
     checked = [i for i, r in enumerate(history) if r["hidden_error"] is not None]
     last = history[checked[-1]] if checked else None
     after = history[checked[-1] + 1 :] if checked else []
