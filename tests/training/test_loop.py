@@ -322,6 +322,13 @@ def test_what_a_measure_found_is_not_compared_with_errors():
     assert model.w.item() == pytest.approx(-1.5, abs=1e-4)
 
 
+def test_a_stage_with_a_measure_is_not_cut_short_by_patience():
+    plan = [dict(watch=True, steps=50), dict(watch=True, steps=90, measure=distance(-0.4))]
+    model, history = walk(lambda m: [Stage(m.loss, **p) for p in plan], target=-0.5, patience=30)
+    assert history[-1]["step"] == 140
+    assert model.w.item() == pytest.approx(-0.5, abs=1e-4)
+
+
 def test_a_stage_with_a_measure_is_left_out_where_nothing_is_hidden():
     plan = [dict(), dict(watch=True, measure=distance(-9.0)), dict()]
     model, history = walk(

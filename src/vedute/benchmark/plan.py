@@ -7,7 +7,7 @@ import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +18,7 @@ import torch
 
 from vedute import io, methods
 from vedute.benchmark import claims, records, studies, workers
+from vedute.benchmark.recipes import defaults
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
@@ -292,7 +293,7 @@ def _key(record: Mapping[str, Any]) -> str:
     older = {"task": "clustering", "pair": None, "drawn": False, "curves": False, "revision": 1}
     older |= {"protocol": BERNOULLI, "pair_revision": 1}
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
-    plain = _defaults(record["method"])
+    plain = defaults(record["method"])
     settings = {**_before(record["method"]), **record["settings"]}
     given = {k: v for k, v in settings.items() if k not in SEEN}
     kept = {k: v for k, v in given.items() if json.dumps(v) != plain.get(k)}
@@ -301,12 +302,6 @@ def _key(record: Mapping[str, Any]) -> str:
 
 def _before(method: str) -> Mapping[str, Any]:
     return methods.find(method).before if method in methods.available() else {}
-
-
-@cache
-def _defaults(method: str) -> dict[str, str]:
-    known = _complete(method, {}) if method in methods.available() else {}
-    return {k: json.dumps(v) for k, v in known.items()}
 
 
 def _wants_gpu(run: Run) -> bool:

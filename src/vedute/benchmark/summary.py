@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from statistics import fmean, pstdev
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vedute import methods
 from vedute.benchmark import studies
+from vedute.benchmark.recipes import changes_nothing
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
-from vedute.estimators.settings import before
 
 PAPER = "the paper's "
 PAIRS = ", mean over pairs"
@@ -226,33 +224,19 @@ def _column(protocol: str, rate: float) -> str:
 
 
 def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
-    """Whether two runs differ by their seeds only. A record may be older than a setting: it is the
-    same run then if the setting has its default, or what it was before there was one."""
+    """Whether two runs differ by their seeds only; one may be older than some settings."""
     if _data_and_rules(a) != _data_and_rules(b):
         return False
     mine, yours = a["settings"], b["settings"]
-    known = _plain(a["method"])
-    alike = (mine[k] == yours[k] for k in (mine.keys() & yours.keys()) - {"random_state"})
-    plain = (
-        any((mine | yours)[k] == values.get(k, ...) for values in known)
-        for k in mine.keys() ^ yours.keys()
+    shared = (mine.keys() & yours.keys()) - {"random_state"}
+    named = {k: v for k, v in (mine | yours).items() if k in mine.keys() ^ yours.keys()}
+    return all(mine[k] == yours[k] for k in shared) and all(
+        changes_nothing(a["method"], k, json.dumps(v)) for k, v in named.items()
     )
-    return all(alike) and all(plain)
 
 
 def _data_and_rules(r: RunRecord) -> tuple[object, ...]:
     return r["mask"], r.get("revision", 1), r.get("pair_revision", 1)
-
-
-@cache
-def _plain(method: str) -> Sequence[dict[str, Any]]:
-    """The defaults, and what settings were before they existed, as records have them."""
-    if method not in methods.available():
-        return ()
-    cls = methods.find(method)
-    known = [cls().get_params(deep=False), {**cls.before, **before(cls)}]
-    plain: list[dict[str, Any]] = json.loads(json.dumps(known))
-    return plain
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:

@@ -45,6 +45,7 @@ class Trimmed(Generative):
     adds_over_rows = True
     hp: Trimmings
     share: Tensor
+    few: bool  # samples, known when training begins
 
     def __init__(self, hp: Trimmings, n_views: int, length: int) -> None:
         super().__init__()

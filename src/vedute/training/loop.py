@@ -220,9 +220,12 @@ class _Loop:
         if better:
             at.best_error, at.best_step = found, at.step
             self.best = self._weights()
-        elif at.step - at.best_step >= self.settings.patience and not at.stage_done:
+        elif record["watched"] and self._waited_in_vain() and not at.stage_done:
             at.stage_done = True
             at.ended = f"hidden error has not improved for {self.settings.patience} steps"
+
+    def _waited_in_vain(self) -> bool:
+        return self.at.step - self.at.best_step >= self.settings.patience
 
     @torch.no_grad()
     def _errors(self, stage: Stage) -> tuple[float, float]:

@@ -30,9 +30,9 @@ class Stage:
     rows            (n,) bool or long: which samples; None: all
     batch_size      None: the estimator's; 0: all rows in order, one batch
     watch           early stopping checks the hidden views in this stage
-    measure         what it compares there (the less, the better) instead of the mean squared error:
-                    of hidden views and the values found for all views; weights from before count,
-                    too, and where no views are hidden the stage is left out
+    measure         by which the weights of the stage, or those from before, are kept (the less, the
+                    better), instead of by the mean squared error: of hidden views and the values
+                    found for all views; where no views are hidden the stage is left out
     capture         the step may be recorded once and replayed on a GPU
     """
 

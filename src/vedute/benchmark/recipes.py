@@ -1,0 +1,36 @@
+"""What a method's settings are where a record does not name them: it may be older than some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from vedute import methods
+from vedute.estimators.settings import before
+
+
+@cache
+def defaults(method: str) -> Mapping[str, str]:
+    """Each as JSON; none of a method that this vedute does not have."""
+    return _texts(methods.find(method)().get_params(deep=False)) if _known(method) else {}
+
+
+@cache
+def changes_nothing(method: str, name: str, text: str) -> bool:
+    """Whether a setting with this value, as JSON, is its default, or what it was before there was
+    such a setting."""
+    if not _known(method):
+        return False
+    cls = methods.find(method)
+    older = _texts({**cls.before, **before(cls)})
+    return text in (defaults(method).get(name), older.get(name))
+
+
+def _known(method: str) -> bool:
+    return method in methods.available()
+
+
+def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {k: json.dumps(v) for k, v in settings.items()}
