@@ -102,7 +102,6 @@ OURS: tuple[Variant, ...] = (  # from FIRST
     ("first, tanh, 16 × rec_weight, no hiding", BOTH, TANH | SIXTEEN | NONE),
     (HIDDEN, BOTH, TANH | QUARTER),
     (f"{HIDDEN}, sharpened", BOTH, TANH | QUARTER | {"sharpen": True}),
-    (f"{HIDDEN}, sharpened if hidden views gain", BOTH, TANH | QUARTER | {"sharpen": None}),
     (f"{HIDDEN}, laplace, ¼ × rec_weight", BOTH, TANH | QUARTER | LAPLACE | {"rec_weight": 0.04}),
     (f"{HIDDEN}, laplace, ⅛ × rec_weight", BOTH, TANH | QUARTER | LAPLACE | {"rec_weight": 0.02}),
     ("first, laplace", BOTH, LAPLACE),

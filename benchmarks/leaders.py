@@ -3,13 +3,16 @@
     python benchmarks/leaders.py    benchmarks/results/leaders-*/short.md, from the records there,
                                     and benchmarks/results/leaders-choice.md; prints README's table
 
-The studies `leaders-polymnist` and `leaders-shapes`; the long tables are those of `vedute report`.
+The studies `leaders-polymnist` and `leaders-shapes`, and MVTCAE as published from `polymnist` and
+`shapes`; the long tables are those of `vedute report`. In README, MVTCAE has dropout and weight
+decay where it then has less error at views hidden from training.
 The choice: what settings of MVP have of the scores that need no label, each divided by that of the
 best other method. By the least of these the defaults were chosen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from vedute.benchmark import records
@@ -37,16 +40,23 @@ SHOWN = {  # in README
     "ssim_missing": ("SSIM", 3),
 }
 CHOOSE = ("hidden_error", "hidden_ssim", "same_clusters_1")  # without labels
-MVP, OTHERS = "mvp", {"MVTCAE (regularised)": "MVTCAE", "mmJSD": "mmJSD"}
+MVP, PLAIN = "mvp", "MVTCAE"
+OTHERS = {PLAIN: (PLAIN, "MVTCAE (regularised)"), "mmJSD": ("mmJSD",)}  # what was offered to each
 
 
 def folder(dataset: str) -> Path:
     return FOLDER / f"leaders-{dataset}"
 
 
+def runs(dataset: str) -> Summary:
+    found = records.read(FOLDER / dataset / "records.jsonl")
+    plain = [r for r in found if (r["label"], r["rate"]) == (PLAIN, RATE) and not r["overrides"]]
+    return Summary.of([*records.read(folder(dataset) / "records.jsonl"), *plain])
+
+
 def rows_of(dataset: str) -> dict[str, Row]:
     """By method, and by setting that was tried."""
-    summary = Summary.of(records.read(folder(dataset) / "records.jsonl"))
+    summary = runs(dataset)
     return {label: _cells(summary, label, dataset) for label in summary.labels}
 
 
@@ -81,16 +91,24 @@ def readme() -> str:
     """MVP with its defaults, and below it the others, from one to four views; best in bold."""
     lines = ["| inferred from | 1 view | 2 | 3 | 4 |", "|---|--:|--:|--:|--:|"]
     for dataset in SETS:
-        summary = Summary.of(records.read(folder(dataset) / "records.jsonl"))
+        summary = runs(dataset)
+        labels = [MVP, *(_best(summary, dataset, offered) for offered in OTHERS.values())]
         for score, (head, digits) in SHOWN.items():
-            mine, others = [f"{dataset}: {head}"], [", ".join(OTHERS.values())]
+            mine, others = [f"{dataset}: {head}"], [", ".join(OTHERS)]
             for n in range(1, 5):
-                cells = (summary.cell(k, dataset, RATE, f"{score}_{n}") for k in (MVP, *OTHERS))
+                cells = (summary.cell(k, dataset, RATE, f"{score}_{n}") for k in labels)
                 first, *rest = _bold([f"{c.mean:.{digits}f}".lstrip("0") for c in cells if c])
                 mine.append(first)
                 others.append(", ".join(rest))
             lines += [f"| {' | '.join(row)} |" for row in (mine, others)]
     return "\n".join(lines) + "\n"
+
+
+def _best(summary: Summary, dataset: str, labels: Sequence[str]) -> str:
+    """The one with the least error at views hidden from training."""
+    cells = {label: summary.cell(label, dataset, RATE, "hidden_error") for label in labels}
+    errors = {label: cell.mean for label, cell in cells.items() if cell is not None}
+    return min(errors, key=errors.__getitem__)
 
 
 def _bold(texts: list[str]) -> list[str]:

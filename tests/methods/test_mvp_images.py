@@ -223,11 +223,13 @@ def test_blur_weighs_similarity_against_the_root_of_squared_errors():
     values = [(0.5 * x + 0.1).clone() for x in truth.x]
     pairs = [(v, i) for v in range(5) for i in range(6) if held.hidden[i, v]]
     a, b = (torch.stack([(x[v][i] + 1) / 2 for v, i in pairs]) for x in (values, truth.x))
-    rmse = float((4 * (a - b).square()).mean().sqrt())
+    rmse = float((a - b).square().mean().sqrt())
     found = _sharpening.blur(held, values)
     assert found == pytest.approx(np.log(rmse / float(ssim(a, b).mean())), abs=1e-5)
     values[2] += 9.0  # nothing is hidden there
     assert _sharpening.blur(held, values) == found
+    units = tuple(torch.rand(x.shape[1:]) for x in truth.x)  # pixels count as they are seen
+    assert _sharpening.blur(replace(held, weights=units), values) == found
 
 
 @pytest.mark.parametrize(("sign", "kept"), [(-1, True), (1, False)], ids=["gain", "none"])

@@ -213,7 +213,8 @@ def told(cell: Cell | None, digits: int) -> str:
 def _notes(summary: Summary) -> Iterator[str]:
     """How many seeds, how good the classifiers are, and how long it took where."""
     runs = [r for rs in summary.records.values() for r in rs]
-    seeds = sorted({len(rs) for rs in summary.records.values()})
+    counts = [len(rs) for rs in summary.records.values()]
+    seeds = sorted({min(counts), max(counts)})
     yield (
         f"- Means over the subsets of a size, then over {' to '.join(map(str, seeds))} seed(s) "
         "(± population standard deviation); images decoded at posterior means unless it says "

@@ -29,14 +29,24 @@ def sharp(kinds: Kinds) -> list[Likelihood]:
 
 def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
     """log(root of the mean squared error / SSIM) of hidden images: it falls where they gain more
-    in similarity than they lose in error. values: L tensors (m, C, H, W) in [-1, 1]."""
-    similarity = float(torch.cat([_similar(held, x, v) for v, x in enumerate(values)]).mean())
-    error = held.mean_error(values)
+    in similarity than they lose in error. values: L tensors (m, C, H, W) in [-1, 1].
+
+    Errors are those of pixels as they are seen: in units of the deviation of each, as elsewhere,
+    pixels that seldom change would outweigh the rest, and SSIM knows no such units.
+    """
+    pairs = [_pair(held, x, v) for v, x in enumerate(values)]
+    similarity = _mean([ssim(a, b) for a, b in pairs])
+    error = _mean([(a - b).square().flatten(1).mean(1) for a, b in pairs])
     return math.log(max(error, NOTHING)) / 2 - math.log(max(similarity, LEAST))
 
 
-def _similar(held: HoldOut, value: Tensor, v: int) -> Tensor:
-    """SSIM of view v where it is hidden; holes of the truth count as found."""
+def _pair(held: HoldOut, value: Tensor, v: int) -> tuple[Tensor, Tensor]:
+    """View v where it is hidden, found and true, in [0, 1]; holes of the truth count as found."""
     truth, holes, rows = held.truth.x[v], held.truth.holes[v], held.hidden[:, v]
     value = value if holes is None else torch.where(holes, truth, value)
-    return ssim(*((t[rows] + 1).clamp(0, 2) / 2 for t in (value, truth)))
+    found, true = ((t[rows] + 1).clamp(0, 2) / 2 for t in (value, truth))
+    return found, true
+
+
+def _mean(parts: Sequence[Tensor]) -> float:
+    return float(torch.cat(list(parts)).mean())
