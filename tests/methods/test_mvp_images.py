@@ -186,6 +186,7 @@ def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measure
         (dict(sharpen=None), [IMAGE, (5,)], 1000),
         (dict(sharpen=None, network="mlp"), [IMAGE, IMAGE], 1000),
         (dict(sharpen=None, early_stopping=False), [IMAGE, IMAGE], 1000),
+        (dict(sharpen=None, for_images=False), [IMAGE, IMAGE], 1000),
     ],
 )
 def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):

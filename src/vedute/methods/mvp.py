@@ -130,8 +130,8 @@ class MVP(NeuralEstimator):
     sharpen: bool | None = setting(
         False,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
-        "less blurred, squared errors larger. None: where all views are images, from 1000 rows on, "
-        "if hidden views gain more in SSIM than they lose in root mean squared error.",
+        "less blurred, squared errors larger. None: with the defaults for images, from 1000 rows "
+        "on, if hidden views gain more in SSIM than they lose in root mean squared error.",
         before=False,
     )
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
@@ -271,7 +271,8 @@ class MVPModel(Trimmed):
 
     def _cooling(self, length: int) -> Iterator[Stage]:
         hp = self.hp
-        tried = hp.sharpen is None and hp.early_stopping and self.images and not self.few
+        asked = hp.sharpen is None and hp.for_images and self.images
+        tried = asked and hp.early_stopping and not self.few
         last = length // 2 if hp.sharpen or tried else 0
         yield from super()._cooling(length - last)
         if last > 0:  # squared errors of hidden views do not fall by this: it is not for them
