@@ -105,7 +105,7 @@ def readme() -> str:
 
 
 def _best(summary: Summary, dataset: str, labels: Sequence[str]) -> str:
-    """The one with the least error at views hidden from training."""
+    """The one with the least error at views hidden from training, of those that have this score."""
     cells = {label: summary.cell(label, dataset, RATE, "hidden_error") for label in labels}
     errors = {label: cell.mean for label, cell in cells.items() if cell is not None}
     return min(errors, key=errors.__getitem__)

@@ -18,7 +18,7 @@ import torch
 
 from vedute import io, methods
 from vedute.benchmark import claims, records, studies, workers
-from vedute.benchmark.recipes import defaults
+from vedute.benchmark.recipes import SEEN, defaults
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
@@ -32,7 +32,6 @@ from vedute.methods._best_pair import BestPair
 
 MOST_JOBS, GPU_JOBS = 8, 2
 MOST_DEATHS = 3  # then a run is recorded as failed; Dask itself gives up after the fourth
-SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
 
 
 def plan(

@@ -1,4 +1,5 @@
-"""What a method's settings are where a record does not name them: it may be older than some."""
+"""Which settings tell runs apart, and what they are where a record does not name them: it may be
+older than some."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 
 from vedute import methods
 from vedute.estimators.settings import before
+
+SEEN = ("verbose", "callbacks")  # settings that only say what is seen of a run
 
 
 @cache

@@ -10,9 +10,8 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from vedute.benchmark import studies
-from vedute.benchmark.recipes import changes_nothing
+from vedute.benchmark.recipes import SEEN, changes_nothing
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
-from vedute.estimators.settings import LOOSE
 
 PAPER = "the paper's "
 PAIRS = ", mean over pairs"
@@ -225,13 +224,12 @@ def _column(protocol: str, rate: float) -> str:
 
 
 def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
-    """Whether two runs differ by their seeds only, or in what changes no result; one may be older
+    """Whether two runs differ by their seeds only, or in what is seen of them; one may be older
     than some settings."""
     if _data_and_rules(a) != _data_and_rules(b):
         return False
     mine, yours = (
-        {k: v for k, v in r["settings"].items() if k not in ("random_state", *LOOSE)}
-        for r in (a, b)
+        {k: v for k, v in r["settings"].items() if k not in ("random_state", *SEEN)} for r in (a, b)
     )
     named = {k: v for k, v in (mine | yours).items() if k in mine.keys() ^ yours.keys()}
     return all(mine[k] == yours[k] for k in mine.keys() & yours.keys()) and all(

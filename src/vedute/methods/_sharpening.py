@@ -48,5 +48,5 @@ def _pair(held: HoldOut, value: Tensor, v: int) -> tuple[Tensor, Tensor]:
     return found, true
 
 
-def _mean(parts: Sequence[Tensor]) -> float:
-    return float(torch.cat(list(parts)).mean())
+def _mean(parts: list[Tensor]) -> float:
+    return float(torch.cat(parts).mean())
