@@ -88,7 +88,8 @@ tables: .venv/.done
 	for f in acc error; do cp $(RESULTS)/$$f.png docs/images/mvp-clustering-$$f.png; done
 	for f in acc error ranks; do cp $(STUDIES)/clustering/$$f.png docs/images/clustering-$$f.png; done
 	for s in polymnist shapes; do cp $(STUDIES)/$$s/$$s-0.5.png docs/images/vaes-$$s.png; \
-	    cp $(STUDIES)/$$s/side-by-side-$$s-0.5.png docs/images/inferred-$$s-by-all.png; done
+	    cp $(STUDIES)/$$s/side-by-side-$$s-0.5.png docs/images/inferred-$$s-by-all.png; \
+	    cp $(STUDIES)/leaders-$$s/side-by-side-$$s-0.5.png docs/images/inferred-$$s-by-mvp.png; done
 	cp $(STUDIES)/polymnist-complete/polymnist-0.png docs/images/vaes-polymnist-complete.png
 	cp $(STUDIES)/shapes/shapes-0.1.png docs/images/vaes-shapes-tenth.png
 	mkdir -p build/shapes && cp -r $(STUDIES)/shapes/pictures build/shapes  # of MVP alone

@@ -128,7 +128,7 @@ class MVP(NeuralEstimator):
     warmup: int = length(50, "Time before permuted latents are decoded, too.")
     cooldown: int = _settings.cooldown(250)
     sharpen: bool | None = setting(
-        False,
+        None,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
         "less blurred, squared errors larger. None: with the defaults for images, from 1000 rows "
         "on, if hidden views gain more in SSIM than they lose in root mean squared error.",
