@@ -24,9 +24,9 @@ from vedute.benchmark.summary import PAPER, Summary
 from vedute.benchmark.workers import Lane
 from vedute.cli import app
 from vedute.data import missing
-from vedute.datasets import synthetic
+from vedute.datasets import shapes, synthetic
 from vedute.methods import presets
-from vedute.methods.mvp import MVP
+from vedute.methods.mvp import IMAGES, MVP
 
 ROOT = Path(__file__).parents[2]
 TINY = """
@@ -90,6 +90,18 @@ def test_a_record_tells_how_to_repeat_the_run(place):
     model = MVP(**settings).fit(truth.hide(~torch.from_numpy(seen)))
     again = running._scores(model, truth, truth.hide(~torch.from_numpy(seen)), 1)
     assert again == pytest.approx(mvp["scores"], abs=1e-4)
+
+
+def test_a_record_has_the_settings_that_images_were_learned_with():
+    objects = shapes.load(40, size=16)
+    settings = dict(network="polymnist", steps=4, device="cpu", latent_dim=8)
+    model = MVP(**settings, view_dropout=0.1).fit(objects)
+    settled = running._settled(model)
+    assert settled["rec_weight"] == IMAGES["rec_weight"] == model.model_.hp.rec_weight
+    assert "view_dropout" not in settled  # it was passed
+    assert json.dumps(settled)
+    assert running._settled(MVP(**settings, for_images=False).fit(objects)) == {}
+    assert running._settled(methods.find("mean_fill")().fit(objects)) == {}
 
 
 def test_finished_runs_are_never_repeated(place, monkeypatch):

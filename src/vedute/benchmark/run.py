@@ -6,6 +6,7 @@ A record has what was asked (`Run`), the rates of its mask, versions, device, th
     seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
     steps           of training, if there was any
     parameters      of its networks, if there are any
+    settled         settings that the fit had in place of those passed, as MVP's for images
     scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
                     another rule, one_start_* of k-means from one start, as papers have it;
                     error of hidden views; coverage of 90 % intervals in percent,
@@ -143,6 +144,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
         "wall": round(perf_counter() - start, 4),
         "steps": history[-1]["step"] if history else None,
         "parameters": _parameters(model),
+        **({"settled": settled} if (settled := _settled(model)) else {}),
         **measured,
         **({"history": _curves(history)} if run.curves and history else {}),
     }
@@ -354,9 +356,24 @@ def _git(*words: str) -> str:
     return done.stdout.strip()
 
 
-def _weights(model: Estimator) -> list[torch.Tensor]:
+def _inside(model: Estimator) -> NeuralEstimator | None:
+    """What has networks, if anything has."""
     inside = next(iter(model._parts()), model)
-    return list(inside.model_.parameters()) if isinstance(inside, NeuralEstimator) else []
+    return inside if isinstance(inside, NeuralEstimator) else None
+
+
+def _weights(model: Estimator) -> list[torch.Tensor]:
+    inside = _inside(model)
+    return [] if inside is None else list(inside.model_.parameters())
+
+
+def _settled(model: Estimator) -> Record:
+    inside = _inside(model)
+    held = None if inside is None else getattr(inside.model_, "hp", None)
+    if inside is None or not isinstance(held, Estimator):
+        return {}
+    passed = inside.get_params(deep=False)
+    return {k: v for k, v in held.get_params(deep=False).items() if v != passed.get(k)}
 
 
 def _parameters(model: Estimator) -> int | None:
