@@ -5,8 +5,8 @@
 
 Trainings have a fifth of the length that they have elsewhere; half of the samples are incomplete,
 one seed. The scores are those of 3000 test samples; `hidden_error` and `hidden_ssim` are of views
-that were hidden from 3000 training samples: by these the defaults were chosen, but for two choices
-that docs/pictures.md names.
+that were hidden from 3000 training samples: by these the defaults were chosen, but for the
+choices that docs/pictures.md names.
 """
 
 from __future__ import annotations

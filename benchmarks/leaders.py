@@ -94,7 +94,7 @@ def readme() -> str:
         summary = runs(dataset)
         labels = [MVP, *(_best(summary, dataset, offered) for offered in OTHERS.values())]
         for score, (head, digits) in SHOWN.items():
-            mine, others = [f"{dataset}: {head}"], [", ".join(OTHERS)]
+            mine, others = [f"MVP, {dataset}: {head}"], [", ".join(OTHERS)]
             for n in range(1, 5):
                 cells = (summary.cell(k, dataset, RATE, f"{score}_{n}") for k in labels)
                 first, *rest = _bold([f"{c.mean:.{digits}f}".lstrip("0") for c in cells if c])

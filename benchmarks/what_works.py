@@ -19,6 +19,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import correspondence
 import given_views
 import spread
 from forest_plot import forest
@@ -36,6 +37,7 @@ TITLES = {
 }
 DRAWN, DRAWN_OF_IMAGES = ("error", "acc"), ("ssim_given", "ssim_missing")
 FIRST = 0.5  # rate
+FORMED = "what-works-correspondence.png"
 RULES = "own", "fused"  # how MVP decodes given views
 Words = dict[str, Any]
 Found = dict[str, dict[str, dict[str, Estimate]]]  # score -> contrast -> dataset
@@ -154,7 +156,7 @@ def page(results: Path) -> str:
     """The sections that there are records of in the folder `results`."""
     made = [_section(section, results) for section in sections()]
     made += [_images(words, results) for words in WORDS["images"]]
-    made.append(_spread(results))
+    made += [_correspondence(results), _spread(results)]
     there = [text for text in made if text]
     empty = [] if there else ["No study of this page has records yet."]
     return "\n\n".join([f"# {WORDS['title']}", WORDS["intro"].strip(), *there, *empty]) + "\n"
@@ -206,6 +208,20 @@ def inferred(words: Words, results: Path) -> dict[str, list[Record]]:
 
 def _picture(words: Words) -> str:
     return f"what-works-decoding-{words['dataset']}.png"
+
+
+def _correspondence(results: Path) -> str:
+    known, words = correspondence.recorded(_formed(results)), WORDS["correspondence"]
+    if not known:
+        return ""
+    shown, about = f"![{words['title']}](images/{FORMED})", words["about"].strip()
+    about = f"{about} {_runs(known, known)}"
+    parts = [f"## {words['title']}", shown, about, words["finding"], correspondence.table(known)]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _formed(results: Path) -> Path:
+    return results / "correspondence" / "records.jsonl"
 
 
 def _spread(results: Path) -> str:
@@ -280,6 +296,9 @@ def write(results: Path, docs: Path) -> None:
             drawn = {k: t for k, t in words["scores"].items() if k in DRAWN_OF_IMAGES}
             path = docs / "images" / _picture(words)
             given_views.figure(known, drawn).savefig(path, dpi=150)
+    formed = correspondence.recorded(_formed(results))
+    if formed:
+        correspondence.figure(formed).savefig(docs / "images" / FORMED, dpi=150)
     (docs / "what-makes-mvp-work.md").write_text(page(results), encoding="utf-8")
 
 
