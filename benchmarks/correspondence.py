@@ -123,7 +123,7 @@ def figure(found: Sequence[Record]) -> Any:
     drawn.supxlabel("distance of predicted latents from the views' own, of their length")
     drawn.supylabel("error of hidden views")
     handles, labels = drawn.axes[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
+    drawn.legend(handles, labels, loc="outside upper center", ncols=len(PARTS))
     return drawn
 
 
