@@ -20,7 +20,7 @@ center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
 features<v>              (width,)      their names; positions where they have none
 known<v>, explained<v>, off<v>         (width,), see `vedute.estimators.cross_fitting`
 alone, without           (3, L, L)     see `vedute.estimators.contributions`
-doubt, listed, nearest, sample_<what>  single samples, see `vedute.report.sample_values`
+doubt, gaps, listed, nearest, sample_<what>  single samples, see `vedute.report.sample_values`
 profile                  (f, K)        what makes a cluster, see `vedute.analysis.profiles`
 profile_view, profile_feature          (f,) the view and the name of each of its features
 depends_<what>           (t,)          see `vedute.analysis.missingness`
@@ -77,6 +77,7 @@ def evidence(model: Estimator, views: Views) -> Found:
         data = model._enter(views)
         z = model._embed(data)
         found |= _in_the_plane(z)
+        found["gaps"] = sample_values.gaps(views)
         if "labels_" in vars(model):
             found |= _certainty(model, views, z) | _profiles(model, views)
         if model.generative:

@@ -325,6 +325,15 @@ class FittedRun:
             return f"without {', '.join(lost)}"
         return f"only {', '.join(name for name in self.names if name not in lost)}"
 
+    def gaps(self, row: int) -> dict[str, str]:
+        """What a sample lacks of views that it has, by view: "2 values of blood"."""
+        counts = self.found.get("gaps", np.zeros_like(self.mask, int))[row].tolist()
+        return {
+            name: f"{k} value{'s' * (k != 1)} of {name}"
+            for name, k in zip(self.names, counts, strict=True)
+            if k
+        }
+
     def honest(self) -> bool:
         """Whether hidden views were predicted before the model learned from them."""
         older = self.found.get("held_out", not self.history or self.watched())

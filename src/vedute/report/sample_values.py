@@ -1,7 +1,9 @@
 """What is inferred for single samples: how uncertain it is, its values, and who is like them.
 
 doubt      (n,)      the standard deviation of what is inferred for a sample, in those of each
-                     feature and at most 1, averaged; NaN: nothing is missing, or not measured
+                     feature and at most 1, averaged over all features of a view, where observed
+                     ones count 0, and over views; NaN: nothing is missing, or not measured
+gaps       (n, L)    how many single values of an observed view a sample lacks
 listed     (m,)      the samples that are shown with values, the most uncertain first
 nearest    (m, k)    samples whose representation is nearest to theirs
 sample_<what>  (t,)  values of these, one after the other: `of` which of them, in which `view`, the
@@ -19,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.analysis.inspection import features
-from vedute.data.frames import ViewSpec, numbers
+from vedute.data.frames import ViewSpec, numbers, width
+from vedute.data.lazy_view import pieces
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
@@ -74,10 +77,10 @@ def samples(model: Estimator, views: Views, data: Views, z: Array) -> Found:
 
 def uncertainty(model: Estimator, data: Views) -> Array:
     """How uncertain it is what is inferred for each sample, (n,), see above."""
-    imputer, width = model._imputer(), sum(view.numbers for view in model.views_)
+    imputer, entries = model._imputer(), sum(view.numbers for view in model.views_)
     lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
     wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
-    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // width))]
+    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // entries))]
     doubt = np.full(len(data), np.nan)
     size = imputer.rows(DRAWS)
     for start in range(0, len(wanted), size):
@@ -88,10 +91,35 @@ def uncertainty(model: Estimator, data: Views) -> Array:
             unit = _moments(model, v)[1]
             gap = ~part.seen(v).flatten(1).numpy() & (unit > 0)
             share = np.minimum(std.reshape(gap.shape) / np.where(unit > 0, unit, 1.0), 1.0)
-            total += np.where(gap, share, 0.0).sum(1)
+            total += np.where(gap, share, 0.0) @ _weights(model.views_[v].spec, unit > 0)
             count += gap.sum(1)
-        doubt[rows] = np.divide(total, count, out=np.full(len(rows), np.nan), where=count > 0)
+        doubt[rows] = np.where(count > 0, total / len(data.x), np.nan)
     return doubt
+
+
+def gaps(views: Views) -> Array:
+    """How many single values each sample lacks in views that it has, (n, L)."""
+    counts = np.zeros(views.shape, np.int64)
+    for v, holes in enumerate(views.hole_parts):
+        if holes is not None and views.specs is not None:
+            firsts = np.cumsum(_widths(views.specs[v])) - 1
+            for rows in pieces(holes):
+                counts[rows, v] = holes[rows].flatten(1)[:, firsts].sum(1)
+    return counts
+
+
+def _weights(spec: ViewSpec, varies: Array) -> Array:
+    """Of each number of a view (width,): all features that vary count alike, and sum to one."""
+    widths = _widths(spec)
+    weights = np.where(varies, np.repeat(1 / widths, widths), 0.0)
+    return weights / (weights.sum() or 1.0)
+
+
+def _widths(spec: ViewSpec) -> Array:
+    """How many numbers each feature takes: a category with more than two levels several."""
+    if spec.levels is None:
+        return np.ones(width(spec.shape), np.int64)
+    return np.array([numbers(levels) for levels in spec.levels])
 
 
 def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:

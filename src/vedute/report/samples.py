@@ -79,8 +79,9 @@ def _line(run: FittedRun, row: int, name: str) -> list[str]:
     if run.labels is not None:
         own, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
         fields["cluster"] = f"{own} or {run.found['runner_up'][row]}" if unsure else own
-    lost = [n for n, seen in zip(run.names, run.mask[row], strict=True) if not seen]
-    fields["missing"] = ", ".join(" ".join(n.split()) for n in lost) or "nothing"
+    gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
+    lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
+    fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
     return [fields[h] for h in _heads(run)]
 
 
@@ -94,7 +95,8 @@ def _sample(run: FittedRun, row: int, names: dict[int, str], cells: list[int]) -
 
 def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
     """Its views, its cluster and who is like it."""
-    parts = [f"{run.views_of(row).capitalize()}."]
+    gaps = "".join(f"; {words} missing" for words in run.gaps(row).values())
+    parts = [f"{run.views_of(row).capitalize()}{gaps}."]
     if run.labels is not None and "margin" in run.found:
         k, other = int(run.labels[row]), int(run.found["runner_up"][row])
         tries = int(run.found["tries"][row])

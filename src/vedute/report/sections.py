@@ -57,11 +57,13 @@ def own(run: FittedRun) -> str:
     body = samples.samples(run)
     lead = "All samples, one line each. "
     if "doubt" in run.found:
-        left = (~run.mask).any(1) & np.isnan(run.found["doubt"])
+        lacking = ~run.mask | np.greater(run.found.get("gaps", 0), 0)
+        left = lacking.any(1) & np.isnan(run.found["doubt"])
         unmeasured = f", and for {svg.number(left.sum())} that were not measured" * bool(left.any())
         lead += (
-            "<b>Uncertainty</b> is of what was inferred for a sample: 0 % is known exactly, 100 % "
-            f"no more than the mean of each feature; – where nothing is missing{unmeasured}. "
+            "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
+            "observed value counts 0 %, an inferred one up to 100 %, where no more is known than "
+            f"the mean of the feature; – where nothing is missing{unmeasured}. "
         )
     if run.labels is not None and "margin" in run.found:
         lead += "Two clusters are named where either is about as near. "
