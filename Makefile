@@ -34,9 +34,12 @@ test-oldest: .venv-oldest/.done
 	@.venv-oldest/bin/pip install -q -c constraints-oldest.txt -e '.[plots,parquet,images]' pytest pytest-xdist
 	@touch $@
 
-# Whether results are byte for byte those in tests/golden/golden.json: for changes of structure.
+# Whether results are byte for byte those of another commit, run beside this one: for changes of
+# structure. `make golden AGAINST=HEAD~1`; WITHIN=1e-5 allows so many standard deviations.
+AGAINST ?= HEAD
+WITHIN ?= 0
 golden: .venv/.done
-	$(BIN)/python tests/golden/golden.py
+	$(BIN)/python tests/golden/golden.py $(AGAINST) --within $(WITHIN)
 
 # MuData and AnnData files: their packages want an older pandas, so they get a room of their own.
 omics: .venv-omics/.done

@@ -11,15 +11,15 @@ from shell import done
 import vedute
 
 sys.path.insert(0, str(Path(__file__).parent))
-import golden
+import cases
 
 FIRST = Path(__file__).parent / "format1"
 
 
 @pytest.mark.parametrize("name", ["mvp", "pair", "lowrank"])
 def test_a_model_of_the_first_release_says_what_it_said(name):
-    few = {k: v.iloc[:6] for k, v in golden.frames(90).items()}
-    X = few if name == "mvp" else golden.numbers(5, seed=9)
+    few = {k: v.iloc[:6] for k, v in cases.frames(90).items()}
+    X = few if name == "mvp" else cases.numbers(5, seed=9)
     model = vedute.load(FIRST / name)
     with np.load(FIRST / "told.npz") as told:
         np.testing.assert_allclose(model.transform(X), told[name], rtol=1e-4, atol=1e-5)
