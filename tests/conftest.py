@@ -54,9 +54,9 @@ def small(cls, sizes=SMALL, **settings):
     return cls(**found | settings)
 
 
-def _measured(run, source):
+def _measured(run, source, method):
     try:
-        _pages.measure_here(run, source)
+        _pages.measure_here(run, source, method)
     except Exception as error:
         return str(error)
     return ""

@@ -215,7 +215,7 @@ def test_measurements_never_tell_of_the_model_before(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data("d.npz", 1.0)
     done("fit", "d.npz", "-o", "run", "--method", "mean_fill")
-    monkeypatch.setattr(_pages, "_in_a_process", lambda run, source: "no luck")
+    monkeypatch.setattr(_pages, "_in_a_process", lambda *_: "no luck")
     done("fit", "d.npz", "-o", "run", "--method", "mean_fill", "--force", "--seed", "1")
     assert not (tmp_path / "run" / "report.npz").exists()
     assert len(list((tmp_path / "run").glob("*.safetensors"))) == 1

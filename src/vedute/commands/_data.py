@@ -161,26 +161,36 @@ def check(views: Views) -> None:
 
 def source_of(run: Path, source: str | None) -> str:
     """DATA, or what the RUN was fitted on."""
-    from vedute import methods
+    from vedute.estimators import saving
     from vedute.report import run_folder
 
     if source is not None:
         return source
     if not (run / "data.json").is_file():
-        methods.load(run)  # raises where this is no RUN at all
+        saving.read(run)  # raises where this is no RUN at all
         raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
     return run_folder.source_of(run)
 
 
-def open_run(run: Path, source: str, how: io.Reading) -> tuple[Estimator, io.Data, Entry]:
+def load(run: Path, method: str | None) -> Estimator:
+    """A fitted estimator; method: what --method says."""
+    from vedute import methods
+    from vedute.commands import _settings
+
+    return methods.load(run, None if method is None else _settings.method(method))
+
+
+def open_run(
+    run: Path, source: str, how: io.Reading, method: str | None
+) -> tuple[Estimator, io.Data, Entry]:
     """A fitted estimator, the data to use it on, and these checked.
 
     They are read as the data of the RUN were, unless `how` says otherwise.
     """
-    from vedute import io, methods
+    from vedute import io
     from vedute.report import run_folder
 
-    model = methods.load(run)
+    model = load(run, method)
     known = run_folder.reading_of(run)
     given = {k: v for k, v in how._asdict().items() if v}
     known = {k: v for k, v in known.items() if k in io.Reading._fields} | given
@@ -212,10 +222,11 @@ def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Cal
         run: _options.RunFolder,
         out: OutRows,
         data: OptionalSource = None,
+        method: _options.OutsideMethod = None,
         safe_csv: _options.SafeCsv = False,
         force: _options.Force = False,
     ) -> Answer:
-        return _write_rows(run, data, reading, out, force, safe_csv, columns)
+        return _write_rows(run, data, reading, out, method, force, safe_csv, columns)
 
     run.__doc__ = columns.__doc__
     return _answer.offers_json(reads(run))
@@ -226,6 +237,7 @@ def _write_rows(
     source: str | None,
     how: ReadingOptions,
     out: Path,
+    method: str | None,
     force: bool,
     safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
@@ -242,7 +254,7 @@ def _write_rows(
         raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
     endings = [ending] if annotated else [*io.TABLES]
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
-        model, given, entry = open_run(run, source, reading)
+        model, given, entry = open_run(run, source, reading, method)
         found = _rows(columns, model, given, entry.views)
         ids = found.pop("")
         if annotated:

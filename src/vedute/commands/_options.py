@@ -28,6 +28,12 @@ def declare(command: Callable[..., Any], parameters: Iterable[inspect.Parameter]
 
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
+OutsideMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method", metavar="MODULE:CLASS", help="What RUN was fitted with, if it is your own."
+    ),
+]
 SafeCsv = Annotated[
     bool,
     typer.Option(

@@ -25,34 +25,34 @@ def new(out: Path, force: bool) -> Iterator[Path]:
         yield part
 
 
-def measure(run: Path, source: str) -> None:
+def measure(run: Path, source: str, method: str) -> None:
     """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
     if is_store(source) and manifest(Path(source))["samples"] > MOST:
         print(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
         return
     with progress.shown(), progress.task("measuring what was learned"):
-        failed = _in_a_process(run, source)
+        failed = _in_a_process(run, source, method)
     if failed:
         print(f"a page about this run will lack its measurements: {failed}")
 
 
-def _in_a_process(run: Path, source: str) -> str:
+def _in_a_process(run: Path, source: str, method: str) -> str:
     """Call `measure_here` in a new process; what went wrong there, or ''."""
-    words = [sys.executable, "-m", __name__, str(run), source]
+    words = [sys.executable, "-m", __name__, str(run), source, method]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode < 0:
         return f"the process that made them ended with signal {-done.returncode}"
     return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
 
 
-def measure_here(run: Path, source: str) -> None:
+def measure_here(run: Path, source: str, method: str) -> None:
     """Measure a fitted model on the data it was fitted on, which are read again."""
     from vedute.commands import _data
     from vedute.report.measure import evidence
     from vedute.report.run_folder import keeps
 
-    model, _, entry = _data.open_run(run, source, io.Reading())
+    model, _, entry = _data.open_run(run, source, io.Reading(), method)
     found = keeps(run).of(evidence(model, entry.views.in_memory()))
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, found)
@@ -80,4 +80,4 @@ def parse(shapes: Iterable[str]) -> Shapes:
 
 
 if __name__ == "__main__":
-    measure_here(Path(sys.argv[1]), sys.argv[2])
+    measure_here(Path(sys.argv[1]), *sys.argv[2:])

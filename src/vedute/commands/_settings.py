@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
+from vedute import methods
 from vedute.estimators import settings
 from vedute.estimators.base import Estimator
 
 Settings = dict[str, Any]
 TOML = {"true": True, "false": False}
+
+
+def method(word: str) -> type[Estimator]:
+    """What --method takes: a name that is registered, or MODULE:CLASS, which may be in the working
+    folder. Files never name what is imported: this is for what a user types."""
+    if ":" not in word:
+        return methods.find(word)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    return methods.imported(EntryPoint("", word, methods.GROUP))
 
 
 def parse(pairs: Iterable[str]) -> Settings:

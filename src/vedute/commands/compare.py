@@ -26,7 +26,10 @@ def run(
     reading: _data.ReadingOptions,
     data: _data.Source,
     methods: Annotated[
-        str, typer.Option(metavar="A,B|all", help="Beside the three simple fills.")
+        str,
+        typer.Option(
+            metavar="A,B|all", help="Beside the three simple fills; also MODULE:CLASS of your own."
+        ),
     ] = "blend",
     out: Annotated[
         Path | None, _options.out("A folder for scores.csv and scores.png.", show_default=True)
@@ -112,12 +115,12 @@ def _models(
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
     wanted, models, used = _settings.parse(settings), {}, set()
     for name in dict.fromkeys([*asked, *FILLS]):
-        cls = methods.find(name)
+        cls = _settings.method(name)
         mine = {k: v for k, v in wanted.items() if _is_of(cls, k)}
         used |= set(mine)
         models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(methods.find(next(iter(models))), unknown)  # raises, if there is any
+    _settings.check(_settings.method(next(iter(models))), unknown)  # raises, if there is any
     return models
 
 

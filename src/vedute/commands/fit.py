@@ -30,7 +30,8 @@ def run(
     method: Annotated[
         str | None,
         typer.Option(
-            help="`vedute list methods` shows them.", show_default="blend; of a preset mvp"
+            help="`vedute list methods` shows them; also MODULE:CLASS of your own.",
+            show_default="blend; of a preset mvp",
         ),
     ] = None,
     preset: Annotated[
@@ -100,7 +101,7 @@ def run(
         model, views, place = _fit(model, data, how, *how_kept)
         if place is not None:
             checkpoints.clear(place)  # the run is published
-        _pages.measure(out, data)  # after the model was written: an error here does not lose it
+        _pages.measure(out, data, method)  # an error here does not lose the model
         if page is not None:
             _pages.write(out, page)
     advice = _advice(out)
@@ -125,15 +126,14 @@ def _estimator(
 ) -> tuple[Estimator, str, str | None]:
     """An unfitted estimator, its method and preset: --set overrides the file, and both override
     the preset."""
-    from vedute import methods
     from vedute.commands import _settings
     from vedute.methods import presets
 
     file = {"method": None, "preset": None} | ({} if config is None else _read_config(config))
     named = file.pop("method"), file.pop("preset")
     preset = preset or named[1]
-    method = method or named[0] or ("blend" if preset is None else "mvp")
-    cls = methods.find(method)
+    typed, method = method, method or named[0] or ("blend" if preset is None else "mvp")
+    cls = _settings.method(method) if typed else _registered(method)
     wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
     wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
     if given["n_clusters"] is not None:
@@ -149,13 +149,26 @@ def _estimator(
     return made, method, preset
 
 
+def _registered(method: str) -> type[Estimator]:
+    """A method that a file may name."""
+    from vedute import methods
+
+    if ":" in method:
+        raise ValueError(f"a file cannot name code; say --method {method} as well")
+    return methods.find(method)
+
+
 def _check_forgets(method: str, model: Estimator) -> None:
     """Refuse a method whose model is made of samples."""
+    from vedute import methods
+
     inside = [method, *model.get_params(deep=False).get("experts", ())]
-    keeping = [name for name in inside if name in KEEPING_SAMPLES]
+    known = methods.of_this_package()
+    keeping = [name for name in inside if name in KEEPING_SAMPLES or name not in known]
     if keeping:
+        may = "keeps" if keeping[0] in known else "may keep"
         raise ValueError(
-            f"{keeping[0]} keeps samples in its model; with --no-values choose another method, "
+            f"{keeping[0]} {may} samples in its model; with --no-values choose another method, "
             "such as --method mvp"
         )
 

@@ -21,18 +21,19 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same samples.", show_default="that of the fit")
     ] = None,
+    method: _options.OutsideMethod = None,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> Answer:
     """Write new samples with all their views, in the units of the training data."""
-    from vedute import io, methods
+    from vedute import io
     from vedute.io import npz
 
     if out.suffix:
         with _data.new_file(out, force) as part:
-            made, mend = methods.load(run).generate(n, seed), "let OUT be a folder"
+            made, mend = _data.load(run, method).generate(n, seed), "let OUT be a folder"
             io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
         return Answer({"samples": n, "wrote": [out]})
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
-        io.write_new(folder, methods.load(run).generate(n, seed))
+        io.write_new(folder, _data.load(run, method).generate(n, seed))
     return Answer({"samples": n, "wrote": [out]}, lambda: print(f"wrote {out}"))

@@ -26,6 +26,7 @@ def run(
     run: _options.RunFolder,
     out: _data.OutViews,
     data: _data.OptionalSource = None,
+    method: _options.OutsideMethod = None,
     interval: Annotated[
         float | None,
         typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
@@ -50,7 +51,7 @@ def run(
     source = _data.source_of(run, data)
     tables = _as_tables(form, source)
     with _data.guarded_ids(safe_csv), _data.new_views(out, force, source, tables) as part:
-        model, given, entry = _data.open_run(run, source, how)
+        model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
         if given.whole is None:
             _write(part, given, entry, model, interval)

@@ -117,7 +117,17 @@ def _console() -> Console:
 def _methods() -> list[dict[str, str]]:
     from vedute import methods
 
-    return [{"name": k, "what_it_is": methods.summary(k)} for k in methods.available()]
+    return [{"name": k, "what_it_is": _what_it_is(k)} for k in methods.available()]
+
+
+def _what_it_is(name: str) -> str:
+    """On one line; of a method that cannot be imported, why."""
+    from vedute import methods
+
+    try:
+        return methods.summary(name)
+    except (ImportError, TypeError) as e:
+        return str(e)
 
 
 def _datasets() -> list[dict[str, str]]:

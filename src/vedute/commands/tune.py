@@ -24,7 +24,10 @@ def run(
     out: Annotated[Path, _options.out("The .toml file to write.", show_default=True)] = Path(
         "tuned.toml"
     ),
-    method: Annotated[str, typer.Option(help="`vedute list methods` shows them.")] = "mvp",
+    method: Annotated[
+        str,
+        typer.Option(help="`vedute list methods` shows them; also MODULE:CLASS of your own."),
+    ] = "mvp",
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
     ] = None,
@@ -45,7 +48,7 @@ def run(
     installed, else by successive halving, as always with --engine. The best are compared with the
     defaults once more on other hidden views, and that difference is printed. No labels are used.
     """
-    from vedute import io, methods
+    from vedute import io
     from vedute.analysis import tuning
     from vedute.commands import _settings
     from vedute.io import toml
@@ -54,7 +57,7 @@ def run(
         raise ValueError(f"OUT must end in .toml, got {out}")
     if minutes is not None and not 0 < minutes < float("inf"):
         raise ValueError(f"--time takes minutes above 0, got {minutes:g}")
-    cls = methods.find(method)
+    cls = _settings.method(method)
     fixed = _settings.check(cls, _settings.parse(settings or []))
     how = reading.checked()
     with io.atomic_file(out, force) as part:
@@ -70,7 +73,8 @@ def run(
         print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
         for name, value in tuned.settings().items():
             print(f"  {name} = {value}")
-        print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}")
+        named = f" --method {method}" if ":" in method else ""
+        print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}{named}")
 
     return Answer(config | _found(tuned) | {"wrote": [out]}, show)
 

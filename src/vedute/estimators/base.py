@@ -603,14 +603,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             learned[name] = {
                 k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
             }
-        method = type(self).__module__.rpartition(".")[2]
         params = self.get_params(deep=False)
         fitted = getattr(self, "_fitted_with", {})  # what was set since then is for the next fit
         params |= {k: v for k, v in fitted.items() if k not in LOOSE}
         params = saveable(params)
         if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = self.seed_  # what a generator gave
-        return saving.Saved(method, params, learned)
+        return saving.Saved(saving.name_of(type(self)), params, learned)
 
     def restore(self, learned: dict[str, Any]) -> Self:
         """Take what `save` wrote; used by `vedute.load`."""

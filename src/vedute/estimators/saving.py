@@ -50,6 +50,7 @@ MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
 PART = re.compile(
     rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part|\.array\.npy\.\d+\.part"
 )
+METHODS = "vedute.methods"  # where methods are known by their files
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
 _TYPES: dict[str, Any] = {
@@ -85,6 +86,19 @@ class Saved(NamedTuple):
     method: str
     params: dict[str, Any]
     learned: dict[str, Any]
+
+
+def name_of(cls: type) -> str:
+    """What a saved model calls its method: mvp, or my_module:Mine of a class outside vedute."""
+    package, _, file = cls.__module__.rpartition(".")
+    return file if package == METHODS else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def is_name_of(cls: type, name: str) -> bool:
+    """Whether a saved model may be one of this class, which may have moved; models of 0.1 have the
+    file of a class only."""
+    file, moved = cls.__module__.rpartition(".")[2], name.rpartition(":")[2]
+    return name in (name_of(cls), file) or (":" in name and moved == cls.__qualname__)
 
 
 def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:

@@ -1,39 +1,67 @@
-"""One file per method. The folder is the registry."""
+"""One file per method. The folder is the registry, which entry points of other distributions
+join."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+from vedute.data import plugins
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
-from vedute.estimators.settings import before, declared
+from vedute.estimators.settings import Docstring, before, declared
 from vedute.methods._best_pair import BestPair
 
+GROUP = "vedute.methods"  # of the entry points of other distributions
 PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
 
 
-class UnknownSettingError(ValueError):
-    """A setting of a saved model that this version does not have."""
+class UnknownMethodError(KeyError):
+    """A method that neither this package nor an installed distribution has."""
 
 
-def available() -> list[str]:
+class UnknownModelError(ValueError):
+    """A saved model that is whole, and that what is installed cannot read."""
+
+
+def of_this_package() -> list[str]:
     return sorted(m.name for m in iter_modules(__path__) if not (m.ispkg or m.name.startswith("_")))
 
 
+def available() -> list[str]:
+    """Names of methods, those of other distributions last."""
+    mine = of_this_package()
+    return mine + sorted(plugins.registered(GROUP).keys() - {*mine})
+
+
 def find(name: str) -> type[Estimator]:
-    """The estimator class defined in methods/<name>.py."""
-    if name not in available():
-        close = get_close_matches(name, available(), 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise KeyError(f"no method {name!r}; choose from {', '.join(available())}{hint}")
-    module = import_module(f"{__name__}.{name}")
-    classes = [c for c in vars(module).values() if isinstance(c, type)]
-    (cls,) = (c for c in classes if issubclass(c, Estimator) and c.__module__ == module.__name__)
+    """The estimator class defined in methods/<name>.py, or that is an entry point of this name."""
+    if name in of_this_package():
+        module = import_module(f"{__name__}.{name}")
+        classes = [c for c in vars(module).values() if isinstance(c, type)]
+        mine = (c for c in classes if c.__module__ == module.__name__)
+        (cls,) = (c for c in mine if issubclass(c, Estimator))
+        return cls
+    if name in plugins.registered(GROUP):
+        return imported(plugins.registered(GROUP)[name])
+    close = get_close_matches(name, available(), 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise UnknownMethodError(f"no method {name!r}; choose from {', '.join(available())}{hint}")
+
+
+def imported(entry: EntryPoint) -> type[Estimator]:
+    """The estimator class at `module:Class`."""
+    cls = plugins.imported(entry)
+    if not (isinstance(cls, type) and issubclass(cls, Estimator)):
+        raise TypeError(f"{entry.value} is not an estimator; derive a class from Estimator")
+    if not isinstance(vars(cls)["__doc__"], Docstring):
+        raise TypeError(f"{entry.value} lacks its decorator; write @estimator above the class")
     return cls
 
 
@@ -78,29 +106,59 @@ def settings(name: str) -> list[dict[str, str]]:
     ]
 
 
-def load(folder: str | Path) -> Estimator:
-    """The estimator that was saved in `folder`."""
+def load(folder: str | Path, cls: type[Estimator] | None = None) -> Estimator:
+    """The estimator that was saved in `folder`.
+
+    cls: the class that saved it, if that is neither in this package nor an entry point of the
+    group `vedute.methods`. No code is imported because a file names it.
+    """
     saved = saving.read(folder)
     try:
-        model = _made(saved.method, saved.params, folder)
+        model = _made(saved.method, saved.params, folder, cls)
         model._check_settings()
         model.restore(saved.learned).try_out()
         return model
-    except UnknownSettingError:
+    except UnknownModelError:
         raise
+    except UnknownMethodError as e:  # an expert
+        raise UnknownModelError(f"{folder} has an expert that is not installed: {e.args[0]}") from e
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
 
 
-def _made(method: str, params: dict[str, Any], folder: str | Path) -> Estimator:
+def _made(
+    method: str, params: dict[str, Any], folder: str | Path, asked: type[Estimator] | None
+) -> Estimator:
     """An estimator with these settings, of which one may be an estimator, too."""
-    cls = BestPair if method in PAIRS else find(method)
+    cls = BestPair if method in PAIRS else _class_of(method, folder, asked)
     strange = params.keys() - {f.name for f in fields(cls)}
     if strange:
-        raise UnknownSettingError(
+        raise UnknownModelError(
             f"{folder} has the setting {min(strange)!r}, unknown to this vedute; "
             "use the version that saved it"
         )
     if cls is BestPair:
-        params = params | {"method": _made(**params["method"], folder=folder)}
+        params = params | {"method": _made(**params["method"], folder=folder, asked=asked)}
     return cls(**before(cls) | params)
+
+
+def _class_of(method: str, folder: str | Path, asked: type[Estimator] | None) -> type[Estimator]:
+    """The class that saved a model: what a user asks for, or one that is registered."""
+    if asked is not None:
+        if not saving.is_name_of(asked, method):
+            raise UnknownModelError(
+                f"the model in {folder} was saved by {method}, not by {saving.name_of(asked)}; "
+                "pass the class that saved it"
+            )
+        return asked
+    if ":" not in method and method in available():
+        return find(method)
+    for name in plugins.registered(GROUP):
+        with suppress(ImportError, TypeError):
+            if saving.name_of(find(name)) == method:
+                return find(name)
+    raise UnknownModelError(
+        f"the model in {folder} was saved by {method}, which is not installed; install the "
+        "distribution that has it, or pass the class: vedute.load(folder, cls=...), on the command "
+        "line --method MODULE:CLASS"
+    )

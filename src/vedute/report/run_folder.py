@@ -134,12 +134,12 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
 def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
     """Method and settings, of a pair those of the method inside."""
     from vedute.estimators.base import saveable
+    from vedute.estimators.saving import name_of
     from vedute.methods._best_pair import BestPair
 
     asked = model.unwrapped() if isinstance(model, BestPair) else model
     settings = saveable(asked.get_params(deep=False))
-    method = type(asked).__module__.rpartition(".")[2]
-    return {"method": method, "preset": preset, "settings": settings}
+    return {"method": name_of(type(asked)), "preset": preset, "settings": settings}
 
 
 def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:

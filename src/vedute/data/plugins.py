@@ -1,0 +1,26 @@
+"""Methods, datasets and commands of other distributions: entry points of the groups
+`vedute.methods`, `vedute.datasets` and `vedute.commands`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+@cache
+def registered(group: str) -> dict[str, EntryPoint]:
+    """The entry points of installed distributions, by name; nothing is imported."""
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def imported(entry: EntryPoint) -> Any:
+    """The object at `module:name`."""
+    try:
+        return entry.load()
+    except Exception as e:  # the code of others raises anything
+        home = "" if entry.dist is None else f" of the distribution {entry.dist.name}"
+        raise ImportError(
+            f"{entry.value}{home} cannot be imported ({type(e).__name__}: {e}); "
+            "mend that module, or check the name"
+        ) from e
