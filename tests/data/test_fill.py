@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import date
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from vedute.data.views import Views
+from vedute.data.views import Entry, Views
 from vedute.estimators import base, imputation
 from vedute.methods import find, load
 
@@ -237,6 +238,37 @@ def test_no_digit_of_an_observed_value_is_lost():
     assert filled[1].loc[[2, 3, 0], "x"].tolist() == fine["x"].tolist()
     array = np.array([[2**62 + 3], [5], [7]])
     assert fitted([array, np.ones(3)]).impute([array, np.ones(3)])[0].tolist() == array.tolist()
+
+
+LONG = Decimal("1234567890123234567.89")
+EXACTLY = {
+    "decimals": (object, [LONG, None, Decimal("0.10"), Decimal("-7.5")], Decimal("3.14")),
+    "Int64": ("Int64", [2**53 + 1, None, 3, -5], 3),
+    "UInt64": ("UInt64", [2**64 - 1, None, 3, 5], 3),
+    "whole numbers": (object, [2**70 + 1, None, 3, 5], 3),
+    "int64[pyarrow]": ("int64[pyarrow]", [2**53 + 1, None, 3, 5], 3),
+    "decimals of arrow": (
+        "decimal",
+        [LONG, None, Decimal("0.10"), Decimal("-7.50")],
+        Decimal("3.14"),
+    ),
+    "text": (object, ["1.10", None, "3", "005"], "3.14159"),
+    "text of arrow": ("text", ["1.10", " ", "3", "005"], "3.14159"),
+}
+
+
+@pytest.mark.parametrize("case", EXACTLY)
+def test_new_values_are_of_the_type_of_those_observed(case):
+    dtype, cells, new = EXACTLY[case]
+    if "arrow" in case:
+        pa = pytest.importorskip("pyarrow")
+        kinds = {"decimal": pa.decimal128(30, 2), "text": pa.string()}
+        dtype = pd.ArrowDtype(kinds[dtype]) if dtype in kinds else dtype
+    X = pd.DataFrame({"k": pd.Series(cells, dtype=dtype), "b": [1.0, 2.0, 3.0, 4.0]})
+    filled = Entry.of(X).filled([np.full((4, 2), 3.14159)])
+    assert filled["k"].dtype == X["k"].dtype
+    assert filled["k"].tolist() == [new if x in (None, " ") else x for x in cells]
+    assert [type(x) for x in filled["k"].tolist()] == [type(new)] * 4
 
 
 def test_the_order_of_columns_is_the_users_and_changes_nothing():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from vedute.data import foreign
-from vedute.data.views import Views
+from vedute.data.views import Entry, Views
 from vedute.methods import find
 
 pa = pytest.importorskip("pyarrow")
@@ -117,12 +119,70 @@ def test_a_column_alone_comes_back_alone():
     assert filled.type == pa.float64()
 
 
+LONG = Decimal("1234567890123234567.89")
+EXACT = [LONG, None, Decimal("0.10"), Decimal("-7.50")]
+WIDE = [2**70 + 1, None, 3, 5]
+EXACTLY = {
+    "decimals of arrow": lambda: pa.array(EXACT, pa.decimal128(30, 2)),
+    "long decimals of arrow": lambda: pa.array(EXACT, pa.decimal256(60, 2)),
+    "whole numbers of arrow": lambda: pa.array([2**53 + 1, None, 3, 5]),
+    "unsigned ones of arrow": lambda: pa.array([2**64 - 1, None, 3, 5], pa.uint64()),
+    "short floats of arrow": lambda: pa.array([0.1, None, 3, 5], pa.float32()),
+    "indices of arrow": lambda: pa.array(["x", None, "y", "x"]).dictionary_encode(),
+    "text of arrow": lambda: pa.array(["1.10", None, "3", "005"], pa.large_string()),
+    "decimals of polars": lambda: series(EXACT),
+    "whole numbers of polars": lambda: series([2**53 + 1, None, 3, 5]),
+    "unsigned ones of polars": lambda: series([2**64 - 1, None, 3, 5], "UInt64"),
+    "very wide ones of polars": lambda: series(WIDE, "Int128"),
+    "short floats of polars": lambda: series([0.1, None, 3, 5], "Float32"),
+    "text of polars": lambda: series(["1.10", None, "3", "005"]),
+}
+
+
+def series(cells, dtype=None):
+    pl = pytest.importorskip("polars")
+    return pl.Series("k", cells, getattr(pl, dtype) if dtype else None)
+
+
+def beside(column):
+    """A table of this column and one without gaps."""
+    if isinstance(column, pa.Array):
+        return pa.table({"k": column, "b": [1.0, 2.0, 3.0, 4.0]})
+    return column.to_frame().with_columns(series([1.0, 2.0, 3.0, 4.0]).alias("b"))
+
+
+@pytest.mark.parametrize("case", EXACTLY)
+def test_observed_cells_come_back_to_the_last_digit(case):
+    """Decimals went through a float, a wide whole number had no numpy dtype."""
+    X = beside(EXACTLY[case]())
+    entry = Entry.of(X)
+    filled = entry.filled([np.full((4, *entry.views.shapes[0]), 3.14159)])
+    check_filled(filled, X)
+
+
+@pytest.mark.parametrize("make", [lambda: pa.nulls(4), lambda: series([None] * 4)])
+def test_a_column_without_a_type_takes_numbers(make):
+    X = beside(make())
+    entry = Entry.of(X)
+    assert cells(entry.filled([np.full((4, 2), 3.5)]))["k"] == [3.5] * 4
+
+
+def test_new_decimals_fit_their_column():
+    X = beside(pa.array([Decimal("9.99"), None, Decimal("0.10"), None], pa.decimal128(3, 2)))
+    new = Entry.of(X).filled([np.array([[0.0, 0], [12.0, 0], [0, 0], [1 / 3, 0]])])
+    assert cells(new)["k"] == [Decimal(x) for x in ("9.99", "9.99", "0.10", "0.33")]
+
+
 FRAME = pd.DataFrame({"p": [1.0, 2.0]}, index=["s", "t"])
 REFUSED = {
     "lengths": (lambda a: [a, a[1:]], r"differ in length: 0 40, 1 39; align .* join by index"),
     "a mixture": (lambda a: {"a": a, "b": FRAME}, r"'b' is a frame of pandas.* 'a' has no index"),
     "an index": (lambda a: [pa.Table.from_pandas(FRAME)], r"'__index_level_0__'.* to_pandas\(\)"),
     "text": (lambda a: [pa.table({"k": ["red", "blue"]})], r"column 'k' holds 'red'.* categorical"),
+    "a lazy table": (
+        lambda a: [pytest.importorskip("polars").LazyFrame({"k": [1.0, 2.0]})],
+        r"cannot read views from LazyFrame; .* of a lazy one what its collect\(\) gives",
+    ),
     "dates": (
         lambda a: [pa.table({"k": pa.array([1, 2], pa.timestamp("s"))})],
         r"column 'k' holds datetime64.*, not numbers; drop the column",

@@ -7,6 +7,7 @@ import gzip
 import json
 import warnings
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -544,6 +545,58 @@ def test_a_folder_can_be_filled_into_npz(tmp_path):
         "a": np.float64, "b": np.int32, "c": np.float32,
     }  # fmt: skip
     assert sorted(back.ids.tolist()) == list(range(100, 100 + N))
+
+
+def test_parquet_keeps_observed_cells_to_the_last_digit(tmp_path):
+    """Decimals came back as doubles, whole numbers with gaps as well, "1.10" as 1.1."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    exact = [Decimal("1234567890123234567.89"), None, Decimal("0.10"), Decimal("-7.50")]
+    columns = {
+        "decimal": pa.array(exact, pa.decimal128(30, 2)),
+        "whole": pa.array([2**53 + 1, None, 3, 5]),
+        "text": ["1.10", None, "3", "005"],
+        "comma": ["1,10", None, "3", "0,05"],
+        "flag": ["TRUE", None, "FALSE", "TRUE"],
+        "kind": pa.array(["x", None, "y", "x"]).dictionary_encode(),
+        "there": [1.0, 2.0, 3.0, 4.0],
+        "note": pa.array([2**53 + 1, None, 3, 5]),
+        "none": pa.nulls(4),
+    }
+    source = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3, 4], pa.int16()), **columns}), source)
+    views = {name: [name] for name in columns if name not in ("note", "none")}
+    data = io.read(source, io.Reading(views=views, one_hot=True))
+    entry = io.enter(data)
+    filled = entry.filled([np.full(x.shape, 0.75) for x in entry.views.x])
+    io.write_views(tmp_path / "out.parquet", data, filled)
+    new = pq.read_table(tmp_path / "out.parquet")
+    assert new.schema.types == pq.read_table(source).schema.types
+    fills = {"decimal": Decimal("0.75"), "whole": 1, "text": "0.75", "comma": "0,75",
+             "flag": "TRUE", "kind": "y", "there": None, "note": None, "none": None}  # fmt: skip
+    for name, column in columns.items():
+        known = column if isinstance(column, list) else column.to_pylist()
+        gaps = [fills[name] if x is None else x for x in known]
+        assert new[name].to_pylist() == gaps, name
+
+
+def test_parquet_takes_the_samples_of_other_files_in(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "d"
+    folder.mkdir()
+    whole = pa.array([2**53 + 1, None, 3], pa.int64())
+    ids = pa.array([1, 2, 3], pa.int16())
+    pq.write_table(pa.table({"id": ids, "x": whole, "none": pa.nulls(3)}), folder / "a.parquet")
+    (folder / "b.csv").write_text("id,y\n1,2\n2,3\n9,4\n")
+    data = io.read(folder)
+    entry = io.enter(data)
+    out = tmp_path / "out"
+    out.mkdir()
+    io.write_views(out, data, entry.filled([np.full(x.shape, 0.75) for x in entry.views.x]))
+    new = pq.read_table(out / "a.parquet")
+    assert new["id"].to_pylist() == [1, 2, 3, 9]
+    assert new["id"].type == pa.int16()
+    assert new["x"].to_pylist() == [2**53 + 1, 1, 3, 1]
+    assert new["none"].to_pylist() == [0.75] * 4
 
 
 def test_parquet_keeps_dtypes_and_where_ids_are(tmp_path):

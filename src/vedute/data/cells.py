@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?"
 WHOLE = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # what parquet and Python have in cells, too
+EXACT = Context(prec=1000)  # digits; the largest float has 309
 MOST_LEVELS = 50  # of a column of text; more are names, or notes
 SUCH = {
     **dict.fromkeys(("date", "datetime", "datetime64", "period"), "days since the first one"),
@@ -41,8 +43,9 @@ def check_kind(where: str, column: pd.Series) -> None:
 
 def is_text(column: pd.Series) -> bool:
     """Whether whatever there is, is text."""
-    inferred = pd.api.types.infer_dtype(column, skipna=True)
-    return column.dtype.kind == "O" and inferred == "string"
+    if column.dtype.kind not in "OU":
+        return False
+    return pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
 
 
 def stripped(column: pd.Series) -> pd.Series:
@@ -91,6 +94,17 @@ def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
             "empty"
         )
     return row, text, sorted(there.unique())
+
+
+def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:
+    """Numbers as decimals of so many places, bounded by what `digits` can say."""
+    unit = Decimal(1).scaleb(-places)
+    exact = [x if isinstance(x, Decimal) else Decimal(repr(float(x))) for x in numbers]
+    if digits is not None:
+        most = Decimal(1).scaleb(digits - places, EXACT)
+        most = EXACT.subtract(most, unit)
+        exact = [min(max(x, -most), most) for x in exact]
+    return [x.quantize(unit, context=EXACT) for x in exact]
 
 
 def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[str]:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data.cells import as_text, is_text, stripped
+from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
@@ -227,7 +227,7 @@ def _filled_column(
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
     if is_text(column):
         return _filled_text(column, position, own, block[:, 0])
-    cells = as_dtype(block[:, 0], _plain(column))
+    cells = _like_column(block[:, 0], column)
     if isinstance(dtype, (np.dtype, pd.SparseDtype)):
         cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
         cells[own] = column.to_numpy()[position[own]]
@@ -235,6 +235,42 @@ def _filled_column(
     filled = pd.Series(cells).astype(dtype)
     filled[own] = column.array[position[own]]
     return filled.array
+
+
+def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
+    """A column with the cells of `new` where they are `missing`, written as its others are."""
+    words = isinstance(new.dtype, pd.CategoricalDtype)
+    if not words and not is_text(column):
+        block = new.to_numpy(np.float64, na_value=np.nan)[:, None]
+        return pd.Series(
+            _filled_column(column, np.arange(len(new)), len(new), block, missing, None)
+        )
+    given, cells = stripped(column), column.to_numpy(object).copy()
+    truth, mark = next(iter(given.dropna()), ""), "," if have_commas(given) else "."
+    text = new.astype(object)[missing] if words else as_text(new[missing], mark, truth)
+    cells[missing] = list(text)
+    return pd.Series(cells, dtype=object)
+
+
+def _like_column(value: Floats, column: pd.Series) -> Array:
+    """Values as numbers like those of a column: decimals, or of its numpy dtype."""
+    form = _decimal_form(column)
+    if form is None:
+        return as_dtype(value, _plain(column))
+    cells = np.empty(len(value), dtype=object)
+    cells[:] = decimals(value.tolist(), *form)
+    return cells
+
+
+def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:
+    """The places and digits of a column of decimals; None where it holds other numbers."""
+    arrow: Any = getattr(column.dtype, "pyarrow_dtype", None)
+    if arrow is not None:
+        return (arrow.scale, arrow.precision) if str(arrow).startswith("decimal") else None
+    if pd.api.types.infer_dtype(column, skipna=True) != "decimal":
+        return None
+    exponents = [x.as_tuple().exponent for x in column.dropna()]
+    return max((-e for e in exponents if isinstance(e, int)), default=0), None
 
 
 def _filled_text(

@@ -1,5 +1,6 @@
 """Tables of polars, pyarrow and whatever else narwhals knows: pandas' on the way in, on the way out
-what they were. They have no index, so row i is sample i."""
+what they were. They have no index, so row i is sample i. No cell passes through a type that
+cannot hold it."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from vedute.data.cells import decimals
 from vedute.data.frames import is_frame, is_plain
 
 Back = Callable[[Any], Any]
-DOORS = ("__arrow_c_stream__", "__dataframe__")  # by which such tables are known
+DOORS = ("__arrow_c_stream__", "__dataframe__", "collect")  # by which such tables are known
 INDEX = "__index_level_0__"  # what pyarrow calls the index of a frame of pandas
 
 
@@ -63,7 +65,7 @@ def _replaced(X: Any, new: Mapping[Any, Any]) -> Any:
 
 
 def _known(name: Any, table: Any) -> Any:
-    """A table or column of narwhals."""
+    """A table or column of narwhals; columns without a type hold numbers."""
     if find_spec("narwhals") is None:
         raise ImportError(
             f"a table of {type(table).__module__.split('.')[0]} needs narwhals: "
@@ -76,7 +78,7 @@ def _known(name: Any, table: Any) -> Any:
     except TypeError:
         raise TypeError(
             f"cannot read views from {type(table).__name__}; pass tables of pandas, polars or "
-            "pyarrow"
+            "pyarrow, of a lazy one what its collect() gives"
         ) from None
     except nw.exceptions.DuplicateError as e:
         which = " ".join(str(e).split())
@@ -86,7 +88,12 @@ def _known(name: Any, table: Any) -> Any:
             f"view {name!r} has a column {INDEX!r}, the index of a frame; drop the column, or pass "
             "to_pandas() of each table to join them by it"
         )
-    return found
+    if isinstance(found, nw.Series):
+        return found
+    untyped = [
+        c for c in found.iter_columns() if c.dtype == nw.Unknown and c.null_count() == len(c)
+    ]
+    return found.with_columns(*(c.cast(nw.Float64) for c in untyped))
 
 
 def _check_rows(known: Mapping[Any, Any], views: Mapping[Any, Any]) -> None:
@@ -119,21 +126,31 @@ def _column(c: Any) -> Any:
     kind, dtype = str(c.dtype), c.dtype
     if dtype.is_float() or dtype.is_temporal():
         return c.to_numpy()
-    if dtype.is_integer() or kind == "Boolean":
+    wide = kind in ("Int128", "UInt128")  # unknown to numpy
+    if (dtype.is_integer() and not wide) or kind == "Boolean":
         whole = kind.replace("Boolean", "boolean")
         return pd.array(c.to_list(), dtype=whole) if c.null_count() else c.to_numpy()
     if kind == "Categorical" or kind.startswith("Enum"):
         return pd.Categorical(c.to_list(), getattr(dtype, "categories", None))
-    return pd.Series(c.to_list(), dtype=float if dtype.is_decimal() else object)
+    return pd.Series(c.to_list(), dtype=object)
 
 
 def _back(table: Any, before: Any, filled: Any) -> Any:
     """The table with the columns that were changed, in its own types."""
     if isinstance(filled, pd.Series):
-        return _series(table, filled.to_frame(table.name))[0].cast(table.dtype).to_native()
-    changed = [c for c in filled.columns if not filled[c].equals(before[c])]
-    native = table.with_columns(*_series(table, filled[changed])).to_native()
+        frame = filled.to_frame(table.name)
+        return _back(table.to_frame(), before.to_frame(table.name), frame)[table.name]
+    changed = filled[[c for c in filled.columns if not filled[c].equals(before[c])]]
+    precise = {c: _precise(table[c], changed[c]) for c in changed if table[c].dtype.is_decimal()}
+    native = table.with_columns(*_series(table, changed.assign(**precise))).to_native()
     return native.cast(table.to_native().schema)
+
+
+def _precise(c: Any, cells: pd.Series) -> pd.Series:
+    """Decimals that fit the column."""
+    native = c.to_native()
+    kind = native.type if c.implementation.is_pyarrow() else native.dtype
+    return pd.Series(decimals(cells, kind.scale, kind.precision), cells.index, dtype=object)
 
 
 def _new(like: Any, frame: pd.DataFrame) -> Any:

@@ -198,7 +198,7 @@ def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64]
 
 def _as_numbers(name: str, s: pd.Series) -> pd.Series:
     """Text that means numbers or truth values is read as in files."""
-    if s.dtype.kind != "O":
+    if s.dtype.kind not in "OU":
         return pd.to_numeric(s)
     own = cells.stripped(s)
     found = cells.numbers(own)

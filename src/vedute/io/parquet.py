@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data import fill
 from vedute.data.frames import listed
 from vedute.io import columns, limits
-from vedute.io.data import Only, Reading, aligned, checked_ids, every, id_column, own_first
+from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.paths import literal
 
 BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # of one value; of all others 8 or more
@@ -40,21 +42,50 @@ def write(
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
     """The source with the rows and values of `filled`, which is the source where not `missing`."""
-    raw, own = _stored(source), _own(source, how)
-    filled = filled.iloc[own_first(filled.index, own.index)]
-    table = aligned(own, filled.index)
-    for name in filled.columns:
-        table[name] = filled[name].astype(raw.dtypes[name])
+    from pyarrow import Table, array, parquet
+
+    raw = _stored(source)
+    own = _with_ids(raw, source, how).index
+    order = own_first(filled.index, own)
+    filled, missing = filled.iloc[order], missing[order]
+    ids = filled.index.astype(str)
+    rows = own.get_indexer(ids)
+    table = parquet.read_table(source).take(array(rows, mask=rows < 0))
+    for j, (name, column) in enumerate(filled.items()):
+        if missing[:, j].any():
+            table = _written(table, str(name), column, missing[:, j])
+    if (rows < 0).any():
+        table = _with_new_ids(table, raw, ids, how, source)
     for end, frame in (ends or {}).items():
-        table = pd.concat([table, frame.add_prefix(f"{end}_")], axis=1)
-    if _in_index(raw, how):
-        table.index = _as_stored(table.index, raw.index.dtype).rename(raw.index.name)
-    else:
-        at = id_column(list(raw.columns), how.id, source)
-        ids = _as_stored(table.index, raw.dtypes.iloc[at]).to_numpy()
-        table.insert(at, raw.columns[at], ids)
-        table = table.reset_index(drop=True)
-    table.to_parquet(literal(out))
+        beside = Table.from_pandas(frame.iloc[order].add_prefix(f"{end}_"), preserve_index=False)
+        for field, more in zip(beside.schema, beside.columns, strict=True):
+            table = table.append_column(field, more)
+    parquet.write_table(table, literal(out))
+
+
+def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) -> Any:
+    """A table of arrow with new cells in one column, whose others stay bit for bit."""
+    from pyarrow import array, float64, types
+
+    at = table.schema.get_field_index(name)
+    kind = table.schema.types[at]
+    kind = float64() if types.is_null(kind) else kind
+    column = pd.Series(table.column(at).cast(kind), dtype=pd.ArrowDtype(kind))
+    return table.set_column(at, name, array(fill.written(column, new, missing), kind))
+
+
+def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, path: Path) -> Any:
+    """The ids of all rows, where some of them are new."""
+    from pyarrow import ArrowException, array
+
+    inside = _in_index(raw, how)
+    at = -1 if inside else id_column(list(raw.columns), how.id, path)
+    name = table.schema.pandas_metadata["index_columns"][0] if inside else str(raw.columns[at])
+    made = array(_as_stored(ids, raw.index.dtype if inside else raw.dtypes.iloc[at]).to_numpy())
+    at = table.schema.get_field_index(name)
+    with suppress(ArrowException):
+        made = made.cast(table.schema.types[at])
+    return table.set_column(at, name, made)
 
 
 def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
