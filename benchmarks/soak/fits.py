@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -61,4 +62,28 @@ def case(seed: int, place: Path) -> str:
         if chance(rng, 0.2):
             again = for_views(small(METHODS[method], TINY, **wanted), views).fit(X)
             assert again.embedding_.tobytes() == model.embedding_.tobytes(), "another answer"
+        if chance(rng, 0.2):
+            interrupted(model, X, rng)
     return f"{method}: answered"
+
+
+def interrupted(model: Any, X: Any, rng: Generator) -> None:
+    """A refit with another seed, interrupted at a random call, leaves the model before, or ends."""
+    before = model.transform(X).tobytes(), model.labels_.tobytes()
+    left = int(rng.integers(20_000))
+
+    def count(*_: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+
+    model.set_params(random_state=1)
+    sys.setprofile(count)
+    try:
+        model.fit(X)
+    except KeyboardInterrupt:
+        after = model.transform(X).tobytes(), model.labels_.tobytes()
+        assert after == before, "neither the model before nor a new one"
+    finally:
+        sys.setprofile(None)

@@ -19,6 +19,7 @@ from shell import refused
 
 import vedute
 from vedute import methods
+from vedute.estimators import saving
 from vedute.io import limits
 
 
@@ -102,7 +103,7 @@ def saved(method, monkeypatch, **settings):
 
 
 def changed(facts):
-    Path("run/model.json").write_text(json.dumps(facts))
+    Path("run/model.json").write_text(saving.sealed(facts))
     with pytest.raises(ValueError, match="damaged") as found:
         vedute.load("run")
     return str(found.value)
@@ -153,7 +154,7 @@ def resaved(change):
     old.unlink()
     Path("run", new).write_bytes(content)
     facts = Path("run/model.json")
-    facts.write_text(facts.read_text().replace(old.name, new))
+    facts.write_text(saving.sealed(json.loads(facts.read_text()) | {"tensors": new}))
 
 
 CHANGES = {

@@ -23,6 +23,7 @@ def fitted(seed):
     return methods.find("mean_fill")().fit([rng.normal(size=(20, 3)), rng.normal(size=(20, 2))])
 
 
+@pytest.mark.filterwarnings("ignore:.*(without a checksum|model-card.md)")
 @pytest.mark.parametrize("after", [None, 0, 20])
 @pytest.mark.parametrize("old_format", [False, True])
 def test_a_save_killed_anywhere_leaves_the_old_model_or_the_new_one(old_format, after, tmp_path):
@@ -66,6 +67,46 @@ def test_arrays_of_another_model_are_noticed(tmp_path):
     shutil.copyfile(other, mine)
     with pytest.raises(ValueError, match=r"not as it was saved\); save it again"):
         vedute.load(tmp_path / "a")
+
+
+def test_a_changed_character_of_a_model_is_noticed(tmp_path):
+    fitted(0).save(tmp_path)
+    facts = tmp_path / "model.json"
+    text = facts.read_text()
+    for at in range(0, len(text), len(text) // 97):
+        other = "5" if text[at] != "5" else "6"
+        facts.write_text(text[:at] + other + text[at + 1 :])
+        with pytest.raises(ValueError, match=r"save it again|has format"):
+            vedute.load(tmp_path)
+
+
+EDITS = {  # which load without a checksum, and change answers or what is said of them
+    "likelihood": ('"$likelihood": "normal"', '"$likelihood": "laplace"'),
+    "name of a view": ('"name": "view1"', '"name": "view2"'),
+    "format": ('"format": 4', '"format": 2'),
+    "version": (f'"{vedute.__version__}"', '"9.9"'),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_of_a_model_is_noticed(edit, tmp_path):
+    fitted(0).save(tmp_path)
+    facts = tmp_path / "model.json"
+    text = facts.read_text()
+    facts.write_text(text.replace(*EDITS[edit], 1))
+    assert facts.read_text() != text
+    with pytest.raises(ValueError, match=r"model.json is not as it was saved\); save it again"):
+        vedute.load(tmp_path)
+
+
+def test_an_edit_of_the_card_is_said_and_the_model_loads(tmp_path):
+    model = fitted(0)
+    model.save(tmp_path)
+    card = tmp_path / "model-card.md"
+    card.write_text(card.read_text() + "It is always right.\n")
+    with pytest.warns(UserWarning, match=r"model-card.md is not as it was saved with the model"):
+        loaded = vedute.load(tmp_path)
+    assert loaded.embedding_.tobytes() == model.embedding_.tobytes()
 
 
 def test_what_killed_saves_left_goes_after_an_hour_and_foreign_files_stay(tmp_path):

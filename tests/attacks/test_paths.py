@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 from shell import done, refused, vedute_
 
+from vedute.estimators.saving import sealed
 from vedute.io.atomic import atomic_folder
 from vedute.io.paths import below, complaint
 
@@ -150,7 +151,7 @@ def test_a_renamed_view_in_a_model_writes_nothing_outside(tmp_path, monkeypatch)
     facts = json.loads((place / "run/model.json").read_text())
     text = json.dumps(facts).replace('"name": "b"', '"name": "../../../x"')
     assert text != json.dumps(facts)
-    (place / "run/model.json").write_text(text)
+    (place / "run/model.json").write_text(sealed(json.loads(text)))
     before = everything(tmp_path)
     (place / "d/b.csv").unlink()
     before = everything(tmp_path)

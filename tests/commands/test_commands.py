@@ -23,6 +23,7 @@ import vedute
 from vedute import Blend, cli, io, methods
 from vedute.commands import _demo_digits, _demo_images, _settings, available
 from vedute.estimators.base import Estimator
+from vedute.estimators.saving import sealed
 from vedute.io import toml
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
@@ -414,7 +415,7 @@ def test_a_model_without_what_it_learned_is_damaged(place, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(place / "run", run)
     facts = json.loads((run / "model.json").read_text())
-    (run / "model.json").write_text(json.dumps(facts | {"learned": {"$dict": []}}))
+    (run / "model.json").write_text(sealed(facts | {"learned": {"$dict": []}}))
     assert "is damaged" in refused("embed", run, "-o", tmp_path / "z.npz")
 
 

@@ -20,7 +20,9 @@ from sklearn.exceptions import NotFittedError
 
 import vedute
 from vedute.data.views import Views
+from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
+from vedute.estimators.imputation import Imputer
 from vedute.methods import find
 from vedute.methods._best_pair import BestPair, for_views
 from vedute.training.model import Clusterer, Generative
@@ -358,6 +360,58 @@ def test_what_is_no_saved_model_is_refused(damage, sentence, tmp_path):
     damage(tmp_path)
     with pytest.raises((ValueError, FileNotFoundError), match=sentence):
         vedute.load(tmp_path)
+
+
+# What an interruption leaves.
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def interrupted_fit(model, X, module, word):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, word, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+
+
+@one_of_a_kind
+def test_a_refit_interrupted_after_learning_leaves_the_model_before(name):
+    leaves_the_model_before(name, clustering, "finite")
+
+
+@pytest.mark.parametrize(("module", "word"), [(clustering, "finite"), (Imputer, "hidden_results")])
+def test_an_interrupted_blend_leaves_the_model_before(module, word):
+    leaves_the_model_before("blend", module, word)
+
+
+def leaves_the_model_before(name, module, word):
+    model = make(name).fit(data())
+    before, labels = all_bytes(model, new()), model.labels_
+    interrupted_fit(model, [x[:60] for x in data(seed=2)], module, word)
+    assert all_bytes(model, new()) == before
+    assert model.labels_ is labels
+    assert len(model.embedding_) == len(labels)
+
+
+@one_of_a_kind
+def test_an_interrupted_first_fit_leaves_an_unfitted_model(name, tmp_path):
+    model = make(name)
+    interrupted_fit(model, data(), clustering, "finite")
+    for use in (model.transform, model.predict, model.impute, model.save):
+        with pytest.raises(NotFittedError):
+            use(tmp_path if use == model.save else new())
+    assert all_bytes(model.fit(data()), new()) == all_bytes(fitted(name), new())
+
+
+@one_of_a_kind
+def test_refused_data_leave_the_model_before(name):
+    model = make(name).fit(data())
+    before = all_bytes(model, new())
+    with pytest.raises(ValueError, match="missing for every sample"):
+        model.fit([x if v else np.full_like(x, np.nan) for v, x in enumerate(whole(30))])
+    assert all_bytes(model, new()) == before
 
 
 # The face of scikit-learn.

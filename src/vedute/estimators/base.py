@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,7 @@ from vedute.training import checkpoints, ranks
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 BATCHES = 8  # that are scaled at a time
 MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
@@ -66,6 +68,23 @@ ONE_VIEW = (
     "one frame is one view; to cut it, pass columns={'a': [...], 'b': [...]}, a dict of frames, or "
     "columns of two levels, the view above"
 )
+
+
+def whole(fit: Fit) -> Fit:
+    """A fit that begins without what was learned before; after an error or an interruption the
+    estimator is as it was."""
+
+    @wraps(fit)
+    def wrapped(self: Any, X: Any, y: Any = None, groups: Any = None) -> Any:
+        before = self.__dict__
+        try:
+            self.__dict__ = {k: v for k, v in before.items() if not k.endswith("_")}
+            return fit(self, X, y, groups)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return cast(Fit, wrapped)
 
 
 class Interval(NamedTuple):
@@ -214,6 +233,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # Learning.
 
+    @whole
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training.
 
@@ -229,8 +249,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._check(raw)
         self._interrupted = False
         self.fitted_on_ = card.facts(raw)
-        for name in ("labels_", "centers_", "n_clusters_", "stability_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         # Gradients are needed, whatever a caller has set for inference.
         with torch.random.fork_rng(), torch.inference_mode(False), torch.enable_grad():
@@ -253,7 +271,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         parts = together.components(data.mask, data.names)
         problem = LONELY if lonely else together.warning(parts)
         if problem is not None:
-            warnings.warn(problem, stacklevel=2)
+            warnings.warn(problem, stacklevel=3)
         if not self.keep_checkpoint:
             self.forget_checkpoint()
         return self

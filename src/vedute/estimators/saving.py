@@ -1,13 +1,13 @@
 """Saved estimators: safetensors and JSON with a format version. Loading never executes code.
 
 model-<SHA-256 of its content>.safetensors   arrays
-model.json                                   the rest, and which file has the arrays
+model.json                                   the rest, and the names and checksums of files
 array-<SHA-256 of its content>.npy           an array that was on the disk and stays there
-model-card.md                                what the model is, for people; nothing reads it
+model-card.md                                what the model is, for people
 
 The arrays are written first, under a name of their own; replacing model.json is the moment at
-which the new model is there and the old one is not. Format 1 had its arrays in model.safetensors;
-format 2 is format 3 without arrays on the disk, and still written where there are none.
+which the new model is there and the old one is not. Formats before 4 had no SHA-256 of model.json
+and of the card; format 1 had its arrays in model.safetensors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
@@ -44,7 +45,7 @@ from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 
-FORMATS, FACTS, CARD = ("1", "2", "3"), "model.json", "model-card.md"
+FORMATS, FACTS, CARD = ("1", "2", "3", "4"), "model.json", "model-card.md"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
 MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
 PART = re.compile(
@@ -114,12 +115,22 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     mapped = {k: _put_array(folder, a) for k, a in on_disk.items()}
     content = save(arrays)
     tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
-    head = {"format": 3, "mapped": mapped} if mapped else {"format": 2}
-    text = json.dumps({**head, "tensors": tensors, **packed}, indent=1)
+    about = card(tensors)
+    head = {"tensors": tensors, "mapped": mapped, "card": _sum(about)}
     _put(folder / tensors, content)
-    _put(folder / CARD, card(tensors).encode())
-    _put(folder / FACTS, text.encode())  # from here on it is this model
+    _put(folder / CARD, about.encode())
+    _put(folder / FACTS, sealed(head | packed).encode())  # from here on it is this model
     clean(folder, before)
+
+
+def sealed(facts: Mapping[str, Any]) -> str:
+    """The text of model.json, with the SHA-256 of all other characters in it."""
+    text = json.dumps({**facts, "format": 4, "sha256": ""}, indent=1)
+    return text.replace('"sha256": ""', f'"sha256": "{_sum(text)}"', 1)
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -195,19 +206,39 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     for _ in range(TRIES):
         limits.file_size(folder / FACTS)
-        facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        text = (folder / FACTS).read_text(encoding="utf-8")
+        facts: dict[str, Any] = json.loads(text)
         name = _tensors(facts)
         if name is None:
             return facts, {}
+        _check_seal(folder, facts, text)
         if (folder / name).is_file():
             limits.file_size(folder / name)
             content = (folder / name).read_bytes()
             if facts["format"] != 1 and hashlib.sha256(content).hexdigest() not in name:
                 raise ValueError(f"{name} is not as it was saved")
             arrays = {k: np.array(a) for k, a in load(content).items()}
-            mapped = facts["mapped"] if facts["format"] == 3 else {}
+            mapped = facts.get("mapped", {})
             return facts, arrays | {k: _mapped(folder, file) for k, file in mapped.items()}
     raise ValueError(f"{name} is gone")
+
+
+def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
+    """Refuse a model.json that is not as it was saved; warn of another card, and of old formats,
+    which have no checksum."""
+    if facts["format"] != 4 and "sha256" not in facts:
+        warnings.warn(
+            f"the model in {folder} was saved without a checksum of {FACTS}, so changes of it are "
+            "not noticed; save it again",
+            stacklevel=2,
+        )
+        return
+    checksum = str(facts["sha256"])
+    if _sum(text.replace(checksum, "", 1)) != checksum:
+        raise ValueError(f"{FACTS} is not as it was saved")
+    card = folder / CARD
+    if card.is_file() and digest(card) != facts["card"]:
+        warnings.warn(f"{card} is not as it was saved with the model", stacklevel=2)
 
 
 def _mapped(folder: Path, name: str) -> NDArray[Any]:
@@ -228,7 +259,7 @@ def _tensors(facts: dict[str, Any]) -> str | None:
     match facts["format"]:
         case 1:
             return "model.safetensors"
-        case 2 | 3:
+        case 2 | 3 | 4:
             name = str(facts["tensors"])
             if not TENSORS.fullmatch(name):
                 raise ValueError(f"{name!r} is no file of its arrays")

@@ -96,8 +96,6 @@ class BestPair(Estimator):
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else.
         groups: one per sample, where samples belong together."""
-        self.pair_: Pair | None = None  # chosen once per fit
-        self.scores_: dict[str, float] = {}
         self._y = np.asarray(y) if self.select == "labels" and y is not None else None
         try:
             return super().fit(X, groups=groups)
@@ -133,6 +131,8 @@ class BestPair(Estimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         self._learnings = 0
+        self.pair_: Pair | None = None  # chosen once per fit
+        self.scores_: dict[str, float] = {}
         if self.select == "hidden" and not self.generative:
             raise TypeError(self._cannot("tell hidden views"))
         if len(raw.x) < 2:
