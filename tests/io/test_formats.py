@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 from scipy.io import loadmat, savemat
 from shell import short_mvp
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 import vedute
 from vedute import io
 from vedute.cli import app
+from vedute.io import text
 
 SMALL = short_mvp(steps=20, warmup=5)
 N = 60
@@ -545,6 +547,39 @@ def test_a_folder_can_be_filled_into_npz(tmp_path):
         "a": np.float64, "b": np.int32, "c": np.float32,
     }  # fmt: skip
     assert sorted(back.ids.tolist()) == list(range(100, 100 + N))
+
+
+HARD = np.random.default_rng(0).normal(size=300) * 10.0 ** np.arange(-150, 150)
+
+
+def write_rows(path, separator=",", mark="."):
+    with gzip.open(path, "wt") if path.suffix == ".gz" else path.open("w") as file:
+        file.write(separator.join(("id", "x", "y")) + "\n")
+        for i, x in enumerate(HARD.tolist()):
+            y = "NA" if i % 9 == 1 else repr(x).replace(".", mark)
+            file.write(separator.join((f"p{i}", repr(x).replace(".", mark), y)) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "mark"),
+    [("a.csv", ",", "."), ("a.tsv", "\t", "."), ("a.csv.gz", ";", "."), ("a.csv", ";", ",")],
+)
+def test_numbers_are_the_nearest_doubles(name, separator, mark, tmp_path):
+    """pandas before 3.1 rounds every third of them."""
+    write_rows(tmp_path / name, separator, mark)
+    frame = io.read(tmp_path).views["a"]
+    assert frame["x"].tolist() == HARD.tolist()
+    assert frame["y"].isna().sum() == 34
+    assert frame["y"].dropna().tolist() == np.delete(HARD, np.arange(1, 300, 9)).tolist()
+    if mark == ".":
+        parts = [*text.chunks(tmp_path / name, io.Reading(), 70)]
+        assert pd.concat(parts)["x"].tolist() == HARD.tolist()
+
+
+def test_numbers_in_text_are_the_nearest_doubles():
+    cells = pd.DataFrame({"x": [repr(x) for x in HARD.tolist()]}, dtype=object)
+    views = vedute.Views.of([cells.assign(y=1.0)], dtype=torch.float64)
+    assert views.x[0][:, 0].tolist() == HARD.tolist()
 
 
 def test_parquet_keeps_observed_cells_to_the_last_digit(tmp_path):

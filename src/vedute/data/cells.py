@@ -56,7 +56,7 @@ def stripped(column: pd.Series) -> pd.Series:
 
 
 def numbers(cells: pd.Series) -> pd.Series | None:
-    """Cells as numbers or truth values; None if one of them is neither."""
+    """Cells as numbers, the nearest doubles, or truth values; None if one of them is neither."""
     kind = pd.api.types.infer_dtype(cells, skipna=True)
     words = {"true": True, "false": False}
     there = cells.dropna()
@@ -65,10 +65,10 @@ def numbers(cells: pd.Series) -> pd.Series | None:
     if kind == "string" and len(there) and there.str.lower().isin(words).all():
         return cells.str.lower().map(words).astype("boolean")
     try:
-        number = pd.to_numeric(cells)
+        number = pd.to_numeric(cells)  # which rounds, before pandas 3.1
+        number = cells.astype(np.float64) if number.dtype.kind in "Of" else number
     except (TypeError, ValueError):
         return None
-    number = number.astype(np.float64) if number.dtype.kind == "O" else number
     plain = number.isna().any() and len(there) and all_match(cells, WHOLE)
     return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
 

@@ -45,7 +45,7 @@ def typed(
             number = numbers(cells)
             if number is None and have_commas(cells):
                 commas[name] = cells
-                number = pd.to_numeric(cells.str.replace(",", "."))
+                number = numbers(cells.str.replace(",", "."))
             done[name] = _categories(name, cells, path, how) if number is None else number
     if commas:
         _check_commas(raw, commas, path, how)

@@ -27,6 +27,8 @@ from vedute.io.dialect import Dialect, opened, sniff
 from vedute.io.paths import literal
 
 CUT = "\0"  # between the cells of a line that waits to be written
+PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
+NEAREST = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}  # later ones do it unasked
 CELLS = 2_000_000  # that are in memory as text at a time
 
 
@@ -252,6 +254,7 @@ def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
             keep_default_na=False,
             skipinitialspace=True,
             low_memory=False,
+            **NEAREST,
             **options,
         )
 
