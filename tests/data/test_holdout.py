@@ -8,6 +8,7 @@ import torch
 
 from vedute.data import scaling
 from vedute.data.holdout import SHARE, HiddenEntries, HoldOut, choose, hide_entries
+from vedute.data.missing import drop_entries, drop_views
 from vedute.data.views import Views
 
 
@@ -202,3 +203,45 @@ def test_hidden_entries_know_their_rows_and_truth():
         np.testing.assert_array_equal(truth[there], views.x[v].numpy()[gone])
         assert there.any(1).all()
         assert gone.sum() == there.sum()
+
+
+def rare_columns(n=60):
+    """Columns with few values, in a view that every row has, and a view that two rows have."""
+    x = [np.full((n, 40), np.nan), np.arange(2.0 * n).reshape(n, 2), np.full((n, 1), np.nan)]
+    x[0][:, 0] = np.arange(n)
+    for j in range(1, 40):
+        x[0][np.random.default_rng(j).permutation(n)[: 1 + j // 10], j] = j
+    x[2][:2] = 1.0
+    return Views.of(x)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_hiding_never_takes_the_last_values_of_a_column(grouped):
+    views = rare_columns()
+    groups = torch.arange(60) // 3 if grouped else None
+    scalers = [scaling.fit("none", a, views.seen(v)) for v, a in enumerate(views.x)]
+    for seed in range(40):
+        torch.manual_seed(seed)
+        hidden = choose(views.mask, 1, groups=groups, holes=views.hole_parts)
+        fewer = views.hide(hidden)
+        for left in (fewer, hide_entries(fewer, scalers), hide_entries(views, scalers)):
+            assert all(left.ever_seen(v).all() for v in range(3))
+        if grouped:
+            for rows, gone in ((groups == g, hidden[groups == g]) for g in range(20)):
+                assert torch.equal(gone, views.mask[rows] & gone.any(0))
+
+
+def test_hiding_on_purpose_never_takes_the_last_values_of_a_column():
+    views = rare_columns()
+    for seed in range(20):
+        for left in (drop_views(views, 0.7, seed), drop_entries(views, 0.9, seed)):
+            assert all(left.ever_seen(v).all() for v in range(3))
+            assert left.mask.any(1).all()
+
+
+def test_where_no_value_would_be_the_last_the_same_is_hidden():
+    views, _ = holed_views()
+    torch.manual_seed(3)
+    plain = choose(views.mask)
+    torch.manual_seed(3)
+    assert torch.equal(plain, choose(views.mask, holes=views.hole_parts))

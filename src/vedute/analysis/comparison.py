@@ -43,10 +43,8 @@ class Trial:
         """About a tenth of the observed views, at most one per sample."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            hidden = holdout.choose(views.mask, fewest=1)
-        if hidden is not None:
-            hidden &= (views.mask & ~hidden).any(0)  # no method can learn a view that is all hidden
-        if hidden is None or not hidden.any():
+            hidden = holdout.choose(views.mask, fewest=1, holes=views.hole_parts)
+        if hidden is None:
             raise ValueError(
                 "no view can be hidden to measure errors; give samples with two views or more"
             )

@@ -20,32 +20,73 @@ from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views
 
 Array = NDArray[Any]
+Holes = Sequence[Tensor | Lazy | None]  # one per view
 SHARE, FEWEST = 0.1, 20
 ROWS = 2000  # of which single entries are hidden, at most
 NUMBERS = 2**25  # that hidden samples may hold
 
 
 def choose(
-    mask: Tensor, fewest: int = FEWEST, width: int = 1, groups: Tensor | None = None
+    mask: Tensor,
+    fewest: int = FEWEST,
+    width: int = 1,
+    groups: Tensor | None = None,
+    holes: Holes = (),
 ) -> Tensor | None:
-    """About a tenth of the observed slots, at most one per row and never a row's last one.
+    """About a tenth of the observed slots, at most one per row, never a row's last one, and never
+    the last values of a column.
 
     mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had. Of samples with many
     numbers (`width`) a few will do. Of a group (n,) the same view of all rows is hidden, so that
-    no other row of it gives away what was.
+    no other row of it gives away what was. holes: of the views, where they have some.
     """
     rows = (mask.sum(1) > 1).nonzero()[:, 0]
     count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, NUMBERS // width))
     if count < fewest:
         return None
-    if groups is not None:
-        hidden = _of_groups(mask, count, groups)
-        return hidden if int(hidden.sum()) >= fewest else None
+    hidden = _of_rows(mask, rows, count) if groups is None else _of_groups(mask, count, groups)
+    hidden = spare_last_values(hidden, mask, holes, groups)
+    return hidden if int(hidden.sum()) >= fewest else None
+
+
+def _of_rows(mask: Tensor, rows: Tensor, count: int) -> Tensor:
+    """One slot in each of `count` of the rows, drawn at random."""
     rows = rows[torch.randperm(len(rows))[:count]]
     draw = torch.rand(len(rows), mask.shape[1]).masked_fill(~mask[rows], -1.0)
     hidden = torch.zeros_like(mask)
     hidden[rows, draw.argmax(1)] = True
     return hidden
+
+
+def spare_last_values(
+    hidden: Tensor, mask: Tensor, holes: Holes = (), groups: Tensor | None = None
+) -> Tensor:
+    """The slots to hide (n, L) without those that hold the last values of a column; of a group
+    (n,), all rows or none."""
+    hidden = hidden.clone()
+    for v, view_holes in enumerate(holes or [None] * mask.shape[1]):
+        rows = hidden[:, v].nonzero()[:, 0]
+        values = _values(rows, view_holes)
+        left = _has_values(mask[:, v] & ~hidden[:, v], view_holes)
+        for i in (values & ~left).any(1).nonzero()[:, 0].tolist():
+            if bool((values[i] & ~left).any()):
+                back = rows == rows[i] if groups is None else groups[rows] == groups[rows[i]]
+                hidden[rows[back], v] = False
+                left |= values[back].any(0)
+    return hidden
+
+
+def _has_values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
+    """Which columns have a value in these rows (n,) of a view."""
+    if holes is None:
+        return rows.any().view(1)
+    parts = [(rows[part, None] & ~holes[part].flatten(1)).any(0) for part in pieces(holes)]
+    return torch.stack(parts).any(0)
+
+
+def _values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
+    """Which columns have a value in each of these rows (k,), which have the view: (k, width)."""
+    return torch.ones(len(rows), 1, dtype=torch.bool) if holes is None else ~holes[rows].flatten(1)
 
 
 def _of_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
@@ -81,7 +122,7 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
-    last that a row has of a view. Of many rows, ROWS lose some: the rest stays to learn from."""
+    last that a row has of a view, nor the last of a column. Of many rows, ROWS lose some: the rest stays to learn from."""
     some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
     drawn = torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]
     if data.on_disk:
@@ -94,9 +135,16 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
             seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
             luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
             last = luck >= luck.flatten(1).amax(1).view(rows)
-            new = old | (seen & (luck < SHARE) & ~last & some.view(rows))
+            new = seen & (luck < SHARE) & ~last & some.view(rows)
+            new = old | (new & ~luckiest_of_lost(luck, seen, new))
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
     return replace(data, x=on_demand(x), holes=tuple(holes))
+
+
+def luckiest_of_lost(luck: Tensor, seen: Tensor, hidden: Tensor) -> Tensor:
+    """One entry of every column whose entries are all to be hidden; all (n, *shape)."""
+    lost = seen.any(0) & ~(seen & ~hidden).any(0)
+    return lost & (luck == luck.amax(0))
 
 
 def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views:

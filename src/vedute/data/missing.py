@@ -22,6 +22,7 @@ from torch import Tensor
 
 from vedute.data import groups as grouping
 from vedute.data import patterns
+from vedute.data.holdout import luckiest_of_lost, spare_last_values
 from vedute.data.views import Views
 
 Mask = NDArray[np.bool_]
@@ -31,7 +32,8 @@ Protocol = Callable[[int, int, float, Generator], Mask]
 def drop_views(
     views: Any, rate: float, seed: int, protocol: str = "bernoulli", groups: Any = None
 ) -> Views:
-    """Hide views by a named protocol; a row that would lose its last view stays as it is.
+    """Hide views by a named protocol; a row that would lose its last view, or a column its last
+    value, keeps it.
 
     `views`: a Views, or anything that `Views.of` makes one of. `groups`: for the protocol `group`,
     one per sample; by default twenty at random. Labels would do, but then what is missing tells
@@ -45,11 +47,13 @@ def drop_views(
     else:
         drawn = make_mask(n, L, rate, seed, protocol)
     after = before & torch.from_numpy(drawn)
-    return whole.hide(before & ~after & after.any(1, keepdim=True))
+    hidden = before & ~after & after.any(1, keepdim=True)
+    return whole.hide(spare_last_values(hidden, before, whole.hole_parts))
 
 
 def drop_entries(views: Any, rate: float, seed: int) -> Views:
-    """Hide a share `rate` of the entries of float views (`holes`); a present view keeps one."""
+    """Hide a share `rate` of the entries of float views (`holes`); a present view and a
+    column keep one."""
     whole = _views(views)
     _check_rate(rate)
     rng = np.random.default_rng(seed)
@@ -60,7 +64,8 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
         seen = whole.seen(v).cpu()
         luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
         best = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
-        new = (seen & (luck < rate) & ~best).to(a.device)
+        new = seen & (luck < rate) & ~best
+        new = (new & ~luckiest_of_lost(luck, seen, new)).to(a.device)
         hole = new if old is None else new | old
         x[v], holes[v] = a.masked_fill(hole, 0), hole
     return replace(whole, x=tuple(x), holes=tuple(holes))

@@ -357,7 +357,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return [view.scaler for view in self.views_]
 
     def _chosen_to_hide(self, data: Views, fewest: int = FEWEST) -> torch.Tensor | None:
-        return choose(data.mask, fewest, self.n_features_in_, self._groups)
+        return choose(data.mask, fewest, self.n_features_in_, self._groups, data.hole_parts)
 
     def _held_out(self, data: Views, hidden: torch.Tensor) -> HoldOut:
         return HoldOut.of(data, hidden, self._scalers(), self._groups)

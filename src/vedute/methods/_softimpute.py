@@ -78,6 +78,13 @@ class Table:
         there = self.spread(self.mask)
         return there if self.holes is None else there & ~self.holes
 
+    def chosen_to_hide(self) -> Array | None:
+        """About a tenth of the observed views, (n, L); None where none can be hidden."""
+        holes = None if self.holes is None else torch.from_numpy(self.holes)
+        by_view = () if holes is None else [holes[:, at] for at in self.places]
+        hidden = choose(torch.from_numpy(self.mask), fewest=1, holes=by_view)
+        return None if hidden is None else hidden.numpy()
+
     @cached_property
     def groups(self) -> list[tuple[Array, Array]]:
         """Each pattern of views (L,) with the rows that have it."""
@@ -319,10 +326,10 @@ def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
 
 def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
     """The rank and the threshold that are best on hidden views, or entries, of the table."""
-    hidden = choose(torch.from_numpy(table.mask), fewest=1)
+    hidden = table.chosen_to_hide()
     if hidden is None:
         return search(*hide_entries(table, rng), max_rank, rng)
-    return search(*hide_views(table, hidden.numpy()), max_rank, rng)
+    return search(*hide_views(table, hidden), max_rank, rng)
 
 
 def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
@@ -346,10 +353,12 @@ def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Arra
 
 
 def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
-    """Some observed entries hidden, never all of a row: what is left of the table, and they."""
+    """Some observed entries hidden, never all of a row or a column: what is left of the table, and
+    they."""
     table, seen = table.dense(), table.seen()
     hidden = seen & (rng.random(seen.shape) < HIDDEN)
     hidden[(seen == hidden).all(1)] = False
+    hidden[:, (seen == hidden).all(0)] = False
     holes = hidden if table.holes is None else table.holes | hidden
     part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
     return part, Hidden(np.arange(len(seen)), table.x, hidden)

@@ -20,12 +20,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve, lapack
 from threadpoolctl import threadpool_limits
 
-from vedute.data.holdout import choose
 from vedute.estimators.base import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
@@ -72,10 +70,10 @@ class GaussianFill(ComponentsFill):
 
     def _best_noise(self, small: Table, unit: float) -> float:
         """The noise with the least error on hidden views; less and less, until it rises."""
-        hidden = choose(torch.from_numpy(small.mask), fewest=1)
+        hidden = small.chosen_to_hide()
         if hidden is None:
             return NOISES[-1]
-        where, left = small.spread(hidden.numpy()), small.mask & ~hidden.numpy()
+        where, left = small.spread(hidden), small.mask & ~hidden
         part = replace(small, x=np.where(where, 0.0, small.x), mask=left)
         S, best = self._moments(part), (np.inf, NOISES[0])
         for noise in NOISES:

@@ -96,7 +96,7 @@ class LowRankFill(Estimator):
     ) -> tuple[Table, Hidden | HiddenViews]:
         """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
-            hidden = choose(data.mask, fewest=1, groups=self._groups)
+            hidden = choose(data.mask, fewest=1, groups=self._groups, holes=data.hole_parts)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
