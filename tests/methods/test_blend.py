@@ -319,3 +319,102 @@ def test_one_thread_means_one_process():
         assert not _apart.pays(tiny)
     finally:
         torch.set_num_threads(before)
+
+
+# Experts that fail.
+
+
+def failing(monkeypatch, *names, times=1, verb="_learn", error=np.linalg.LinAlgError):
+    """From its n-th call on, this verb of these methods fails; subclasses have their own count."""
+    calls = dict.fromkeys(names, 0)
+    for name in names:
+        cls, works = METHODS[name], getattr(METHODS[name], verb)
+
+        def fails(self, *given, name=name, works=works):
+            calls[name] += 1
+            if calls[name] >= times:
+                raise error(f"{name} cannot")
+            return works(self, *given)
+
+        monkeypatch.setattr(cls, verb, fails)
+
+
+@pytest.mark.parametrize(
+    ("name", "verb", "error"),
+    [
+        ("mvp", "_learn", FloatingPointError),
+        ("mvp", "_decode", RuntimeError),
+        ("kernel_fill", "_learn", MemoryError),
+        ("gaussian_fill", "_learn", ValueError),
+        ("gaussian_fill", "_decode", np.linalg.LinAlgError),
+    ],
+)
+def test_an_expert_that_fails_is_left_out(name, verb, error, monkeypatch, tmp_path):
+    X = views()
+    failing(monkeypatch, name, verb=verb, error=error)
+    with pytest.warns(UserWarning, match=f"goes on without {name} .*{name} cannot"):
+        model = small(Blend, n_clusters=2).fit(X)
+    assert name not in model.experts_
+    assert len(model.experts_) == 3
+    assert model.left_out_ == {name: f"{error.__name__}: {name} cannot"}
+    assert all(name not in weights for weights in model.weights_.values())
+    filled = model.impute(X)
+    assert all(np.isfinite(a).all() for a in filled)
+    model.save(tmp_path / "model")
+    again = vedute.load(tmp_path / "model")
+    assert again.left_out_ == model.left_out_
+    for a, b in zip(again.impute(X), filled, strict=True):
+        assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_others_are_those_of_a_blend_without_the_failed_one(many, monkeypatch):
+    monkeypatch.setattr(_apart, "pays", lambda data: many)
+    X, experts = views(), ("lowrank_fill", "kernel_fill", "gaussian_fill")
+    without = small(Blend, experts=experts[:2], expert_settings=None).fit(X).impute(X)
+    failing(monkeypatch, "gaussian_fill")
+    with pytest.warns(UserWarning, match="without gaussian_fill"):
+        found = small(Blend, experts=experts, expert_settings=None).fit(X).impute(X)
+    for a, b in zip(found, without, strict=True):
+        assert_allclose(a, b)
+
+
+def test_values_that_are_not_finite_are_a_failure(monkeypatch):
+    plain = METHODS["kernel_fill"]._decode
+    broken = lambda self, *given: [np.full_like(a, np.nan) for a in plain(self, *given)]  # noqa: E731
+    monkeypatch.setattr(METHODS["kernel_fill"], "_decode", broken)
+    with pytest.warns(UserWarning, match=r"without kernel_fill .*not finite"):
+        model = small(Blend).fit(views())
+    assert "kernel_fill" not in model.experts_
+
+
+def test_an_expert_that_fails_to_learn_again_stays_as_it_was(monkeypatch):
+    X = views()
+    failing(monkeypatch, "gaussian_fill", times=2)
+    with pytest.warns(UserWarning, match="gaussian_fill failed to learn again .*stays as it was"):
+        model = small(Blend, experts=("lowrank_fill", "gaussian_fill"), expert_settings=None).fit(X)
+    assert [*model.experts_] == ["lowrank_fill", "gaussian_fill"]
+    assert model.left_out_ == {}
+    assert np.isfinite(model.impute(X)[0]).all()
+
+
+def test_where_all_experts_fail_one_sentence_says_why(monkeypatch):
+    names = ("lowrank_fill", "gaussian_fill")
+    failing(monkeypatch, *names)
+    sentence = "no expert of Blend could learn: .*lowrank_fill cannot.*gaussian_fill cannot"
+    with pytest.raises(ValueError, match=sentence):
+        small(Blend, experts=names, expert_settings=None).fit(views())
+    with pytest.raises(np.linalg.LinAlgError, match="lowrank_fill cannot"):
+        small(Blend, experts=names[:1], expert_settings=None).fit(views())
+
+
+def test_errors_that_are_the_users_are_raised(tmp_path):
+    def call(record):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        small(Blend, callbacks=[call]).fit(views())
+    with pytest.raises(ValueError, match="checkpoint needs random_state"):
+        small(Blend, checkpoint=tmp_path, random_state=None).fit(views())
+    with pytest.raises(ValueError, match="hidden names"):
+        small(Blend, expert_settings={"mvp__hidden": {"a": [8]}}).fit(views())

@@ -122,7 +122,8 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """The same with about a tenth of the entries of views that have holes hidden, too; never the
-    last that a row has of a view, nor the last of a column. Of many rows, ROWS lose some: the rest stays to learn from."""
+    last that a row has of a view, nor the last of a column. Of many rows, ROWS lose some: the rest
+    stays to learn from."""
     some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
     drawn = torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]
     if data.on_disk:

@@ -41,6 +41,7 @@ from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, lo
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
 FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
 UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
+FROM_CALLBACK = "raised by a callback"  # a note on errors
 SMALL_STEP = 1e9  # weights times rows of a step, below which one thread is as fast as several
 ARM = platform.machine().lower() in ("aarch64", "arm64")
 COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
@@ -129,6 +130,8 @@ class NeuralEstimator(Estimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
+        if self.checkpoint is not None and self.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         if vars(self).get("network", "mlp") != "mlp":
             for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
                 check_image(name, shape, part.dtype == torch.uint8)
@@ -382,8 +385,6 @@ class NeuralEstimator(Estimator):
         return Checkpoint(folder, self._signature(data), self.checkpoint_minutes)
 
     def _signature(self, data: Views) -> str:
-        if self.random_state is None:
-            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
         return _digest(params, [data.mask, *data.parts, *data.hole_parts])
@@ -407,7 +408,11 @@ class NeuralEstimator(Estimator):
         """before: the history of the first training, if this is the second."""
         progress.trained(record)
         for call in self.callbacks or ():
-            call(deepcopy(continued(before, [record])[-1]))
+            try:
+                call(deepcopy(continued(before, [record])[-1]))
+            except Exception as error:
+                error.add_note(FROM_CALLBACK)
+                raise
         if record["hidden_error"] is not None:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"

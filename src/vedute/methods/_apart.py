@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
+from typing import TypeVar
 
+import numpy as np
 import torch
 from joblib import Parallel, delayed
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import engine, progress
-from vedute.estimators.base import Estimator
+from vedute.estimators.base import Array, Estimator
+from vedute.estimators.neural import FROM_CALLBACK
+from vedute.training.checkpoints import MismatchError
 
+T = TypeVar("T")
 LARGE = 1e5  # numbers in the data, below which starting a process takes longer than learning
 
 
@@ -33,7 +38,7 @@ class Apart:
         work = Parallel(n_jobs=max(1, len(models)), backend="loky", return_as="generator")
         self.results = work(delayed(_learned)(*task) for task in self.tasks)
 
-    def learned(self) -> list[Estimator]:
+    def learned(self) -> list[Estimator | Exception]:
         """In the order given; in this process where the others were killed."""
         if not self.tasks:
             return []
@@ -45,14 +50,42 @@ class Apart:
             return [teach(*task) for task in self.tasks]
 
 
-def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
-    """What it learns hangs on nothing that was learned before it."""
+def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator | Exception:
+    """The fitted model, or why it failed. What it learns hangs on nothing that was learned before
+    it."""
     torch.manual_seed(seed)
-    with progress.task(type(model).__name__):
-        model._learn(data, held)
-    return model
+
+    def learned() -> Estimator:
+        with progress.task(type(model).__name__):
+            model._learn(data, held)
+        finite(model._decode(data[:1]))
+        return model
+
+    return attempted(learned)
 
 
-def _learned(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator:
+def attempted(work: Callable[[], T]) -> T | Exception:
+    """The result of some work, or the error in which it ended; errors of the disk, of other ranks,
+    of a checkpoint and of callbacks are raised: they are not of the method."""
+    try:
+        return work()
+    except (OSError, MismatchError):
+        raise
+    except Exception as error:
+        if FROM_CALLBACK in getattr(error, "__notes__", ()):
+            raise
+        return error
+
+
+def finite(values: list[Array]) -> list[Array]:
+    """The same; refused where some are not finite."""
+    if not all(np.isfinite(part).all() for part in values):
+        raise FloatingPointError("it imputes values that are not finite")
+    return values
+
+
+def _learned(
+    model: Estimator, data: Views, held: HoldOut | None, seed: int
+) -> Estimator | Exception:
     with engine.deaf():
         return teach(model, data, held, seed)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.random import Generator
-from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_solve, lapack, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
 from vedute.data.views import Views
@@ -32,6 +32,7 @@ from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
+from vedute.methods._cholesky import factored
 from vedute.methods._components import MOST, ComponentsFill, narrowed, taken, widened, without
 from vedute.methods._softimpute import Table
 
@@ -204,7 +205,7 @@ def errors_left_out(K: Array, Y: Array, ridges: Array) -> Array:
 
 def dual(K: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
     """a = (K + ridge I)^-1 Y, (n, k), and predictions of each row without it."""
-    factor = cho_factor(K + ridge * np.eye(len(K)), lower=True, check_finite=False)
+    factor = factored(K + ridge * np.eye(len(K)), lower=True)
     a: Array = cho_solve(factor, Y, check_finite=False)
     inverse = lapack.dpotri(factor[0], lower=1)[0].diagonal()
     return a, Y - a / inverse[:, None]
@@ -212,7 +213,7 @@ def dual(K: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
 
 def primal(B: Array, R: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
     """b = (B'B + ridge R)^-1 B'Y, (m, k), and predictions of each row without it."""
-    factor = cho_factor(B.T @ B + ridge * R, lower=True, check_finite=False)
+    factor = factored(B.T @ B + ridge * R, lower=True)
     b: Array = cho_solve(factor, B.T @ Y, check_finite=False)
     half = solve_triangular(factor[0], B.T, lower=True, check_finite=False)
     h = (half**2).sum(0)[:, None]

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.random import Generator
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from vedute.data.holdout import choose
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 from vedute.methods import _table
+from vedute.methods._cholesky import factored
 from vedute.methods._side_by_side import Products, SideBySide
 from vedute.methods._table import Array, Part
 
@@ -296,7 +297,7 @@ def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
 
 def _ridge(gram: Array, right: Array, threshold: float) -> Array:
     """(gram + threshold I)^-1 for every row of `right` (..., r)."""
-    factor = cho_factor(gram + threshold * np.eye(len(gram)), check_finite=False)
+    factor = factored(gram + threshold * np.eye(len(gram)))
     solved: Array = cho_solve(factor, right.T, check_finite=False).T
     return solved
 

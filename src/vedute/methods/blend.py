@@ -16,8 +16,11 @@ of kernel fill start from what it infers.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -75,7 +78,8 @@ class Blend(Estimator):
         "by_seen_": "The same where 0 to L - 1 other views are observed, (L, L, experts) array; "
         "this is what mixes.",
         "hole_weights_": "The same of single missing entries, of views that have some.",
-        "experts_": "The fitted experts, by name.",
+        "experts_": "The fitted experts, by name; those in `left_out_` are not among them.",
+        "left_out_": "Why experts were left out, by name: they failed, say.",
         "history_": "The training of the first expert.",
     }
     absent = "filled by several methods, weighted by hidden views"
@@ -149,7 +153,8 @@ class Blend(Estimator):
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
         fewer = self._without_entries(some)
-        self.experts_ = self._joined({name: self._expert(name) for name in self._used(data)})
+        self.left_out_: dict[str, str] = {}
+        self.experts_ = {name: self._expert(name) for name in self._used(data)}
         self.hole_weights_: dict[str, dict[str, float]] = {}
         self._learn(fewer, None if few else held)
         self._calibrate(data, held)
@@ -160,8 +165,10 @@ class Blend(Estimator):
         again = [k for k, m in self.experts_.items() if few or m._learns_again(len(data))]
         self.learned_again_ = bool(again) and fewer is not data and not self._interrupted
         if self.learned_again_:
-            self._teach(again, data, None)
+            self._teach(again, data, None, again=True)
         self.history_ = vars(self._first).get("history_", [])
+        if self.left_out_:
+            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
 
     def _used(self, data: Views) -> tuple[str, ...]:
         """Of images the first expert alone: the others see them as tables of pixels."""
@@ -180,34 +187,64 @@ class Blend(Estimator):
         model.seed_, model._interrupted = self.seed_, False
         return model
 
-    def _joined(self, experts: dict[str, Estimator]) -> dict[str, Estimator]:
-        """Experts whose regressions start from what the first infers, not from a matrix of low
-        rank; words cannot be regressed on."""
-        first, *others = experts.values()
-        for model in others:
-            if hasattr(model, "start") and not any(v.likelihood.text for v in self.views_):
-                model.__dict__["start"] = first
-        return experts
+    def _linked(self, name: str) -> Estimator:
+        """A copy of an expert, of which what fails does no harm to the expert. Its regressions
+        start from what the first expert infers, or, where that was left out, from a matrix of low
+        rank, as they do beside words, which cannot be regressed on."""
+        model, first = copy(self.experts_[name]), self.experts_.get(self.experts[0])
+        if hasattr(model, "start") and name != self.experts[0]:
+            words = any(v.likelihood.text for v in self.views_)
+            model.__dict__["start"] = None if words else first
+        return model
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
         for model in self.experts_.values():
             model._check(data)
         self._teach([*self.experts_], data, held)
 
-    def _teach(self, names: list[str], data: Views, held: HoldOut | None) -> None:
+    def _teach(
+        self, names: list[str], data: Views, held: HoldOut | None, again: bool = False
+    ) -> None:
         """Of large data, experts that start from no other learn in processes of their own."""
-        models = {k: self.experts_[k] for k in names}
-        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(m)]
+        models = {k: self._linked(k) for k in names}
+        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(k, m)]
         apart = _apart.Apart([models[k] for k in alone], data, held, self.seed_)
         for name in [k for k in names if k not in alone]:
-            model = _apart.teach(models[name], data, held, self.seed_)
-            self._interrupted = self._interrupted or model._interrupted
-        self.experts_ |= zip(alone, apart.learned(), strict=True)
+            self._keep(name, _apart.teach(self._linked(name), data, held, self.seed_), again)
+        for name, outcome in zip(alone, apart.learned(), strict=True):
+            self._keep(name, outcome, again)
 
-    def _may_leave(self, model: Estimator) -> bool:
+    def _keep(self, name: str, outcome: Estimator | Exception, again: bool) -> None:
+        """The fitted expert; where it failed to learn again, that of before."""
+        if isinstance(outcome, Estimator):
+            self.experts_[name] = outcome
+            self._interrupted = self._interrupted or outcome._interrupted
+        elif again:
+            text = f"{name} failed to learn again with all views, and stays as it was"
+            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
+        else:
+            self._fail(name, outcome)
+
+    def _fail(self, name: str, error: Exception) -> None:
+        """Go on without an expert; the last one's error is that of Blend."""
+        if len(self.experts_) == 1 and not self.left_out_:
+            raise error
+        self._leave_out(name, _reason(error))
+        if not self.experts_:
+            raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
+
+    def _leave_out(self, name: str, reason: str) -> None:
+        """`fit` warns of it at the end."""
+        self.left_out_[name] = reason
+        del self.experts_[name]
+
+    def _left_out(self) -> str:
+        return "; ".join(f"{name} ({reason})" for name, reason in self.left_out_.items())
+
+    def _may_leave(self, name: str, model: Estimator) -> bool:
         """Callbacks are those of this process."""
-        bound = "start" in vars(model) or vars(model).get("callbacks")
-        return model is not self._first and not bound
+        bound = vars(model).get("start") or vars(model).get("callbacks")
+        return name != next(iter(self.experts_)) and not bound
 
     def _calibrate(self, data: Views, held: HoldOut | None) -> None:
         """Weights, spread and noise on the hidden views; a weight never meets the instances that
@@ -217,7 +254,7 @@ class Blend(Estimator):
             self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super()._calibrate(data, None)
         else:
-            predicted = self._predicted(held.inputs)
+            predicted = self._predicted(held.inputs, learning=True)
             moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
             self._set_weights(_weights.weights(moments))
             crossed = _weights.cross_fitted(moments, self._folds(held))
@@ -305,13 +342,28 @@ class Blend(Estimator):
     def _first(self) -> Estimator:
         return next(iter(self.experts_.values()))
 
-    def _predicted(self, data: Views) -> list[Array]:
-        """By all experts, L arrays (E, n, *shape_v)."""
-        found = [Stack(len(self.experts_)) for _ in self.views_]
-        for model in self.experts_.values():
-            for v, decoded in enumerate(Imputer(model._decode, self.views_).decoded(data)):
-                found[v].add(decoded)
-        return [s.array for s in found]
+    def _predicted(self, data: Views, learning: bool = False) -> list[Array]:
+        """By all experts, L arrays (E, n, *shape_v). While learning, experts that fail are left
+        out."""
+        stacks = [Stack(len(self.experts_)) for _ in self.views_]
+        for name, model in [*self.experts_.items()]:
+            decoded = partial(Imputer(model._decode, self.views_).decoded, data)
+            outcome = self._attempted(model, decoded) if learning else decoded()
+            if isinstance(outcome, Exception):
+                self._fail(name, outcome)
+                continue
+            for stack, values in zip(stacks, outcome, strict=True):
+                stack.add(values)
+        return [s.array[: len(self.experts_)] for s in stacks]
+
+    def _attempted(
+        self, model: Estimator, decoded: Callable[[], list[Array]]
+    ) -> list[Array] | Exception:
+        """What an expert imputes, or why it failed: the one that it starts from did, say."""
+        start = vars(model).get("start")
+        if start is not None and start is not self.experts_.get(self.experts[0]):
+            return RuntimeError(f"it starts from {self.experts[0]}")
+        return _apart.attempted(lambda: _apart.finite(decoded()))
 
     def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
         """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
@@ -392,6 +444,12 @@ class Blend(Estimator):
     def restore(self, learned: dict[str, Any]) -> Self:
         inside: Mapping[str, Any] = learned["experts_"]
         super().restore({k: v for k, v in learned.items() if k != "experts_"})
-        experts = {name: self._expert(name).restore(inside[name]) for name in inside}
-        self.experts_ = self._joined(experts)
+        self.experts_ = {name: self._expert(name).restore(inside[name]) for name in inside}
+        for name in inside:
+            self.experts_[name] = self._linked(name)
         return self
+
+
+def _reason(error: Exception) -> str:
+    """In one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

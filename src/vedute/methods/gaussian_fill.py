@@ -21,12 +21,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.linalg import cho_solve, lapack
 from threadpoolctl import threadpool_limits
 
 from vedute.estimators.base import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
+from vedute.methods._cholesky import factored
 from vedute.methods._components import MOST, ComponentsFill
 from vedute.methods._softimpute import Table
 
@@ -148,9 +149,7 @@ def completed(small: Table, S: Array, noise: float) -> Array:
 
 def inverse(S: Array, noise: float = 0.0) -> Array:
     """(S + noise I)^-1, which is symmetric and positive definite."""
-    factor, failed = lapack.dpotrf(S + noise * np.eye(len(S)), lower=1)
-    if failed:
-        raise np.linalg.LinAlgError("the covariance is not positive definite")
+    factor = factored(S + noise * np.eye(len(S)), lower=True)[0]
     lower: Array = np.tril(lapack.dpotri(factor, lower=1)[0])
     return lower + np.tril(lower, -1).T
 
@@ -159,6 +158,6 @@ def slopes(S: Array, right: Array, noise: float) -> Array:
     """(S + noise I)^-1 right"""
     if not len(S):
         return right
-    factor = cho_factor(S + noise * np.eye(len(S)), check_finite=False)
+    factor = factored(S + noise * np.eye(len(S)))
     found: Array = cho_solve(factor, right, check_finite=False)
     return found

@@ -175,6 +175,7 @@ class MVP(NeuralEstimator):
 
     def _check(self, raw: Views) -> None:
         super()._check(raw)
+        self.sizes(raw.names)
         own = self.steps is None and self.epochs is None
         if own and self._has_images(raw.shapes) and self._device().type == "cpu":
             warnings.warn(SLOW.format(self._amounts(raw.shapes, len(raw))[0]), stacklevel=3)

@@ -20,6 +20,10 @@ Tensors = dict[str, Tensor]
 STATE, HISTORY = "state.safetensors", "history.jsonl"
 
 
+class MismatchError(ValueError):
+    """A checkpoint of another run."""
+
+
 def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The optimizer's state by parameter name, and the state of the random generators."""
     out = {
@@ -110,7 +114,7 @@ class Checkpoint:
             )
             return None
         if found.facts["signature"] != self.signature:
-            raise ValueError(
+            raise MismatchError(
                 f"the checkpoint in {self.folder} is of other data or settings; "
                 "delete it or name another folder"
             )
