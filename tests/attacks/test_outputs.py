@@ -11,9 +11,9 @@ import pytest
 from shell import done, refused, vedute_
 
 import vedute
+from vedute.data.lock import try_lock
 from vedute.io import atomic
 from vedute.io.atomic import SCRATCH, atomic_folder
-from vedute.io.lock import try_lock
 
 SRC = Path(__file__).parents[2] / "src"
 FIT = ("fit", "d.npz", "-o", "run", "--method", "mean_fill")

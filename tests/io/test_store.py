@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -448,3 +453,117 @@ def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch)
     assert Views.open("store").specs[0].levels == (None, ("f", "m"))
     np.save("data/b.npy", np.ones((9, 2)))
     assert "has no ids" in refused("convert", "data", "-o", "more", "--one-hot")
+
+
+# A store that is replaced while it is read.
+
+
+def other(values):
+    """The same data but for the values."""
+    return {k: v if k in ("ids", "y") else v + 100 for k, v in values.items()}
+
+
+def rewritten(path):
+    """Other values of the same shape in the same file."""
+    a = np.load(path)
+    np.save(path, a + 1)
+
+
+def replaced(path):
+    """The same in a file that takes its place, with the time of the old one."""
+    a, time = np.load(path), path.stat().st_mtime_ns
+    np.save("new.npy", a + 1)
+    os.utime("new.npy", ns=(time, time))
+    os.replace("new.npy", path)  # noqa: PTH105
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size - 8)
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced, cut, lambda path: path.unlink()])
+def test_an_open_store_is_not_mixed_with_what_replaces_it(place, change):
+    views = Views.open("store")
+    whole = views.in_memory()
+    change(place / "store" / "view0.npy")
+    with pytest.raises(ValueError, match=r"view0.npy has changed since it was opened; open it ag"):
+        views[[3, 1]]
+    assert torch.equal(views.x[1], whole.x[1])
+    assert views.ids.tolist() == whole.ids.tolist()
+
+
+def test_a_fit_ends_where_its_store_is_replaced(place):
+    replaced_at = [3]
+
+    def swap(record):
+        if record["epoch"] == replaced_at[0]:
+            Path("store").rename("old")
+            np.savez("d.npz", **other(arrays()))
+            done("convert", "d.npz", "-o", "store")
+
+    with pytest.raises(ValueError, match=r"npy has changed since it was opened"):
+        small(MVP, callbacks=[swap], steps=90).fit(Views.open("store"))
+
+
+def test_a_store_that_is_open_is_not_replaced(place):
+    views = Views.open("store")
+    np.savez("d.npz", **other(arrays()))
+    assert "store is open, and its rows are still read" in refused(
+        "convert", "d.npz", "-o", "store", "--force"
+    )
+    same(views, Views.open("store"))
+    part = views[:5].pick(0)  # rows in memory hold nothing
+    del views
+    done("convert", "d.npz", "-o", "store", "--force")
+    assert not torch.equal(part.x[0], Views.open("store")[:5].x[0])
+
+
+def test_a_store_that_another_process_has_open_is_not_replaced(place):
+    waits = "import sys, vedute; v = vedute.Views.open('store'); print(1, flush=True); input()"
+    words = [sys.executable, "-c", waits]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        reader.stdout.read(1)
+        assert "store is open" in refused("convert", "d.npz", "-o", "store", "--force")
+        reader.kill()
+    done("convert", "d.npz", "-o", "store", "--force")
+
+
+def test_a_pickled_store_holds_it_too(place):
+    views = pickle.loads(pickle.dumps(Views.open("store")))
+    same(views, Views.open("store"))
+    assert "store is open" in refused("convert", "d.npz", "-o", "store", "--force")
+
+
+def test_a_store_is_not_opened_while_it_is_replaced(place):
+    with (
+        store.new_store(place / "store", force=True),
+        pytest.raises(ValueError, match="store is being replaced by another process"),
+    ):
+        Views.open("store")
+
+
+def test_a_store_that_was_replaced_while_it_was_opened_is_refused(place, monkeypatch):
+    real, digests = stored.digest, []
+
+    def digest(path):
+        digests.append(real(path))
+        if len(digests) == 4:
+            Path("store").rename("old")
+            np.savez("d.npz", **other(arrays()))
+            done("convert", "d.npz", "-o", "store", "--keep-order")
+        return digests[-1]
+
+    monkeypatch.setattr(stored, "digest", digest)
+    with pytest.raises(ValueError, match=r"its content has changed|is being replaced"):
+        Views.open("store")
+
+
+def test_an_array_that_changes_while_it_is_converted_is_noticed(place, monkeypatch):
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    Path("data").mkdir()
+    for name, a in arrays().items():
+        np.save(f"data/{name}.npy", np.nan_to_num(a))
+    views, _ = streaming.opened(Path("data"), io.Reading())
+    rewritten(place / "data" / "b.npy")
+    with pytest.raises(ValueError, match=r"b.npy has changed since it was opened"):
+        views.in_memory()

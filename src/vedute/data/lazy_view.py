@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vedute.data.lock import Shared
+
 Array = NDArray[Any]
 ROWS, NUMBERS = 2**14, 2**21  # in memory at a time, where all rows are gone through
 SCATTERED = 2**10  # rows here and there that are read at a time: each takes pages around it along
@@ -61,15 +63,30 @@ class _Then:
         return self.f(self.read(rows), rows)
 
 
+class Version(NamedTuple):
+    """What changes when a file is replaced or written to."""
+
+    size: int
+    inode: int
+    time: int
+
+    @classmethod
+    def of(cls, about: os.stat_result) -> Version:
+        return cls(about.st_size, about.st_ino, about.st_mtime_ns)
+
+
 class File(NamedTuple):
     """Rows of an array on the disk. It is mapped anew for each reading, so that what was read
-    takes no memory afterwards. shape: of the whole array; part: which rows of it."""
+    takes no memory afterwards. shape: of the whole array; part: which rows of it; version: the only
+    one to be read; lock: held as long as rows may be read."""
 
     file: os.PathLike[str]
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int = 0
     part: slice = slice(None)
+    version: Version | None = None
+    lock: Shared | None = None
 
     def read(self, rows: Any) -> Tensor:
         rows = rows.numpy() if isinstance(rows, Tensor) else rows
@@ -84,8 +101,18 @@ class File(NamedTuple):
         return torch.from_numpy(found)
 
     def _mapped(self) -> Array:
-        whole = np.memmap(os.fspath(self.file), self.dtype, "r", self.offset, self.shape)
-        return np.asarray(whole)[self.part]
+        try:
+            with Path(self.file).open("rb") as file:
+                if self.version in (None, Version.of(os.fstat(file.fileno()))):
+                    whole = np.memmap(file, self.dtype, "r", self.offset, self.shape)
+                    return np.asarray(whole)[self.part]
+        except FileNotFoundError:
+            pass
+        raise ValueError(f"{os.fspath(self.file)} has changed since it was opened; open it again")
+
+    def array(self) -> Array:
+        """All of its rows, in memory."""
+        return np.array(self._mapped())
 
     def lazy(self, origin: str = "") -> Lazy:
         n = len(range(self.shape[0])[self.part])
@@ -97,7 +124,8 @@ def array_pieces(a: Array) -> Iterator[Array]:
     """The rows of an array, some at a time; of one that is mapped, each piece is mapped anew."""
     file = None
     if isinstance(a, np.memmap) and isinstance(a.base, mmap) and a.filename is not None:
-        file = File(Path(a.filename), a.dtype, a.shape, a.offset)  # the whole, not a part of it
+        path = Path(a.filename)  # of the whole, not of a part of it
+        file = File(path, a.dtype, a.shape, a.offset, version=Version.of(path.stat()))
     for rows in stretches(len(a), math.prod(a.shape[1:])):
         yield np.ascontiguousarray(a[rows]) if file is None else file.read(rows).numpy()
 

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
-from vedute.data.lazy_view import File, Lazy
+from vedute.data.lazy_view import File, Lazy, Version
+from vedute.data.lock import Shared
 
 Array = NDArray[Any]
 MANIFEST, FORMAT = "manifest.json", 1
@@ -50,24 +51,33 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
     """What is in it; with `check` the sums of all files are compared, which reads them."""
     folder = Path(folder)
     facts = manifest(folder)
+    lock = Shared(folder / MANIFEST)
+    _check_kept(folder, facts, lock)
     try:
         files, n = facts["files"], int(facts["samples"])
         specs = tuple(map(_spec, facts["views"]))
-        found = {name: _mapped(folder / name, about, check) for name, about in files.items()
-                 if name in _names(len(specs))}  # fmt: skip
-        x = [_lazy(found, files, f"view{v}.npy", (n, *s.shape), rows) for v, s in enumerate(specs)]
-        mask = np.array(_shaped(found, "mask.npy", (n, len(specs)))[rows])
+        found = {name: _file(folder / name, about, check)._replace(part=rows, lock=lock)
+                 for name, about in files.items() if name in _names(len(specs))}  # fmt: skip
+        x = [_lazy(found, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
+        mask = _shaped(found, "mask.npy", (n, len(specs))).array()
         holes = [
-            _lazy(found, files, name, (n, *s.shape), rows) if name in found else None
+            _lazy(found, files, name, (n, *s.shape)) if name in found else None
             for name, s in zip(map("holes{}.npy".format, range(len(specs))), specs, strict=True)
         ]
         ids, y, order = (
-            _shaped(found, f"{k}.npy", (n,))[rows] if f"{k}.npy" in found else None
+            _shaped(found, f"{k}.npy", (n,)).array() if f"{k}.npy" in found else None
             for k in ("ids", "y", "order")
         )
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {MEND}") from None
+    _check_kept(folder, facts, lock)
     return Stored(x, mask, holes, specs, ids, y, order, facts["id_name"])
+
+
+def _check_kept(folder: Path, facts: dict[str, Any], lock: Shared) -> None:
+    """Refuse a store that is replaced while it is opened."""
+    if not lock.held or manifest(folder) != facts:
+        raise ValueError(f"{folder} is being replaced by another process; open it after that")
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -97,10 +107,11 @@ def _names(n_views: int) -> set[str]:
     return views | {f"{word}.npy" for word in ("mask", "ids", "y", "order")}
 
 
-def _mapped(path: Path, about: dict[str, Any], check: bool) -> Array:
+def _file(path: Path, about: dict[str, Any], check: bool) -> File:
     """An array that is read when asked, as the manifest describes it."""
     try:
-        a: Array = np.load(path, mmap_mode="c", allow_pickle=False)
+        version = Version.of(path.stat())
+        a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
         there = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
         problem = "" if there else "shape or dtype is another"
     except PermissionError:
@@ -111,22 +122,19 @@ def _mapped(path: Path, about: dict[str, Any], check: bool) -> Array:
         problem = "its content has changed"
     if problem:
         raise ValueError(f"{path} is damaged ({problem}); {MEND}")
-    return a
+    return File(path, a.dtype, a.shape, a.offset, version=version)
 
 
-def _shaped(found: dict[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    a = found[name]
-    if a.shape != shape:
-        raise ValueError(f"{name} in the store has shape {a.shape}, expected {shape}; {MEND}")
-    return a
+def _shaped(found: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
+    file = found[name]
+    if file.shape != shape:
+        raise ValueError(f"{name} in the store has shape {file.shape}, expected {shape}; {MEND}")
+    return file
 
 
-def _lazy(
-    found: dict[str, Array], files: dict[str, Any], name: str, shape: tuple[int, ...], rows: slice
-) -> Lazy:
-    a: Any = _shaped(found, name, shape)
-    file = File(Path(a.filename), a.dtype, a.shape, a.offset, rows)
-    return file.lazy(f"{files[name]['sha256']} {rows}")
+def _lazy(found: dict[str, File], files: dict[str, Any], name: str, shape: tuple[int, ...]) -> Lazy:
+    file = _shaped(found, name, shape)
+    return file.lazy(f"{files[name]['sha256']} {file.part}")
 
 
 def _spec(about: dict[str, Any]) -> ViewSpec:

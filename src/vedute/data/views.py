@@ -91,7 +91,11 @@ class Views:
         check: compare the sums of all files first, which reads them once. rows: some of them, such
         as slice(0, 1000).
         """
-        found = store.read(folder, rows, check)
+        return cls.stored(store.read(folder, rows, check))
+
+    @classmethod
+    def stored(cls, found: store.Stored) -> Views:
+        """The content of a store."""
         return cls(
             on_demand(found.x),
             torch.from_numpy(found.mask),

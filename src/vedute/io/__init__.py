@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 
 from vedute.data.frames import ViewSpec
+from vedute.data.lock import locked as locked
 from vedute.data.views import Entry, Views
 from vedute.io import excel, folder, mat, mudata, npz, onefile, store, table
 from vedute.io.atomic import atomic_file as atomic_file
@@ -28,7 +29,6 @@ from vedute.io.data import Array as Array
 from vedute.io.data import Data as Data
 from vedute.io.data import Filled, Format
 from vedute.io.data import Reading as Reading
-from vedute.io.lock import locked as locked
 from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
 from vedute.io.paths import below as below

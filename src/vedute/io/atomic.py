@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vedute.io.lock import try_lock
+from vedute.data.lock import try_lock
 from vedute.io.paths import through_link
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux

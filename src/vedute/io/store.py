@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vedute.data import store
 from vedute.data.frames import ViewSpec
+from vedute.data.lock import try_lock
 from vedute.data.sparse_view import dense, on_demand
 from vedute.data.spool import Spool
 from vedute.data.store import is_store as is_store
@@ -42,7 +43,7 @@ def read(path: Path) -> Data:
         tuple(s.name for s in found.specs),
         path,
         id_name=found.id_name,
-        whole=Views.open(path, check=False),
+        whole=Views.stored(found),
         order=found.order,
     )
 
@@ -54,8 +55,22 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
         raise FileExistsError(f"{out} is a folder, but no store; choose another name")
     old = [file for end in (".", *ENDS) for file in (out / end).glob("*.npy")]
     old += [out / end / store.MANIFEST for end in ENDS]
-    with atomic_folder(out, force, stale=[str(file.relative_to(out)) for file in old]) as part:
+    stale = [str(file.relative_to(out)) for file in old]
+    with atomic_folder(out, force, stale=stale) as part, _unread(out):
         yield part
+
+
+@contextmanager
+def _unread(out: Path) -> Iterator[None]:
+    """Inside, nobody reads the store `out`, or those in it; it is refused where somebody does."""
+    with ExitStack() as locks:
+        for manifest in [out / end / store.MANIFEST for end in (".", *ENDS)]:
+            if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
+                raise FileExistsError(
+                    f"{out} is open, and its rows are still read; wait for who reads it, or "
+                    "choose another name"
+                )
+        yield
 
 
 def write(

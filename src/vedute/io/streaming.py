@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vedute.data import checks
 from vedute.data.frames import ViewSpec, check_forms, from_frame
-from vedute.data.lazy_view import File, Lazy, pieces
+from vedute.data.lazy_view import File, Lazy, Version, pieces
 from vedute.data.sparse_view import on_demand
 from vedute.data.spool import Spool
 from vedute.data.views import Views, loses
@@ -111,6 +111,7 @@ def _empty_and_whole(values: NDArray[np.float64]) -> _Bools:
 
 def _array(path: Path) -> Table:
     try:
+        version = Version.of(path.stat())
         a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # whoever reads it as a whole says what is wrong
         raise NotPlainError(f"{path} is no array of numbers") from None
@@ -122,7 +123,7 @@ def _array(path: Path) -> Table:
         raise NotPlainError("ids and rows differ")
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
         raise NotPlainError(f"{path} holds {a.dtype}")
-    x = File(path, a.dtype, a.shape, a.offset).lazy()
+    x = File(path, a.dtype, a.shape, a.offset, version=version).lazy()
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
     return Table(x if kept else x.then(_double, torch.float64), ids, {None: a.dtype})
 

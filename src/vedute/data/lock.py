@@ -1,4 +1,5 @@
-"""One process at a time: an exclusive lock on a file, which the system frees if its holder dies."""
+"""Locks on files, which the system frees if their holder dies: exclusive ones, for one process or
+thread at a time, and shared ones, for any number."""
 
 from __future__ import annotations
 
@@ -8,20 +9,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import randrange
 from typing import IO, Any
+from weakref import finalize
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # what file systems without locks answer
 
 if sys.platform == "win32":
     import msvcrt
 
-    AT = 1 << 40  # a byte behind the end of every file: others may read what is before it
+    AT = 1 << 40  # behind the end of every file: others may read what is before it
+    SHARES = 1 << 20  # bytes from there on: a shared lock is one of them, an exclusive one is all
 
-    def _lock(file: int, wait: bool) -> bool:
+    def _lock(file: int, wait: bool, shared: bool = False) -> bool:
+        at, count = (AT + randrange(SHARES), 1) if shared else (AT, SHARES)
         while True:
-            os.lseek(file, AT, os.SEEK_SET)
+            os.lseek(file, at, os.SEEK_SET)
             try:
-                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, count)
                 return True
             except OSError:  # it was held for ten seconds
                 if not wait:
@@ -29,14 +34,15 @@ if sys.platform == "win32":
 
     def _unlock(file: int) -> None:
         os.lseek(file, AT, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, SHARES)
 
 else:
     import fcntl
 
-    def _lock(file: int, wait: bool) -> bool:
+    def _lock(file: int, wait: bool, shared: bool = False) -> bool:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, kind | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             return False
         return True
@@ -79,6 +85,24 @@ def try_lock(path: Path) -> Iterator[bool | None]:
             yield True
         finally:
             _unlock(file.fileno())
+
+
+class Shared:
+    """A shared lock on a file, from now until this object is gone; a copy has a lock of its own.
+    `held` is False where another process has the exclusive one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.held = path, True
+        file = os.open(path, os.O_RDONLY)
+        finalize(self, os.close, file)
+        try:
+            self.held = _lock(file, wait=False, shared=True)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+
+    def __reduce__(self) -> tuple[type[Shared], tuple[Path]]:
+        return Shared, (self.path,)
 
 
 def _held(path: Path, wait: bool) -> IO[Any] | None:
