@@ -59,9 +59,18 @@ def fitted(model):
     return model.embedding_, model.labels_, list(model.impute(views()).x), model.r2_
 
 
-def refused(model):
+def other_views(rank):
+    """The same masks on every rank, other values."""
+    X = [np.where(np.isnan(x), x, x + rank) for x in views().arrays()]
+    return Views.of(X)
+
+
+def refused(model, X=None, groups=None):
     try:
-        model.fit(views().pick(0, 1)[views().mask[:, :2].any(1).numpy()])
+        model.fit(
+            views().pick(0, 1)[views().mask[:, :2].any(1).numpy()] if X is None else X,
+            groups=groups,
+        )
     except ValueError as error:
         return str(error)
     return None
@@ -75,6 +84,10 @@ def found():
     known["blend fit"] = fitted(small_blend())
     known["refused"] = refused(DCCA(steps=2))
     known["other settings"] = refused(small(MVP, 0, latent_dim=3 + rank))
+    known["other values"] = refused(small(MVP, 0), other_views(rank))
+    known["other values of blend"] = refused(small_blend(), other_views(rank))
+    groups = np.arange(91) // (3 + rank)
+    known["other groups"] = refused(small(MVP, 0), views(), groups)
     return known
 
 

@@ -2,6 +2,7 @@
 was killed."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,9 +12,13 @@ import numpy as np
 import pytest
 import ranks_together
 import torch
+from scipy.sparse import csr_array
 from shell import refused
 
 from vedute import MVP
+from vedute.data.sparse_view import Sparse
+from vedute.data.spool import Spool
+from vedute.estimators.digest import digest
 
 TESTS = Path(__file__).parents[1]
 ENV = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src"), "OMP_NUM_THREADS": "1"}
@@ -23,12 +28,11 @@ FIT += [w for setting in (*SIZES, "checkpoint_minutes=0") for w in ("--set", set
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1")
 
 
-def started(rank, size, *words):
+def started(rank, size, *words, more=None, **ways):
     """A rank, as torchrun starts it."""
     told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1"}
-    return subprocess.Popen(
-        [sys.executable, *words], env={**ENV, **{k: str(v) for k, v in told.items()}}
-    )
+    env = {**ENV, **{k: str(v) for k, v in told.items()}, **(more or {})}
+    return subprocess.Popen([sys.executable, *words], env=env, **ways)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +81,9 @@ def test_what_ranks_cannot_share_is_refused_by_name(both):
             "DCCA compares the samples of a batch with each other, which ranks that have a part of "
             "it each cannot; fit it in one process, without torchrun"
         )
-        assert (
-            "the ranks fit MVP with other settings, or on other samples" in found["other settings"]
-        )
+        for what in ("other settings", "other values", "other groups"):
+            assert "the ranks fit MVP with other settings, or on other data" in found[what]
+        assert "the ranks fit Blend with other settings, or" in found["other values of blend"]
 
 
 def test_other_commands_are_refused(monkeypatch):
@@ -109,6 +113,38 @@ def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
     with np.load(tmp_path / "run" / "embedding.npz") as found:
         np.testing.assert_equal(found["embedding"], both[0]["mvp fit"][0])
         np.testing.assert_equal(found["labels"], both[0]["mvp fit"][1])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal here")
+def test_a_rank_that_waits_for_a_stopped_one_says_so():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = {"MASTER_PORT": str(free.getsockname()[1])}
+    ways = {"more": port, "stderr": subprocess.PIPE, "text": True}
+    first, second = [started(rank, 2, TESTS / "ranks_stopped.py", **ways) for rank in range(2)]
+    os.waitid(os.P_PID, first.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert next(line for line in second.stderr if "waited" in line) == (
+        "vedute: rank 1 has waited 2 s for the other ranks; one of them was stopped, is busy, or "
+        "cannot be reached\n"
+    )
+    first.send_signal(signal.SIGCONT)
+    for process in (first, second):
+        process.communicate(timeout=240)
+        assert process.returncode == 0
+
+
+def test_settings_and_all_values_decide_a_digest():
+    """Piece by piece, also of sparse views and of files without a checksum."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((90, 40)) < 0.1, rng.normal(size=(90, 40)), 0)
+    spool = Spool()
+    spool.add(x)
+    parts = [torch.from_numpy(x), Sparse.of(csr_array(x)), spool.lazy()]
+    first, *others = [digest({"a": 1}, [part]) for part in parts]
+    assert others == [first, first]
+    spool = Spool()
+    spool.add(np.where(np.arange(90)[:, None] == 89, x + 1, x))
+    assert digest({"a": 1}, [spool.lazy()]) != first != digest({"a": 2}, [parts[0]])
 
 
 NCCL = """

@@ -46,6 +46,7 @@ from vedute.estimators import (
 )
 from vedute.estimators.abilities import Ability
 from vedute.estimators.contributions import contributions
+from vedute.estimators.digest import digest
 from vedute.estimators.explanation import explanation
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer, batch_rows
@@ -57,6 +58,7 @@ from vedute.training import checkpoints, ranks
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+OF_A_RANK = (*LOOSE, "random_state", "method", "expert_settings")  # or compared by their parts
 BATCHES = 8  # that are scaled at a time
 MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
@@ -247,6 +249,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         known = None if groups is None else codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self._check(raw)
+        self._check_ranks(raw, known)
         self._interrupted = False
         self.fitted_on_ = card.facts(raw)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
@@ -306,6 +309,20 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         clustering.check(self.n_clusters, len(raw), self.soft)
         if self.soft:
             clustering.require(self.n_clusters, type(self).__name__)
+
+    def _check_ranks(self, raw: Views, groups: Array | None) -> None:
+        """Refuse several ranks that would not fit the same."""
+        if ranks.size() == 1:
+            return
+        params = self.get_params().items()
+        given = {k: v for k, v in params if k.rpartition("__")[2] not in OF_A_RANK}
+        known = [raw.mask, *raw.parts, *raw.hole_parts]
+        known += [] if groups is None else [torch.from_numpy(groups)]
+        if not ranks.all_have(digest(given | {"views": raw.specs}, known)):
+            raise ValueError(
+                f"the ranks fit {type(self).__name__} with other settings, or on other data; "
+                "every rank takes the same"
+            )
 
     def _fitted_views(self, raw: Views) -> list[FittedView]:
         words = likelihoods.named(self.likelihood, raw.names), named_kinds(self.kinds, raw.names)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
@@ -19,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
-from vedute.data.lazy_view import Lazy
-from vedute.data.sparse_view import dense
 from vedute.data.stack import stacked
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
+from vedute.estimators.digest import digest
 from vedute.estimators.imputation import batch_rows
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
@@ -138,24 +135,10 @@ class NeuralEstimator(Estimator):
         self.length_: int | None = None  # how long training was worth it, once this is known
         self._trainings = 0
         self._device()
-        self._check_ranks(raw)
-
-    def _check_ranks(self, raw: Views) -> None:
-        """Refuse several ranks where they cannot share batches, or do not fit the same."""
-        if ranks.size() == 1:
-            return
-        name = type(self).__name__
-        if not all(m.adds_over_rows for m in models(type(self))):
+        if ranks.size() > 1 and not all(m.adds_over_rows for m in models(type(self))):
             raise ValueError(
-                f"{name} compares the samples of a batch with each other, which ranks that have a "
-                "part of it each cannot; fit it in one process, without torchrun"
-            )
-        free = (*LOOSE, "random_state")
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
-        if not ranks.all_have(_digest(params, [raw.mask])):
-            raise ValueError(
-                f"the ranks fit {name} with other settings, or on other samples; every rank takes "
-                "the same"
+                f"{type(self).__name__} compares the samples of a batch with each other, which "
+                "ranks that have a part of it each cannot; fit it in one process, without torchrun"
             )
 
     def _hides(self) -> bool:
@@ -387,7 +370,7 @@ class NeuralEstimator(Estimator):
     def _signature(self, data: Views) -> str:
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
-        return _digest(params, [data.mask, *data.parts, *data.hole_parts])
+        return digest(params, [data.mask, *data.parts, *data.hole_parts])
 
     def _counted(self) -> AbstractContextManager[None]:
         """While inside, progress is shown in the unit of training."""
@@ -417,17 +400,6 @@ class NeuralEstimator(Estimator):
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"
             self._log(f"step {record['step']:5d}  {terms}  {hidden}")
-
-
-def _digest(params: dict[str, Any], parts: Iterable[Any]) -> str:
-    """Of settings and data: of a file, by the sum that its store has."""
-    digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
-    for part in parts:
-        if isinstance(part, Lazy):
-            digest.update(part.origin.encode())
-        elif part is not None:
-            digest.update(dense(part).cpu().numpy().tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -7,7 +7,13 @@ of this is as for one rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import torch
@@ -16,6 +22,7 @@ from torch import Tensor, distributed, nn
 from vedute.training.model import load_state
 
 T = TypeVar("T")
+PATIENCE = 30.0  # seconds to wait for other ranks before this is said
 
 
 class LostError(ConnectionError):
@@ -99,9 +106,9 @@ def mean(value: float, weight: int, device: torch.device) -> float:
     """Of the values that the ranks have, each with its weight."""
     if size() == 1:
         return value
-    total, weights = add_up(
-        torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
-    ).tolist()
+    found = torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
+    with waiting():
+        total, weights = add_up(found).tolist()
     return float(total / weights)
 
 
@@ -111,14 +118,56 @@ def largest(number: int, device: torch.device) -> int:
         return number
     found = torch.tensor(number, device=device)
     _with_others(lambda: distributed.all_reduce(found, distributed.ReduceOp.MAX))
-    return int(found)
+    with waiting():
+        return int(found)
 
 
 def _with_others(collective: Callable[[], Any]) -> None:
     try:
-        collective()
+        with waiting():
+            collective()
     except RuntimeError as error:
         raise LostError(
             "another rank has ended, or cannot be reached, and with it ends the fit; torchrun "
             "--max-restarts=1 goes on from the last checkpoint"
         ) from error
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Inside, this rank waits for the others: after a while it says so, once."""
+    watch = _watch() if together() else None
+    if watch is None or watch.since < math.inf:  # a wait inside another
+        yield
+        return
+    watch.since = monotonic()
+    try:
+        yield
+    finally:
+        watch.since = math.inf
+
+
+class _Watch(Thread):
+    """Looks every second for how long this rank has waited."""
+
+    since = math.inf
+
+    def run(self) -> None:
+        while True:
+            sleep(1.0)
+            if monotonic() - self.since > PATIENCE:
+                self.since = math.inf
+                # Only the first rank has a stderr of its own; it may be the one that was stopped.
+                print(
+                    f"vedute: rank {rank()} has waited {PATIENCE:.0f} s for the other ranks; one "
+                    "of them was stopped, is busy, or cannot be reached",
+                    file=sys.__stderr__,
+                    flush=True,
+                )
+
+
+@cache
+def _watch() -> _Watch:
+    watch = _Watch(daemon=True)
+    watch.start()
+    return watch

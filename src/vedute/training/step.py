@@ -58,8 +58,9 @@ class Step:
     def read_terms(self, step: int) -> dict[str, float]:
         """The average of every term since the last reading; ends training if one is not finite."""
         assert self.totals is not None
-        totals = ranks.add_up(self.totals) / self.seen
-        terms = dict(zip(self.names, totals.tolist(), strict=True))
+        with ranks.waiting():
+            totals = (ranks.add_up(self.totals) / self.seen).tolist()
+        terms = dict(zip(self.names, totals, strict=True))
         self.totals.zero_()
         self.seen = 0
         bad = [name for name, value in terms.items() if not abs(value) < float("inf")]

@@ -1,0 +1,27 @@
+"""What two fits have in common if they do the same: a checksum of their settings and data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vedute.data.lazy_view import Lazy, stretches
+from vedute.data.sparse_view import dense
+
+
+def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:
+    """SHA-256 of settings and of views, holes and masks, piece by piece; a part that lies in a
+    store counts by the checksum that it has there."""
+    total = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    for part in parts:
+        if isinstance(part, Lazy) and part.origin:
+            total.update(part.origin.encode())
+        elif part is not None:
+            for rows in stretches(len(part), math.prod(part.shape[1:])):
+                total.update(np.ascontiguousarray(dense(part[rows]).cpu().numpy()).data)
+    return total.hexdigest()
