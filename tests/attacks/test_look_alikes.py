@@ -129,3 +129,15 @@ def test_endings_in_capitals_are_the_same_formats():
     with np.load("OUT.NPZ") as found:
         assert found["a"].shape == (8, 2)
     assert pd.read_csv("OUT.CSV.GZ", compression="gzip").shape == (8, 5)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ids_that_hardly_match_are_told_on_the_command_line(ending):
+    Path("e").mkdir()
+    frame(["P01", "P02", "P03", "s"]).to_csv("e/a.csv")
+    other = frame(["P1", "p02", "P03", "s"])
+    getattr(other, f"to_{ending}")(f"e/b.{ending}")
+    with pytest.warns(UserWarning, match="'P01' of view 'a' and 'P1' of view 'b'; 'P02' of view"):
+        done("inspect", "e")
+    with pytest.warns(UserWarning, match="2 pairs of ids are one but for .*write an id alike"):
+        done("fit", "e", *FIT)

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import cells
+from vedute.data.ids import warn_of_look_alikes
 
 Levels = tuple[Any, ...] | None
 Frame = pd.DataFrame | pd.Series
@@ -71,6 +72,7 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
     if not len(joined):
         raise ValueError("X has no samples; every frame is empty: Found array with 0 sample(s)")
     check_forms(joined)
+    warn_of_look_alikes({name: frame.index for name, frame in frames.items()})
     return joined
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from vedute.data.ids import warn_of_look_alikes
+
 KINDS = "feature_types"
 Dense = Callable[[Any, str], Any]  # an array of a sparse matrix, which is named where it is refused
 
@@ -35,6 +37,7 @@ def in_order(whole: Any, what: str, found: dict[str, pd.DataFrame]) -> dict[str,
     if not ids.is_unique:
         twice = ids[ids.duplicated()][0]
         raise ValueError(f"{what}: id {twice!r} occurs twice; make obs_names unique")
+    warn_of_look_alikes({k: v.index for k, v in found.items()})
     return {k: v.reindex(ids) for k, v in found.items()}
 
 

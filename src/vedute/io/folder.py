@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data.ids import warn_of_look_alikes
 from vedute.io import arrays, images, onefile
 from vedute.io.arrays import Keyed
 from vedute.io.data import (
@@ -54,6 +55,7 @@ def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading
         if isinstance(view, Keyed) and view.ids is None:
             raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
     indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values()]
+    warn_of_look_alikes(dict(zip(found, indices, strict=True)))
     ids = joined(indices)
     views: dict[str, Any] = {}
     mask = np.ones((len(ids), len(found)), bool)

@@ -50,7 +50,7 @@ def write(
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
     rows = own.get_indexer(ids)
-    table = parquet.read_table(source).take(array(rows, mask=rows < 0))
+    table = parquet.read_table(literal(source)).take(array(rows, mask=rows < 0))
     for j, (name, column) in enumerate(filled.items()):
         if missing[:, j].any():
             table = _written(table, str(name), column, missing[:, j])

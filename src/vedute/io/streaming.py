@@ -21,6 +21,7 @@ from torch import Tensor
 
 from vedute.data import checks
 from vedute.data.frames import ViewSpec, check_forms, from_frame
+from vedute.data.ids import warn_of_look_alikes
 from vedute.data.lazy_view import File, Lazy, Version, pieces
 from vedute.data.sparse_view import on_demand
 from vedute.data.spool import Spool
@@ -59,7 +60,7 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     indices = [t.ids for t in found.values() if t.ids is not None]
     if indices and len(indices) < len(found):
         raise NotPlainError("some views have no ids")
-    ids = _joined(indices) if indices else None
+    ids = _joined(dict(zip(found, indices, strict=True))) if indices else None
     if ids is None and len({len(t.x) for t in found.values()}) > 1:
         raise NotPlainError("views differ in length")
     views = found if path.is_dir() else _cut(found[""], how, path)
@@ -151,11 +152,12 @@ def _common(name: str, found: Sequence[Any]) -> Any:
     raise NotPlainError(f"column {name!r} changes its type")
 
 
-def _joined(indices: Sequence[pd.Index]) -> pd.Index:
-    first, *others = indices
+def _joined(indices: Mapping[str, pd.Index]) -> pd.Index:
+    first, *others = indices.values()
     same = all(index.equals(first) for index in others)
     if not same:
-        return joined(indices)
+        warn_of_look_alikes(indices)
+        return joined(indices.values())
     check_forms(first)
     whole = bool(first.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all())
     return pd.Index(first.to_numpy().astype(np.int64 if whole else np.str_))

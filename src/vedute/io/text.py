@@ -27,8 +27,9 @@ from vedute.io.dialect import Dialect, opened, sniff
 from vedute.io.paths import literal
 
 CUT = "\0"  # between the cells of a line that waits to be written
+# pandas rounds unless it is asked not to, before 3.1
 PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
-NEAREST = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}  # later ones do it unasked
+NEAREST: Mapping[str, Any] = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}
 CELLS = 2_000_000  # that are in memory as text at a time
 
 

@@ -1,0 +1,78 @@
+"""One sample under two ids that differ in writing only, such as 01 and 1, or P1 and p1."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+MOST_SHOWN = 2  # pairs
+MOST_COMPARED = 8  # ids of one form
+
+Pair = tuple[Hashable, Hashable]
+
+
+def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
+    """Warn of ids that differ in writing only, unless one view has both.
+
+    indices: ids by the name of the view
+    """
+    first, *others = indices.values()
+    integers = all(index.dtype.kind in "iu" for index in indices.values())
+    if integers or all(index.equals(first) for index in others):
+        return
+    views = _views_of_ids(indices)
+    pairs = [*_look_alikes(views, (1 << len(indices)) - 1)]
+    if not pairs:
+        return
+    names = [*indices]
+    where = [[f"{i!r} of view {_first(names, views[i])!r}" for i in pair] for pair in pairs]
+    examples = "; ".join(" and ".join(pair) for pair in where[:MOST_SHOWN])
+    many = f"{len(pairs)} pairs of ids are" if len(pairs) > 1 else "two ids are"
+    warnings.warn(
+        f"{many} one but for blanks, case, zeros or separators, and read as two samples: "
+        f"{examples}; write an id alike in all views if it means one sample",
+        stacklevel=3,
+    )
+
+
+def _views_of_ids(indices: Mapping[str, pd.Index]) -> dict[Hashable, int]:
+    """The views that have each id, one bit per view."""
+    views: dict[Hashable, int] = {}
+    for v, index in enumerate(indices.values()):
+        for i in index.tolist():
+            views[i] = views.get(i, 0) | 1 << v
+    return views
+
+
+def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pair]:
+    """Pairs of ids of one form, of which no view has both."""
+    lone = [i for i, bits in views.items() if bits != everywhere]
+    forms = _forms(lone)
+    alike: dict[str, list[Hashable]] = {}
+    for at in np.flatnonzero(pd.Index(forms, dtype=object).duplicated(keep=False)).tolist():
+        alike.setdefault(forms[at], []).append(lone[at])
+    for same in alike.values():
+        for a, b in combinations(same[:MOST_COMPARED], 2):
+            if not views[a] & views[b]:
+                yield a, b
+
+
+def _forms(ids: Sequence[Hashable]) -> list[str]:
+    """Ids without case, leading zeros, blanks around them and a final .0, with one separator. They
+    are one text meanwhile: a million take a second."""
+    lines = "".join([f"{' '.join(str(i).split())}\n" for i in ids])
+    lines = lines.casefold().replace(".0\n", "\n")
+    for separator in " _.":
+        lines = lines.replace(separator, "-")
+    return LEADING_ZEROS.sub("", lines).split("\n")[:-1]
+
+
+def _first(names: Sequence[str], bits: int) -> str:
+    """The first of the views that these bits stand for."""
+    return names[(bits & -bits).bit_length() - 1]
