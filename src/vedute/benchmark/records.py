@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from vedute.data.plain_files import plain_file
+
 RunRecord = dict[str, Any]
 BERNOULLI = "bernoulli"  # the protocol of records that name none
 PAIR_SCORES = ("pair_score", "pair_silhouette")
@@ -24,7 +26,7 @@ def read_all(path: Path) -> list[RunRecord]:
     """All records in a file; a last line that was cut off while it was written does not count."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
-    lines = path.read_bytes().split(b"\n")
+    lines = plain_file(path).read_bytes().split(b"\n")
     return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
 
 
@@ -38,7 +40,7 @@ def append(path: Path, record: RunRecord) -> None:
     A last line that was cut off is removed first.
     """
     line = json.dumps(record, allow_nan=False).encode() + b"\n"
-    whole = path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+    whole = plain_file(path).read_bytes().rfind(b"\n") + 1 if path.exists() else 0
     with path.open("ab") as file:
         file.truncate(whole)
         file.write(line)

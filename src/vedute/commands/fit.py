@@ -325,6 +325,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     """Names of the constructor, at the top or under [settings]; method and preset beside them."""
     import tomllib
 
+    from vedute.data.plain_files import plain_file
+
+    plain_file(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:

@@ -23,6 +23,7 @@ from torch import Tensor
 from vedute.data import groups as grouping
 from vedute.data import patterns
 from vedute.data.holdout import luckiest_of_lost, spare_last_values
+from vedute.data.plain_files import plain_file
 from vedute.data.views import Views
 
 Mask = NDArray[np.bool_]
@@ -113,6 +114,7 @@ def save_mask(
 
 def load_mask(path: str | Path, views: Views) -> Mask:
     """The mask (n, L) in a file; refused if made for other samples (ids, where both have them)."""
+    plain_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             mask, ids = np.asarray(file["mask"], bool), file["ids"]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from vedute.data.frames import ViewSpec
 from vedute.data.lazy_view import File, Lazy, Version
 from vedute.data.lock import Shared
+from vedute.data.plain_files import plain_file
 
 Array = NDArray[Any]
 MANIFEST, FORMAT = "manifest.json", 1
@@ -111,7 +112,7 @@ def _file(path: Path, about: dict[str, Any], check: bool) -> File:
     """An array that is read when asked, as the manifest describes it."""
     try:
         version = Version.of(path.stat())
-        a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        a: Any = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
         there = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
         problem = "" if there else "shape or dtype is another"
     except PermissionError:

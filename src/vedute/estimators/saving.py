@@ -33,6 +33,7 @@ from safetensors.numpy import load, save
 from torch import nn
 
 from vedute.data.frames import ViewSpec
+from vedute.data.plain_files import plain_file
 from vedute.data.scaling import Scaler
 from vedute.data.spool import npy_pieces
 from vedute.data.store import digest
@@ -161,7 +162,7 @@ def _put_array(folder: Path, a: NDArray[Any]) -> str:
 def files_of(folder: Path) -> set[str]:
     """The files of arrays of the model that is in the folder, if there is one."""
     try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        facts = json.loads(plain_file(folder / FACTS).read_text(encoding="utf-8"))
         mapped = [name for name in facts.get("mapped", {}).values() if MAPPED.fullmatch(name)]
         return {str(_tensors(facts)), *mapped}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -246,7 +247,7 @@ def _mapped(folder: Path, name: str) -> NDArray[Any]:
     if not MAPPED.fullmatch(name):
         raise ValueError(f"{name!r} is no file of its arrays")
     try:
-        found: NDArray[Any] = np.load(folder / name, mmap_mode="r", allow_pickle=False)
+        found: NDArray[Any] = np.load(plain_file(folder / name), mmap_mode="r", allow_pickle=False)
         if digest(folder / name) in name:
             return found
     except FileNotFoundError:

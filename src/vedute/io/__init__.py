@@ -21,6 +21,7 @@ import torch
 
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import locked as locked
+from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
 from vedute.io import excel, folder, mat, mudata, npz, onefile, store, table
 from vedute.io.atomic import atomic_file as atomic_file
@@ -70,6 +71,7 @@ def format_of(path: str | Path) -> Format:
     if not path.exists():
         known = last if last in FORMATS else f"{', '.join(FORMATS)}, or a folder"
         raise FileNotFoundError(f"{path} does not exist; give a file of views ({known})")
+    plain_file(path)
     if last not in FORMATS:
         raise ValueError(f"{path} ends in {last!r}; files of views end in {', '.join(FORMATS)}")
     return FORMATS[last]

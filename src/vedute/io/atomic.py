@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vedute.data.lock import try_lock
+from vedute.data.plain_files import is_special
 from vedute.io.paths import through_link
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
@@ -56,6 +57,8 @@ def atomic_folder(
             link = through_link(target, name)
             if link is not None:
                 raise FileExistsError(f"{link} is a link to another folder; remove it first")
+            if is_special(target / name):
+                raise FileExistsError(f"{target / name} is a pipe or a device; remove it first")
         for path in [part, *part.rglob("*")]:
             sync(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -175,6 +178,8 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
 
 def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
     """The temporary folder; refused where `out` may not be written."""
+    if is_special(target):
+        raise FileExistsError(f"{out} is a pipe or a device; choose another name")
     if target.exists() and target.is_dir() != folder:
         raise FileExistsError(f"{out} is a {'file' if folder else 'folder'}; choose another name")
     if target.exists() and not force:

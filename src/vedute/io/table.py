@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from vedute.data.frames import listed
+from vedute.data.plain_files import plain_file
 from vedute.io import onefile
 from vedute.io.data import (
     Data,
@@ -68,6 +69,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     """Columns of each view, and the column of the ids, from a TOML file."""
+    plain_file(path)
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute import __version__
+from vedute.data.plain_files import plain_file
 from vedute.training import history
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def reading_of(run: Path) -> dict[str, Any]:
 
 
 def _known(run: Path) -> dict[str, Any]:
-    path = run / "data.json"
+    path = plain_file(run / "data.json")
     try:
         facts: dict[str, Any] = json.loads(_text(path))
         return {"source": facts["source"], **facts}

@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from vedute.data.plain_files import plain_file
+
 Tensors = dict[str, Tensor]
 STATE, HISTORY = "state.safetensors", "history.jsonl"
 
@@ -139,9 +141,9 @@ class Found(NamedTuple):
 
 def read(folder: Path) -> Found:
     """The state in a folder, whoever wrote it."""
-    with safe_open(folder / STATE, framework="pt") as file:
+    with safe_open(plain_file(folder / STATE), framework="pt") as file:
         facts: dict[str, Any] = json.loads(file.metadata()["facts"])
-    lines = (folder / HISTORY).read_text(encoding="utf-8").splitlines()
+    lines = plain_file(folder / HISTORY).read_text(encoding="utf-8").splitlines()
     if len(lines) < facts["lines"]:
         raise ValueError("its history is cut off")
     history = [json.loads(line) for line in lines[: facts["lines"]]]
