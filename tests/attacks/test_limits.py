@@ -19,8 +19,8 @@ from shell import refused
 
 import vedute
 from vedute import methods
+from vedute.data import limits
 from vedute.estimators import saving
-from vedute.io import limits
 
 
 @pytest.fixture(autouse=True)

@@ -224,7 +224,8 @@ def _filled_column(
         code = np.minimum(code, len(levels) - 1)
         cells = pd.Series(list(levels), dtype=object).to_numpy()[code]
         cells[own] = column.to_numpy(object)[position[own]]
-        return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in set(cells)])).array
+        used = set(cells)
+        return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in used])).array
     if is_text(column):
         return _filled_text(column, position, own, block[:, 0])
     cells = _like_column(block[:, 0], column)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data import cells
+from vedute.data import cells, limits
 from vedute.data.ids import warn_of_look_alikes
 
 Levels = tuple[Any, ...] | None
@@ -182,20 +182,44 @@ def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
 def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64], Levels]:
     """One column as numbers (n, k) and its levels if it is categorical."""
     if isinstance(s.dtype, pd.CategoricalDtype) or known is not None:
-        levels = known or tuple(s.cat.categories)
+        levels = known or _levels(s)
         if not levels:
             raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
         strange = s[~s.isin(levels) & s.notna()]
         if len(strange):
             raise ValueError(
-                f"view {name!r}, column {s.name!r} has the new category {strange.iloc[0]!r}; "
+                f"view {name!r}, column {s.name!r} has the new category {listed(strange[:1])}; "
                 f"fitted on {listed(levels)}"
             )
-        codes = pd.Categorical(s, categories=list(levels)).codes
-        block = codes[:, None].astype(float) if numbers(levels) == 1 else np.eye(len(levels))[codes]
+        codes = _codes(s, levels)
+        where = f"view {name!r}, column {s.name!r} of {len(levels)} categories"
+        one = numbers(levels) == 1
+        block = codes[:, None].astype(float) if one else _indicators(where, codes, len(levels))
         block[codes < 0] = np.nan
         return block, levels
     return _as_numbers(name, s).to_numpy(np.float64, na_value=np.nan)[:, None], None
+
+
+def _levels(s: pd.Series) -> tuple[Any, ...]:
+    """The categories of a column. Of many, some of which may be declared for other samples only,
+    those that occur: an indicator that is always zero takes memory and teaches nothing."""
+    many = len(s.cat.categories) > cells.MOST_LEVELS
+    return tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
+
+
+def _codes(s: pd.Series, levels: tuple[Any, ...]) -> NDArray[Any]:
+    """The place of each cell among the levels, (n,); -1 where it is empty."""
+    if isinstance(s.dtype, pd.CategoricalDtype):  # which may declare others
+        s = s.cat.set_categories(list(levels))
+    return np.asarray(pd.Categorical(s, categories=list(levels)).codes)
+
+
+def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
+    """Codes (n,) as one-hot rows (n, k)."""
+    limits.check(8 * len(codes) * k, where)
+    block = np.zeros((len(codes), k))
+    block[np.arange(len(codes)), codes] = 1.0
+    return block
 
 
 def _as_numbers(name: str, s: pd.Series) -> pd.Series:

@@ -32,6 +32,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from torch import nn
 
+from vedute.data import limits
 from vedute.data.frames import ViewSpec
 from vedute.data.plain_files import plain_file
 from vedute.data.scaling import Scaler
@@ -41,7 +42,6 @@ from vedute.estimators import settings
 from vedute.estimators.calibration import NORMAL, Calibration
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.front import Components
-from vedute.io import limits
 from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state

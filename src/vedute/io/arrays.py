@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.io import limits
+from vedute.data import limits
 from vedute.io.data import Array, checked_ids, own_first
 
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from vedute.data import limits
 from vedute.data.frames import is_number, listed
-from vedute.io import limits
 
 SEPARATORS = ("\t", ";", ",", "|")
 LOOKED_AT = 20  # lines

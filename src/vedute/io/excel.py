@@ -14,8 +14,9 @@ from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
+from vedute.data import limits
 from vedute.data.frames import listed
-from vedute.io import columns, folder, limits
+from vedute.io import columns, folder
 from vedute.io.data import Data, Filled, Reading, checked_ids
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vedute.io import limits
+from vedute.data import limits
 from vedute.io.arrays import Keyed
 from vedute.io.data import Array, checked_ids
 from vedute.io.paths import below

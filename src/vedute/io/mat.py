@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
-from vedute.io import limits
+from vedute.data import limits
 from vedute.io.data import Array, Data, Filled, Reading, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vedute.data import omics
-from vedute.io import limits
+from vedute.data import limits, omics
 from vedute.io.data import Array, Data, Filled, Reading, labels, name_of, no_label
 from vedute.io.table import chosen
 

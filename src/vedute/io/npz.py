@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.io import limits
+from vedute.data import limits
 from vedute.io.data import Array, Data, Filled, Reading, no_label
 from vedute.io.rows import write_npz
 

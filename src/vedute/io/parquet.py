@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data import fill
+from vedute.data import fill, limits
 from vedute.data.frames import listed
-from vedute.io import columns, limits
+from vedute.io import columns
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.paths import literal
 

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vedute.data import limits
 from vedute.data.cells import MISSING, as_text
-from vedute.io import columns, limits, spreadsheet
+from vedute.io import columns, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
 from vedute.io.paths import literal
