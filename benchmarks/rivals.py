@@ -43,6 +43,7 @@ from sklearn.cluster import KMeans
 
 from vedute import io, methods
 from vedute.benchmark import records, run, workers
+from vedute.benchmark.recipes import current
 from vedute.benchmark.records import RunRecord
 from vedute.data import missing
 from vedute.data.views import Views
@@ -136,7 +137,8 @@ def _with_new(record: RunRecord) -> RunRecord:
         return dict(record["settings"])
     defaults = asked(record["method"], record["dataset"])["settings"]
     before = methods.find(record["method"]).before
-    return {k: before.get(k, v) for k, v in defaults.items()} | record["settings"]
+    named = current(record["method"], record["settings"])
+    return {k: before.get(k, v) for k, v in defaults.items()} | named
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:

@@ -72,7 +72,8 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     if not records:
         raise ValueError(f"{name} is not trained in steps: there is no training to show")
     trained = model._trained()  # of several, the first
-    warm = history.warmup_end(records) if trained.get_params().get("warmup") else 0
+    warms = trained.get_params().get("warmup", 0) != 0  # None: as the data decided
+    warm = history.warmup_end(records) if warms else 0
     stages = warm, history.second(records)
     ax = _axes(ax, 6.6, 3.4)
     if terms or all(r["hidden_error"] is None for r in records):

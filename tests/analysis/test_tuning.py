@@ -54,7 +54,7 @@ def test_what_the_user_set_is_not_tried():
 
 
 def test_points_become_differences_from_the_defaults():
-    default = MVP()
+    default = MVP()._settled([(4,)], 500)
     found = search().settings({"latent_dim": default.latent_dim, "dropout": 0.4, "beta": 10.0})
     assert found == {
         "dropout": 0.4,
@@ -106,10 +106,10 @@ def test_halving_keeps_the_best_third(no_optuna, monkeypatch):
 
 def test_shorter_training_has_the_same_shape():
     model = MVP(steps=900, warmup=90, cooldown=9)
-    tuning._shorten(model, 1 / 9)
+    tuning._shorten(model, 1 / 9, views())
     assert (model.steps, model.warmup, model.cooldown) == (100, 10, 1)
     model = MVP(epochs=30)
-    tuning._shorten(model, 1 / 3)
+    tuning._shorten(model, 1 / 3, views())
     assert model.epochs == 10
 
 
@@ -117,8 +117,9 @@ def test_shorter_training_has_the_same_shape():
 def test_every_stretch_of_training_is_shortened(name):
     lengths = {"pretrain", "warmup", "steps", "cooldown"}
     model = find(name)()
-    before = {k: v for k, v in model.get_params(deep=False).items() if k in lengths and v}
-    tuning._shorten(model, 1 / 2)
+    usual = tuning._usual(model, views())
+    before = {k: v for k, v in usual.get_params(deep=False).items() if k in lengths and v}
+    tuning._shorten(model, 1 / 2, views())
     assert {k: getattr(model, k) for k in before} == {k: round(v / 2) for k, v in before.items()}
 
 

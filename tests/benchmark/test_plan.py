@@ -25,8 +25,9 @@ from vedute.benchmark.workers import Lane
 from vedute.cli import app
 from vedute.data import missing
 from vedute.datasets import shapes, synthetic
+from vedute.estimators.settings import declared
 from vedute.methods import presets
-from vedute.methods.mvp import IMAGES, MVP
+from vedute.methods.mvp import IMAGES, LIGHT, MVP
 
 ROOT = Path(__file__).parents[2]
 TINY = """
@@ -100,7 +101,8 @@ def test_a_record_has_the_settings_that_images_were_learned_with():
     assert settled["rec_weight"] == IMAGES["rec_weight"] == model.model_.hp.rec_weight
     assert "view_dropout" not in settled  # it was passed
     assert json.dumps(settled)
-    assert running._settled(MVP(**settings, for_images=False).fit(objects)) == {}
+    plain = running._settled(MVP(**settings, for_images=False).fit(objects))
+    assert plain["rec_weight"] == LIGHT["rec_weight"]
     assert running._settled(methods.find("mean_fill")().fit(objects)) == {}
 
 
@@ -336,6 +338,25 @@ def test_tables_in_latex_and_csv():
     rows = list(csv.DictReader(tables.comma_separated(summary).splitlines()))
     (mine,) = (r for r in rows if list(r.values())[:4] == ["acc", "cub", "mvp", "0.5"])
     assert (float(mine["mean"]), float(mine["std"]), mine["runs"]) == (91.5, 0.5, "2")
+
+
+def test_records_that_name_what_the_data_decide_today_still_count():
+    run = fake("mvp", "cub", 0.1, 1, acc=10.0)
+    today = MVP().get_params(deep=False)
+    older = {k: s.formerly for k, s in declared(MVP).items() if s.formerly is not None}
+    assert older["lr"] == 6e-3
+    assert len(older) == 15
+    key = plan._key({**run, "settings": today})
+    assert plan._key({**run, "settings": today | older}) == key
+    assert plan._key({**run, "settings": {"random_state": None}}) == key
+    assert plan._key({**run, "settings": today | older | {"lr": 1e-3}}) == (
+        plan._key({**run, "settings": today | {"lr": 1e-3}})
+    )
+    passed = {**run, "settings": today | {"lr": 6e-3}}  # no longer the same on images
+    assert plan._key(passed) != key
+    new = {**fake("mvp", "cub", 0.1, 2, acc=10.0), "settings": today | {"random_state": 2}}
+    old = {**run, "settings": today | older | {"random_state": 1}}
+    assert Summary.of([old, new]).cell("mvp", "cub", 0.1, "acc").runs == 2
 
 
 def test_no_mean_of_times_on_two_machines() -> None:

@@ -178,7 +178,7 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
         ("fit d.npz -o OUT --set latent_dim=3", "'latent_dim'; did you mean mvp__latent_dim"),
         ("fit d.npz -o OUT --method mvp --set latentdim=3", "did you mean latent_dim"),
         ("fit d.npz -o OUT --set latent_dim", "name=value"),
-        ("fit d.npz -o OUT --set mvp__latent_dim=many", "a whole number, got 'many'"),
+        ("fit d.npz -o OUT --set mvp__latent_dim=many", "a whole number or None, got 'many'"),
         ("fit d.npz -o OUT --method mvp --set early_stopping=no", "must be True or False"),
         ("fit d.npz -o OUT --method mvp --set prior=flat", "prior must be one of"),
         ("fit d.npz -o OUT --clusters 1000", "n_clusters=1000 does not fit 60 samples"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -10,10 +12,11 @@ import pytest
 import torch
 
 import vedute
-from vedute import Views, drop_views
+from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
 from vedute.datasets import shapes
-from vedute.estimators import neural
+from vedute.estimators import neural, saving
+from vedute.estimators.settings import declared
 from vedute.methods import _sharpening, _trimmings, mvp, presets
 from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
@@ -38,6 +41,39 @@ def test_settings_that_are_given_hold_for_images_too():
     assert hp.objective == "joint"
 
 
+@pytest.mark.parametrize("sizes", [[IMAGE, IMAGE], [(4,), (5,)]], ids=["images", "tables"])
+@pytest.mark.parametrize("name", [*mvp.LIGHT])
+def test_a_value_that_is_given_wins_also_where_it_is_the_one_for_tables_or_images(name, sizes):
+    for value in {"tables": mvp.LIGHT, "images": mvp.LIGHT | mvp.IMAGES}.values():
+        model = MVP(**{name: value[name]})
+        hp = model._settled(sizes, 1000)
+        assert (
+            hp.having({"patience": model._patience(sizes, 1000)}).get_params()[name]
+            == (value[name])
+        )
+
+
+def test_no_default_that_depends_on_the_data_looks_like_a_value():
+    left = {k for k, s in declared(MVP).items() if re.search("None: .*, for images", s.meaning)}
+    assert {*mvp.LIGHT, *mvp.IMAGES} == left
+    assert all(getattr(MVP(), k) is None for k in {*mvp.LIGHT, *mvp.IMAGES})
+
+
+def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    rates, train = [], neural.train
+    monkeypatch.setattr(
+        neural,
+        "train",
+        lambda model, data, how, *a: rates.append(how.lr) or train(model, data, how, *a),
+    )
+    for lr in (6e-3, 6.1e-3, None):
+        model = MVP(steps=1, again=1, latent_dim=4, map_hidden=(4,), lr=lr, random_state=0)
+        model.fit(views)
+        assert model.settings_["lr"] == rates[-1]
+    assert rates == [6e-3, 6e-3, 6.1e-3, 6.1e-3, 5e-4, 5e-4]
+
+
 @pytest.mark.parametrize(
     ("settings", "sizes"),
     [
@@ -49,7 +85,9 @@ def test_settings_that_are_given_hold_for_images_too():
 )
 def test_all_else_has_the_defaults_of_tables(settings, sizes):
     model = MVP(**settings)
-    assert model._settled(sizes, 1000) is model
+    hp = model._settled(sizes, 1000)
+    assert {k: getattr(hp, k) for k in mvp.LIGHT} == mvp.LIGHT
+    assert hp.clip is None
     assert model._amounts(sizes, 60_000) == (500, 256)
     assert model._patience(sizes, 1000) == 200
 
@@ -75,7 +113,8 @@ def test_only_a_long_training_of_images_on_a_cpu_is_warned_of(settings):
 
 def test_presets_of_images_are_the_papers_alone():
     published = MVP(**presets.find("mvp", "polymnist"))
-    assert published._settled([IMAGE], 300) is published
+    hp, plain = (published._settled(shape, 300).get_params() for shape in ([IMAGE], [(4,)]))
+    assert hp == plain
 
 
 def test_images_with_the_defaults_are_fitted_saved_and_imputed(tmp_path):
@@ -83,11 +122,66 @@ def test_images_with_the_defaults_are_fitted_saved_and_imputed(tmp_path):
     settings = dict(steps=3, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
     model = MVP(**settings).fit(views)
     assert model.model_.hp.prior == "joint"
-    assert model.get_params()["prior"] == "cyclic"
+    assert model.get_params()["prior"] is None
     model.save(tmp_path / "model")
     again = vedute.load(tmp_path / "model")
     for a, b in zip(model.impute(views).x, again.impute(views).x, strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_fitted_model_says_what_it_used(tmp_path):
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    small = dict(steps=3, lr=6e-3, map_hidden=(8,), device="cpu", random_state=0)
+    model = MVP(**small).fit(views)
+    assert repr(MVP(**small)) == repr(model).partition("\n")[0]
+    used = repr(model).partition("\n# used: ")[2]
+    for words in ("latent_dim=128", "network='polymnist'", "dropout=0.4", "batch_size=128"):
+        assert words in used
+    assert "lr=" not in used  # it is in the call
+    assert model.settings_["lr"] == 6e-3
+    assert model.settings_["warmup"] == 0
+    model.save(tmp_path / "model")
+    assert "`latent_dim` 128" in (tmp_path / "model" / "model-card.md").read_text()
+    again = vedute.load(tmp_path / "model")
+    assert again.settings_ == model.settings_
+    assert repr(again) == repr(model)
+    blend = vedute.Blend(expert_settings={"mvp__steps": 2}, random_state=0).fit(views)
+    assert blend.settings_["mvp__latent_dim"] == 128
+    assert "mvp__lr=0.0005" in repr(blend)
+
+
+@pytest.mark.parametrize("kind", ["mvp", "blend", "mvtcae"])
+def test_a_model_moves_between_devices_with_its_network(tmp_path, monkeypatch, kind):
+    views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
+    small = dict(steps=2, latent_dim=4, hidden=(4,), random_state=0)
+    cls = methods.find(kind)
+    if kind == "blend":
+        small = dict(expert_settings={"mvp__steps": 2, "mvp__latent_dim": 4}, random_state=0)
+    with monkeypatch.context() as patch:  # as on a GPU
+        patch.setattr(neural.convolutions, "chosen", lambda device: "mvp")
+        model = cls(**small).fit(views)
+    model.save(tmp_path / "model")
+    again = vedute.load(tmp_path / "model")
+    assert {v for k, v in again.settings_.items() if k.endswith("network")} == {"mvp"}
+    assert np.array_equal(again.transform(views), model.transform(views))
+    here = cls(**small).fit(views)
+    assert {v for k, v in here.settings_.items() if k.endswith("network")} == {"polymnist"}
+    assert here.transform(views).shape == again.transform(views).shape
+
+
+def test_a_model_from_before_there_were_such_choices_has_the_large_network(tmp_path):
+    views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
+    model = MVP(steps=1, network="mvp", latent_dim=4, map_hidden=(4,), random_state=0).fit(views)
+    model.save(tmp_path / "model")
+    facts = json.loads((tmp_path / "model" / "model.json").read_text())
+    learned, params = facts["learned"]["$dict"], facts["params"]["$dict"]
+    (used,) = (dict(v["$dict"]) for k, v in learned if k == "settings_")
+    facts["learned"]["$dict"] = [pair for pair in learned if pair[0] != "settings_"]
+    older = {k: v for k, v in used.items() if k in (*mvp.LIGHT, *mvp.IMAGES)} | {"network": "auto"}
+    facts["params"]["$dict"] = [[k, older.get(k, v)] for k, v in params]
+    (tmp_path / "model" / "model.json").write_text(saving.sealed(facts))
+    again = vedute.load(tmp_path / "model")
+    assert np.array_equal(again.transform(views), model.transform(views))
 
 
 def test_later_defaults_for_images_do_not_change_a_saved_model(tmp_path, monkeypatch):

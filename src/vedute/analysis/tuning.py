@@ -81,9 +81,12 @@ class Search:
 
     def defaults(self) -> dict[str, Any]:
         """Where the defaults are in the space, if they are."""
-        model = self.method()
+        model = self._usual()
         found = {k: 1.0 if s.factor else getattr(model, k) for k, s in self._open().items()}
         return {s.factor or k: found[k] for k, s in self._open().items() if s.has(found[k])}
+
+    def _usual(self) -> Estimator:
+        return _usual(self.method(**self.fixed), self.trial.views)
 
     def shares(self) -> tuple[float, ...]:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
@@ -99,7 +102,7 @@ class Search:
 
     def settings(self, candidate: Mapping[str, Any]) -> Settings:
         """What a point of the space changes of the defaults."""
-        model, wanted = self.method(), {}
+        model, wanted = self._usual(), {}
         for name, space in self._open().items():
             given, default = candidate.get(space.factor or name), getattr(model, name)
             if given is not None:
@@ -112,7 +115,7 @@ class Search:
         wanted = self.fixed | settings | {"random_state": self.seed}
         model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
         if isinstance(model, NeuralEstimator):
-            _shorten(model, share)
+            _shorten(model, share, trial.views)
         model = _best_pair.for_views(model, len(trial.views.x))
         try:
             return trial.error(model.fit(trial.views))
@@ -247,9 +250,17 @@ def _by_optuna(search: Search, trials: int) -> None:
     study.optimize(objective, n_trials=trials, timeout=left if np.isfinite(left) else None)
 
 
-def _shorten(model: NeuralEstimator, share: float) -> None:
+def _usual(model: Estimator, views: Views) -> Estimator:
+    """With the settings that these data decide."""
+    if not isinstance(model, NeuralEstimator):
+        return model
+    return model._settled(views.shapes, model._amounts(views.shapes, len(views))[0])
+
+
+def _shorten(model: NeuralEstimator, share: float, views: Views) -> None:
     """A schedule of the same shape."""
+    usual = _usual(model, views)
     for name, known in declarations.declared(model).items():
-        length = getattr(model, name)
+        length = getattr(usual, name)
         if known.length and length:
             model.set_params(**{name: max(1, round(share * length))})

@@ -18,7 +18,7 @@ import torch
 
 from vedute import io, methods
 from vedute.benchmark import claims, records, studies, workers
-from vedute.benchmark.recipes import SEEN, defaults
+from vedute.benchmark.recipes import SEEN, current, defaults
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 from vedute.benchmark.run import SPLIT, Run, failure, load, measure, pick
 from vedute.benchmark.studies import Entry, Study
@@ -293,7 +293,8 @@ def _key(record: Mapping[str, Any]) -> str:
     older |= {"protocol": BERNOULLI, "pair_revision": 1}
     first = [record.get(k, v) for k, v in older.items()]  # where records do not say
     plain = defaults(record["method"])
-    settings = {**_before(record["method"]), **record["settings"]}
+    named = current(record["method"], record["settings"])
+    settings = {**_before(record["method"]), **named}
     given = {k: v for k, v in settings.items() if k not in SEEN}
     kept = {k: v for k, v in given.items() if json.dumps(v) != plain.get(k)}
     return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)

@@ -369,11 +369,7 @@ def _weights(model: Estimator) -> list[torch.Tensor]:
 
 def _settled(model: Estimator) -> Record:
     inside = _inside(model)
-    held = None if inside is None else getattr(inside.model_, "hp", None)
-    if inside is None or not isinstance(held, Estimator):
-        return {}
-    passed = inside.get_params(deep=False)
-    return {k: v for k, v in held.get_params(deep=False).items() if v != passed.get(k)}
+    return {} if inside is None else inside._decided()
 
 
 def _parameters(model: Estimator) -> int | None:

@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from vedute.benchmark import studies
-from vedute.benchmark.recipes import SEEN, changes_nothing
+from vedute.benchmark.recipes import SEEN, changes_nothing, current
 from vedute.benchmark.records import BERNOULLI, RunRecord, best_pair
 
 PAPER = "the paper's "
@@ -228,8 +228,10 @@ def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
     than some settings."""
     if _data_and_rules(a) != _data_and_rules(b):
         return False
+    free = ("random_state", *SEEN)
     mine, yours = (
-        {k: v for k, v in r["settings"].items() if k not in ("random_state", *SEEN)} for r in (a, b)
+        {k: v for k, v in current(r["method"], r["settings"]).items() if k not in free}
+        for r in (a, b)
     )
     named = {k: v for k, v in (mine | yours).items() if k in mine.keys() ^ yours.keys()}
     return all(mine[k] == yours[k] for k in mine.keys() & yours.keys()) and all(

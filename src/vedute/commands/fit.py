@@ -332,6 +332,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
         raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
+    content.pop("used", None)  # of a run: what its data decided
     inside = content.pop("settings", {})
     if not isinstance(inside, dict):
         raise ValueError(f"{path}: settings is a table; write [settings] above its lines")

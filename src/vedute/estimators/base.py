@@ -175,6 +175,18 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         results = [k for k in settings.attributes(type(self)) if k in vars(self)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The call that makes it, and once it is fitted what it used where that says nothing."""
+        call = super().__repr__(N_CHAR_MAX)
+        used = ", ".join(f"{k}={v!r}" for k, v in self._decided().items())
+        return f"{call}\n# used: {used}" if used else call
+
+    def _decided(self) -> dict[str, Any]:
+        """Settings that data or device have decided, not the user."""
+        passed = self.get_params()
+        used = vars(self).get("settings_", {}).items()
+        return {k: v for k, v in used if k not in passed or v != passed[k]}
+
     def _repr_html_inner(self) -> str:
         """For notebooks: scikit-learn's diagram, and below it what was learned."""
         return f"{super()._repr_html_inner()}{learned_html(self)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
@@ -26,8 +26,8 @@ from vedute.estimators.digest import digest
 from vedute.estimators.imputation import batch_rows
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
-from vedute.nn import coders
-from vedute.nn.convolutions import check_image
+from vedute.nn import coders, convolutions
+from vedute.nn.convolutions import AUTO, LARGE, check_image
 from vedute.nn.likelihoods import Kinds
 from vedute.training import ranks
 from vedute.training.checkpoints import Checkpoint
@@ -94,6 +94,8 @@ class NeuralEstimator(Estimator):
         "history_": "Per epoch: step, stage, loss terms, error on hidden views; in the last also "
         "why training ended.",
         "model_": "The trained networks, a `torch.nn.Module`.",
+        "settings_": "Settings as they were used: what was passed, and where that is None or "
+        "`auto`, what data and device decided.",
         "front_": "Per view, the principal components that they see of it; None: all columns.",
     }
     streams = True
@@ -178,11 +180,12 @@ class NeuralEstimator(Estimator):
         if again is None:
             counted = watched or not self.early_stopping or self.epochs is not None
             self.steps_ = steps if counted else min(steps, self.length_ or UNWATCHED_STEPS)
+            self.settings_ = self._used(data)
             self._start(data, device)
         else:
             self.steps_ = again
             self._go_on(device)
-        hp = self._settled(data.shapes, self.epochs or self.steps_)
+        hp = self.having(self.settings_)
         return Settings(
             steps=self.steps_,
             epochs=self.epochs,
@@ -190,7 +193,7 @@ class NeuralEstimator(Estimator):
             lr=hp.lr,
             weight_decay=hp.weight_decay,
             clip=hp.clip,
-            patience=self._patience(data.shapes, self._total_steps(data)),
+            patience=hp.patience,
             bf16=self._bf16(data, device),
             compiled=self._pays_to_compile(data, device),
             again=again is not None,
@@ -201,10 +204,28 @@ class NeuralEstimator(Estimator):
         """Steps, and rows of each, of a training with so many rows of these shapes."""
         return self.steps, self.batch_size
 
-    def _settled(self, shapes: Shapes, length: int) -> NeuralEstimator:
-        """The settings with which views of these shapes are learned in a training of this length,
-        in steps, or epochs where these are counted."""
-        return self
+    def _used(self, data: Views) -> dict[str, Any]:
+        """The settings of a training on these data."""
+        steps, batch_size = self._amounts(data.shapes, len(data))
+        hp = self._settled(data.shapes, self.epochs or self.steps_, len(data))
+        patience = self._patience(data.shapes, self._total_steps(data))
+        amounts = {"batch_size": batch_size, "patience": patience}
+        amounts |= {"steps": steps} if self.epochs is None else {}
+        params = hp.get_params(deep=False) | amounts
+        return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
+
+    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
+        """The estimator with what data and device decide of its settings. shapes: of the views;
+        length: of training, in steps, or epochs where these are counted; rows: None where their
+        number is not known."""
+        network = vars(self).get("network")
+        if network != AUTO or not any(coders.by_convolution(s, network) for s in shapes):
+            return self
+        return self.having({"network": convolutions.chosen(self._device().type)})
+
+    def having(self, settings: Mapping[str, Any]) -> Self:
+        """An unfitted copy with these settings instead."""
+        return type(self)(**self.get_params(deep=False) | settings)
 
     def _patience(self, shapes: Shapes, steps: int) -> int:
         """How long to wait for a smaller hidden error in a training of so many steps."""
@@ -291,12 +312,14 @@ class NeuralEstimator(Estimator):
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
-        """Where the device that it was fitted on is not there, on what is."""
+        """Where the device that it was fitted on is not there, on what is. Models from before
+        `settings_` have the large network."""
         try:
             self._device()
         except ValueError:
             self.device = "auto"
-        return super().restore(learned)
+        older = {"network": LARGE} if vars(self).get("network") == AUTO else {}
+        return super().restore({"settings_": older} | learned)
 
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
@@ -315,7 +338,8 @@ class NeuralEstimator(Estimator):
         ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
-        hp = type(self)(**self.get_params(deep=False))  # what is set later is for the next fit
+        hp = self.having(vars(self).get("settings_", {}))  # what is set later is for the next fit
+        hp._check_settings()
         model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
         inside = any(p.ndim == 4 for p in model.parameters())
         inside &= not (ARM and self._device().type == "cpu")
@@ -369,7 +393,8 @@ class NeuralEstimator(Estimator):
 
     def _signature(self, data: Views) -> str:
         free = [k for k in UNSIGNED if k != "n_clusters" or not self.soft]
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
+        params = self.get_params(deep=False) | self.settings_
+        params = {k: v for k, v in params.items() if k not in free}
         return digest(params, [data.mask, *data.parts, *data.hole_parts])
 
     def _counted(self) -> AbstractContextManager[None]:

@@ -66,6 +66,7 @@ class Setting:
     tune     where `vedute tune` looks for better values
     length   a stretch of training, which shorter trials shorten
     before   what it is in models that were saved before there was this setting; None: the default
+    formerly what its default was in records from before the data decided it
     """
 
     meaning: str = ""
@@ -77,6 +78,7 @@ class Setting:
     tune: Choice | Range | None = None
     length: bool = False
     before: Any = None
+    formerly: Any = None
 
     def bounds(self) -> dict[str, float]:
         """Those that the declaration has, by name."""

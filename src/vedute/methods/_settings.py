@@ -6,7 +6,7 @@ from typing import Any
 
 from vedute.estimators.search_space import Choice, Range
 from vedute.estimators.settings import choice, length, setting
-from vedute.nn.convolutions import NETWORKS
+from vedute.nn.convolutions import LARGE, NETWORKS, SMALL
 
 BETAS = Range(0.05, 20.0, log=True, factor="beta")  # times every beta of a method
 LATENTS = Choice((8, 16, 32, 64, 128))
@@ -24,7 +24,8 @@ def hidden(default: tuple[int, ...], more: str = "") -> Any:
 
 
 def network() -> Any:
-    return choice(NETWORKS, "Of images: large (`mvp`, `auto`) or small convolutions, or `mlp`.")
+    meaning = f"Of images: large (`{LARGE}`) or small (`{SMALL}`) convolutions, or `mlp`; `auto`: "
+    return choice(NETWORKS, f"{meaning}small on a CPU, large on a GPU.")
 
 
 def pretrain(default: int) -> Any:

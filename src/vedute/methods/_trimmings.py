@@ -96,6 +96,12 @@ class Trimmed(Generative):
         return (module for module in self.modules() if isinstance(module, nn.Dropout))
 
 
+def by_rows(rows: int | None) -> dict[str, float]:
+    """What `dropout` and `balance` are where they are None, once the number of rows is known."""
+    few = rows is not None and rows < FEW_ROWS
+    return {} if rows is None else {"dropout": DROPOUT[few], "balance": BALANCE[few]}
+
+
 def first_dropout(dropout: float | None) -> float:
     """What encoders are built with, before the number of samples is known."""
     return DROPOUT[False] if dropout is None else dropout

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
-from vedute.methods._trimmings import Trimmed, first_dropout
+from vedute.methods._trimmings import Trimmed, by_rows, first_dropout
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
@@ -56,6 +56,10 @@ class VAEEstimator(NeuralEstimator):
     network: str = _settings.network()
 
     before: ClassVar = {"balance": 0.0, "cooldown": 0, "view_dropout": 0.0}
+
+    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
+        left = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}
+        return super()._settled(shapes, length, rows).having(left)
 
 
 class VAE(Trimmed):

@@ -80,6 +80,7 @@ class Blend(Estimator):
         "hole_weights_": "The same of single missing entries, of views that have some.",
         "experts_": "The fitted experts, by name; those in `left_out_` are not among them.",
         "left_out_": "Why experts were left out, by name: they failed, say.",
+        "settings_": "Settings of experts as they were used: `mvp__lr` and the like.",
         "history_": "The training of the first expert.",
     }
     absent = "filled by several methods, weighted by hidden views"
@@ -167,6 +168,11 @@ class Blend(Estimator):
         if self.learned_again_:
             self._teach(again, data, None, again=True)
         self.history_ = vars(self._first).get("history_", [])
+        self.settings_ = {
+            f"{name}__{k}": v
+            for name, model in self.experts_.items()
+            for k, v in vars(model).get("settings_", {}).items()
+        }
         if self.left_out_:
             warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
 

@@ -31,13 +31,14 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import clustering, saving
+from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
+from vedute.estimators.search_space import Range
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods import _settings
 from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior, joint_prior
 from vedute.methods._sharpening import blur, sharp
-from vedute.methods._trimmings import Trimmed, first_dropout, hide_some
+from vedute.methods._trimmings import Trimmed, by_rows, first_dropout, hide_some
 from vedute.nn import gaussian
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
@@ -53,7 +54,25 @@ Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
 PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
-IMAGES: dict[str, Any] = {  # what the defaults are where all views are images
+LIGHT: dict[str, Any] = {  # what settings are that were left at None
+    "lr": 6e-3,
+    "weight_decay": 0.1,
+    "latent_dim": 32,
+    "map_hidden": (64,),
+    "linear_paths": True,
+    "average": True,
+    "rec_weight": 100.0,
+    "output": "linear",
+    "view_dropout": 0.3,
+    "bounded": True,
+    "objective": "eq3",
+    "prior": "cyclic",
+    "evenness": 0.0,
+    "warmup": 50,
+    "cooldown": 250,
+    "patience": 200,
+}
+IMAGES: dict[str, Any] = {  # the same where all views are images
     "lr": 5e-4,
     "weight_decay": 0.05,
     "latent_dim": 128,
@@ -77,6 +96,13 @@ SLOW = (
 )
 
 
+def by_data(name: str, meaning: str, images: str = "", **declared: Any) -> Any:
+    """A setting that depends on the data where it is None."""
+    plain, of_images = LIGHT[name], images or IMAGES[name]
+    words = f"{meaning} None: {plain}, for images {of_images}."
+    return setting(None, words, formerly=plain, **declared)
+
+
 @estimator
 class MVP(NeuralEstimator):
     """Multi-view permutation of VAEs; imputes with uncertainty.
@@ -95,9 +121,21 @@ class MVP(NeuralEstimator):
         "out a last batch under an eighth of this.",
         at_least=1,
     )
-    lr: float = 6e-3
-    weight_decay: float = 0.1
-    patience: int = 200
+    lr: float | None = by_data(  # type: ignore[assignment]
+        "lr", "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True)
+    )
+    weight_decay: float | None = by_data(  # type: ignore[assignment]
+        "weight_decay", "Weight decay of the optimizer.", at_least=0
+    )
+    clip: float | None = setting(
+        None, "Largest norm of the gradient. None: any, for images 1.0.", above=0
+    )
+    patience: int | None = by_data(  # type: ignore[assignment]
+        "patience",
+        "Steps to wait for a smaller hidden error.",
+        "a quarter of the training",
+        at_least=1,
+    )
     again: int | None = setting(
         40,
         "Below 1000 rows, steps with all views that go on from those with some hidden, `steps` at "
@@ -105,28 +143,52 @@ class MVP(NeuralEstimator):
         at_least=1,
         length=True,
     )
-    latent_dim: int = _settings.latent_dim(32)
+    latent_dim: int | None = by_data(
+        "latent_dim", "Numbers in a latent.", at_least=1, tune=_settings.LATENTS
+    )
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
     )
     hidden: Sizes | dict[str, Sizes] = _settings.hidden((128,), ": for all, or by view")
     network: str = _settings.network()
-    map_hidden: Sizes = setting((64,), "Hidden layers of the maps.", at_least=1)
+    map_hidden: Sizes | None = by_data("map_hidden", "Hidden layers of the maps.", at_least=1)
     beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
     beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
     beta_prior: float = setting(
         0.2, "Weight of N(0, 1) in the prior `joint`, beside the agreement.", at_least=0
     )
-    rec_weight: float = _settings.rec_weight(100.0)
+    rec_weight: float | None = by_data("rec_weight", "Weight of the reconstruction.", at_least=0)
     kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
-    average: bool = setting(True, "Average errors over a view's features; the paper sums: False.")
+    average: bool | None = by_data(
+        "average", "Average errors over a view's features; the paper sums: False."
+    )
     balance: float | None = _settings.balance(None)
-    output: str = choice(("linear", "tanh"), "Last layer of decoders.")
-    linear_paths: bool = setting(True, "Linear shortcuts through decoders and maps.")
+    output: str | None = by_data("output", "Last layer of decoders.", choices=("linear", "tanh"))
+    linear_paths: bool | None = by_data(
+        "linear_paths", "Linear shortcuts through decoders and maps."
+    )
     dropout: float | None = _settings.layer_dropout(None)
-    view_dropout: float = _settings.view_dropout(0.3)
-    warmup: int = length(50, "Time before permuted latents are decoded, too.")
-    cooldown: int = _settings.cooldown(250)
+    view_dropout: float | None = by_data(
+        "view_dropout",
+        "Share of views hidden and predicted.",
+        at_least=0,
+        below=1,
+        tune=Range(0.0, 0.6),
+    )
+    warmup: int | None = by_data(
+        "warmup",
+        "Time before permuted latents are decoded, too.",
+        "a fifth of the training",
+        at_least=0,
+        length=True,
+    )
+    cooldown: int | None = by_data(
+        "cooldown",
+        "Time without dropout at the end, at a tenth of the learning rate.",
+        "a fifth of the training",
+        at_least=0,
+        length=True,
+    )
     sharpen: bool | None = setting(
         None,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
@@ -136,17 +198,18 @@ class MVP(NeuralEstimator):
     )
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
-    prior: str = choice(PRIORS, "What latents are pulled to.")
-    objective: str = choice(
-        ("eq3", "eq1", "eq2", "joint"),
+    prior: str | None = by_data("prior", "What latents are pulled to.", choices=PRIORS)
+    objective: str | None = by_data(
+        "objective",
         "After the warm-up: views are decoded from permuted latents and their own (`eq3`), from "
         "permuted ones (`eq1`), from their own (`eq2`), or from permuted ones and from the product "
         "over all views that are there (`joint`).",
+        choices=("eq3", "eq1", "eq2", "joint"),
     )
     divergence: str = choice(("symmetric", "forward"), "Of latents and permuted ones, in `eq3`.")
     per_view: bool = setting(True, "Divide the agreement of latents by the number of views.")
     maps: str = choice(("mlp", "linear", "identity"), "Maps between views.")
-    bounded: bool = setting(True, "Latents of encoders are within 1 and -1, by tanh.")
+    bounded: bool | None = by_data("bounded", "Latents of encoders are within 1 and -1, by tanh.")
     observed: str = choice(
         ("fused", "own"), "Views that are there are decoded from all that are, or from themselves."
     )
@@ -160,7 +223,7 @@ class MVP(NeuralEstimator):
     )
     for_images: bool = setting(
         True,
-        "Where all views are images, settings that are left at their defaults take those of "
+        "Where all views are images, settings that are None are those of "
         "`vedute.methods.mvp.IMAGES`, and `steps` are 100 passes over the data, 20000 at most.",
         before=False,
     )
@@ -169,7 +232,7 @@ class MVP(NeuralEstimator):
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
-        hp = self._settled(shapes, length)
+        hp: Any = self._settled(shapes, length)
         _settings.check_shared(hp.shared_dim, hp.latent_dim)
         return MVPModel(shapes, likelihoods, hp, names, length)
 
@@ -180,29 +243,17 @@ class MVP(NeuralEstimator):
         if own and self._has_images(raw.shapes) and self._device().type == "cpu":
             warnings.warn(SLOW.format(self._amounts(raw.shapes, len(raw))[0]), stacklevel=3)
 
-    def saved(self) -> saving.Saved:
-        """Of images with the defaults that held for them: later ones must not change a model."""
-        saved = super().saved()
-        network = saved.params["network"]
-        images = all(by_convolution(view.output_shape, network) for view in self.views_)
-        if not (images and saved.params["for_images"]):
-            return saved
-        held = {k: getattr(self.model_.hp, k) for k in IMAGES}
-        return saved._replace(params=saved.params | held)
-
-    def _settled(self, shapes: Shapes, length: int) -> MVP:
-        if not self._has_images(shapes):
-            return self
-        found = IMAGES | {k: length // part for k, part in IMAGE_SHARES.items()}
-        changed = {k: v for k, v in found.items() if self._is_default(k)}
-        return MVP(**self.get_params(deep=False) | changed)
+    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
+        images = self._has_images(shapes)
+        parts = {k: length // part for k, part in IMAGE_SHARES.items()}
+        of_data = IMAGES | parts if images else LIGHT
+        of_data = of_data | by_rows(rows)
+        left = {k: v for k, v in of_data.items() if getattr(self, k) is None}
+        return super()._settled(shapes, length, rows).having(left)
 
     def _patience(self, shapes: Shapes, steps: int) -> int:
-        waits = self._has_images(shapes) and self._is_default("patience")
-        return steps // 4 if waits else self.patience
-
-    def _is_default(self, name: str) -> bool:
-        return bool(getattr(self, name) == self.__dataclass_fields__[name].default)
+        of_data = max(steps // 4, 1) if self._has_images(shapes) else LIGHT["patience"]
+        return int(of_data) if self.patience is None else self.patience
 
     def _has_images(self, shapes: Shapes) -> bool:
         return self.for_images and all(by_convolution(s, self.network) for s in shapes)
@@ -228,13 +279,13 @@ class MVP(NeuralEstimator):
 
 
 class MVPModel(Trimmed):
-    hp: MVP
+    hp: Any  # an MVP of which the data have decided all settings
     fusible = ("rows", "_divergences")
     posteriors: Tensor
     scale: Tensor
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Kinds, hp: MVP, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Kinds, hp: Any, names: Names, length: int
     ) -> None:
         super().__init__(hp, len(shapes), length)
         self.likelihoods = likelihoods

@@ -29,7 +29,8 @@ class Plan(NamedTuple):
 
 
 PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
-NETWORKS = ("auto", "mlp", *PLANS)
+AUTO, LARGE, SMALL = "auto", "mvp", "polymnist"
+NETWORKS = (AUTO, "mlp", *PLANS)
 SMALLEST = 8  # smaller images go through an mlp
 EMBEDDING = 64  # numbers per token
 EIGHT = 8
@@ -38,6 +39,12 @@ EIGHT = 8
 def is_image(shape: Sequence[int]) -> bool:
     """(C, H, W) with one or three channels, square, and large enough to be halved."""
     return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
+
+
+def chosen(device: str) -> str:
+    """The convolutions that `auto` takes on a device: on a CPU a step of the large ones takes
+    seconds."""
+    return SMALL if device == "cpu" else LARGE
 
 
 def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
@@ -69,7 +76,7 @@ def image_encoder(
 ) -> nn.Sequential:
     """(B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights are
     a little smaller than those of two would be. Dropout follows the convolutions."""
-    plan = PLANS["mvp" if network == "auto" else network]
+    plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []
     for a, b in pairwise((shape[0], *channels)):
@@ -82,7 +89,7 @@ def image_encoder(
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:
     """(B, D) -> (B, C, H, W), linear at the end."""
-    plan = PLANS["mvp" if network == "auto" else network]
+    plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], plan)
     flat = channels[-1] * sides[-1] ** 2
     layers: list[nn.Module] = [_linear(latent_dim, flat), nn.ReLU()]

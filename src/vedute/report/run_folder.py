@@ -105,6 +105,7 @@ def write(
 def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
     """A fitted model as a run that is not on the disk; X is what it was fitted on."""
     import torch
+    from sklearn.base import clone
     from sklearn.utils.validation import check_is_fitted
 
     from vedute.data.views import Views
@@ -118,7 +119,7 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
         raise ValueError(
             f"X has {len(views)} samples, the model was fitted on {n}; pass the X of fit"
         )
-    facts = _facts_of(model, views, "Data", keep) | {"command": [repr(model), ".fit(X)"]}
+    facts = _facts_of(model, views, "Data", keep) | {"command": [repr(clone(model)), ".fit(X)"]}
     return FittedRun(
         config=_config(model, None),
         facts=facts,
@@ -140,7 +141,14 @@ def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
 
     asked = model.unwrapped() if isinstance(model, BestPair) else model
     settings = saveable(asked.get_params(deep=False))
-    return {"method": name_of(type(asked)), "preset": preset, "settings": settings}
+    config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
+    used = asked._decided()
+    return config | {"used": used} if used else config
+
+
+def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those passed, and what the data decided, of which older runs do not know."""
+    return {**config.get("settings", {}), **config.get("used", {})}
 
 
 def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
@@ -372,7 +380,7 @@ class FittedRun:
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
-        settings = self.config.get("settings", {})
+        settings = used_settings(self.config)
         if not settings.get("warmup") and "experts" not in settings:  # of which MVP may have one
             return 0
         return history.warmup_end(self.history)

@@ -14,7 +14,7 @@ from vedute.data import together
 from vedute.report import charts, clusters, examples, features, plane, samples, scores, svg
 from vedute.report import informs as views_
 from vedute.report.html import section, table
-from vedute.report.run_folder import FittedRun, public
+from vedute.report.run_folder import FittedRun, public, used_settings
 
 MOST_CLASSES = 100
 FEW = 100  # hidden views: with fewer, scores by view are uncertain
@@ -293,7 +293,7 @@ def repeat(run: FittedRun) -> str:
         "To repeat this",
         "Same data, same versions, same seed: same result.",
         f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}<h3>Settings</h3>',
-        _pairs({k: _public(run, v) for k, v in config.get("settings", {}).items()}),
+        _pairs({k: _public(run, v) for k, v in used_settings(config).items()}),
     )
 
 
