@@ -530,8 +530,60 @@ def test_the_top_level_of_columns_names_the_views(tmp_path):
     same(model.impute(X[::-1]), model.impute(X)[::-1])
     model.save(tmp_path / "m")
     same(load(tmp_path / "m").impute(X), model.impute(X))
-    with pytest.raises(ValueError, match=r"view 'a' lacks .*'p'.*; pass the 3 columns"):
-        model.impute(X.drop(columns=[("a", "p")]))
+    with pytest.warns(UserWarning, match=r"view 'a' lacks .*'p'.* taken as missing in all rows"):
+        less = model.impute(X.drop(columns=[("a", "p")]))
+    assert set(less.columns) == set(X.columns)
+    assert less["a", "p"].notna().all()
+
+
+@pytest.mark.parametrize("lost", ["real", "int", "small", "flag", "nullable", "gaps", "three"])
+def test_a_column_that_is_absent_is_a_gap(lost):
+    a, b = frames()
+    model = fitted([a, b])
+    whole, less = model.impute([a, b])[0], a.drop(columns=lost)
+    with pytest.warns(UserWarning, match=f"view 'view0' lacks '{lost}', which it had when it was"):
+        new = model.impute([less, b])[0]
+    assert list(new.columns) == [*less.columns, lost]
+    assert new[lost].notna().all()
+    assert str(new[lost].dtype) == str(whole[lost].dtype)
+    assert new[less.columns].equals(whole[less.columns])
+
+
+def test_one_table_may_lack_a_column_that_its_views_name():
+    X = table("pqrst")
+    cut = {"a": ["p", "q"], "b": ["r", "s"]}
+    model = fitted(X, cut)
+    with pytest.warns(UserWarning, match="view 'b' lacks 's'"):
+        new = model.impute(X.drop(columns="s"))
+    assert list(new.columns) == ["p", "q", "r", "t", "s"]
+    assert new["s"].notna().all()
+    with pytest.raises(ValueError, match="columns of view 'b' are not in the table"):
+        fitted(X.drop(columns="s"), cut)
+
+
+def test_an_unknown_column_is_refused_and_a_view_without_any_that_is_known():
+    X = {
+        "a": pd.DataFrame({"p": [1.0, 2, 3], "q": [2.0, 3, 1]}),
+        "b": pd.DataFrame({"r": [1.0, 2, 4]}),
+    }
+    model = fitted(X)
+    with pytest.raises(ValueError, match="'a' lacks 'q' and has unknown 's'; pass the 2 columns"):
+        model.impute(X | {"a": X["a"].rename(columns={"q": "s"})})
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_columns_0_1_2_are_those_called_so_in_text(turn):
+    rng = np.random.default_rng(0)
+    X = {"a": pd.DataFrame(rng.normal(size=(30, 3))), "b": pd.DataFrame(rng.normal(size=(30, 2)))}
+    X["a"].iloc[::3, 1] = NAN
+    text = {k: x.rename(columns=str) for k, x in X.items()}
+    then, now = (text, X) if turn else (X, text)
+    filled = fitted(then).impute(now)
+    assert list(filled["a"].columns) == list(now["a"].columns)
+    np.testing.assert_array_equal(filled["a"], fitted(now).impute(now)["a"])
+    np.testing.assert_allclose(
+        fitted(then).transform(Views.of(now)), fitted(then).transform(now), atol=1e-6
+    )
 
 
 def test_one_frame_that_is_one_view_says_how_to_cut_it(caplog):

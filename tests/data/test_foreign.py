@@ -110,6 +110,18 @@ def test_a_view_that_nobody_has_is_a_table_like_the_others(make):
     assert type(lower["b"]) is type(upper["b"]) is type(b)
 
 
+@pytest.mark.parametrize("make", [arrow, polars])
+def test_a_column_that_is_absent_is_a_gap(make):
+    a, b = make()
+    model = fitted([a, b])
+    less = a.drop(["kind"]) if make is arrow else a.drop("kind")
+    with pytest.warns(UserWarning, match="'view0' lacks 'kind', which it had when it was fitted"):
+        new = model.impute([less, b])[0]
+    assert list(cells(new)) == [*cells(less), "kind"]
+    assert set(cells(new)["kind"]) <= set("xyz")
+    assert cells(new)["real"] == cells(model.impute([a, b])[0])["real"]
+
+
 def test_a_column_alone_comes_back_alone():
     _, b = arrow()
     X = [b["p"], pa.table({"r": np.arange(float(N))})]

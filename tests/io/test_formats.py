@@ -657,3 +657,36 @@ def test_what_is_written_stands_alone(tmp_path):
         "rna.csv",
     ]
     assert sorted(p.name for p in Path(tmp_path).iterdir()) == ["data", "out", "run"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "csv", "parquet"])
+def test_new_data_may_lack_a_column(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    ids = pd.Index([f"p{i}" for i in range(N)], name="id")
+    whole = pd.DataFrame(rng.normal(size=(N, 4)), ids, ["a1", "a2", "b1", "b2"])
+    whole.iloc[::5, :2] = np.nan
+    options = []
+
+    def write(frame, name):
+        if kind == "folder":
+            Path(name).mkdir()
+            for v in "ab":
+                frame[[c for c in frame if c[0] == v]].dropna(how="all").to_csv(f"{name}/{v}.csv")
+            return name
+        file = f"{name}.{kind}"
+        frame.reset_index().to_csv(file, index=False) if kind == "csv" else frame.to_parquet(file)
+        return file
+
+    if kind != "folder":
+        Path("v.toml").write_text('[views]\na = ["a1", "a2"]\nb = "b*"\n')
+        options = ["--views", Path("v.toml")]
+    vedute_("fit", write(whole, "d"), "-o", "run", "--method", "mean_fill", *options)
+    less = write(whole.drop(columns="a2"), "less")
+    with pytest.warns(UserWarning, match="view 'a' lacks 'a2'"):
+        vedute_("impute", "run", less, "-o", Path("out").with_suffix(Path(less).suffix))
+    how = reading(options)._replace(lenient=True)
+    old, new = (io.read(f, how).views for f in (less, "out" + Path(less).suffix))
+    assert list(new["a"].columns) == ["a1"]
+    assert new["a"]["a1"].notna().all()
+    pd.testing.assert_frame_equal(new["b"], old["b"])

@@ -102,7 +102,7 @@ def named(
     """A table or container X as a dict of views in their order, which is that of the samples of
     frames; fitted views that X lacks are None."""
     if columns is not None or is_table(X):
-        X = split(X, columns)
+        X = split(X, columns, lenient=bool(like))
     names = [s.name for s in like or ()]
     if isinstance(X, Mapping):
         views = {str(k): v for k, v in X.items()}

@@ -17,7 +17,7 @@ from scipy import sparse
 from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
-from vedute.data.frames import ViewSpec, is_frame, is_plain, numbers
+from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
 from vedute.data.stack import Stack
 from vedute.data.tables import Columns, chosen
 from vedute.data.tensors import as_array
@@ -142,8 +142,10 @@ def _filled_frame(
     filled at once: there may be fifty thousand."""
     frame = _no_rows(index, spec) if view is None else view
     frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
-    fitted = {label: c for c, label in enumerate(spec.columns or frame.columns)}
-    order = np.array([fitted[label] for label in frame.columns])
+    columns = spec.columns or tuple(frame.columns)
+    fitted = {label: c for c, label in enumerate(columns)}
+    frame = _with_absent(frame, spec) if len(columns) > frame.shape[1] else frame
+    order = np.array([fitted[label] for label in fitted_names(frame.columns, columns)])
     levels = [spec.levels[c] if spec.levels is not None else None for c in order]
     ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
     where, alike, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
@@ -165,6 +167,17 @@ def _filled_frame(
     filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
     return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
+
+
+def _with_absent(frame: pd.DataFrame, spec: ViewSpec) -> pd.DataFrame:
+    """The frame with the columns of fitting that it lacks, behind its own."""
+    none, own = _no_rows(frame.index, spec), set(fitted_names(frame.columns, spec.columns or ()))
+    lost = {
+        c: pd.Series(0, frame.index, d) if is_plain(d) else pd.Series(None, frame.index, d)
+        for c, d in none.dtypes.items()
+        if c not in own
+    }
+    return pd.concat([frame, pd.DataFrame(lost)], axis=1)
 
 
 def _filled_numbers(
@@ -321,13 +334,15 @@ def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> An
 
 
 def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """A copy with some columns replaced, all at once; of two of one name the last counts."""
+    """A copy with some columns replaced, all at once; of two of one name the last counts. Those
+    that the table lacks follow."""
     new = new.loc[:, ~new.columns.duplicated(keep="last")].set_axis(table.index)
     at = new.columns.get_indexer(table.columns)
     rest = table.loc[:, at < 0]
     order = np.where(at < 0, np.cumsum(at < 0) - 1, at + rest.shape[1])
-    made = pd.concat([rest, new], axis=1).iloc[:, order]
-    made.columns = table.columns
+    absent = np.flatnonzero(~new.columns.isin(table.columns))
+    made = pd.concat([rest, new], axis=1).iloc[:, np.append(order, absent + rest.shape[1])]
+    made.columns = table.columns.append(new.columns[absent])
     return made
 
 

@@ -140,10 +140,19 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     if isinstance(filled, pd.Series):
         frame = filled.to_frame(table.name)
         return _back(table.to_frame(), before.to_frame(table.name), frame)[table.name]
-    changed = filled[[c for c in filled.columns if not filled[c].equals(before[c])]]
+    absent = filled[[c for c in filled.columns if c not in before]]
+    changed = filled[[c for c in before.columns if not filled[c].equals(before[c])]]
     precise = {c: _precise(table[c], changed[c]) for c in changed if table[c].dtype.is_decimal()}
     native = table.with_columns(*_series(table, changed.assign(**precise))).to_native()
-    return native.cast(table.to_native().schema)
+    native = native.cast(table.to_native().schema)
+    return native if absent.empty else _beside(native, _series(table, absent))
+
+
+def _beside(native: Any, columns: list[Any]) -> Any:
+    """A table with more columns."""
+    import narwhals as nw
+
+    return nw.from_native(native).with_columns(*columns).to_native()
 
 
 def _precise(c: Any, cells: pd.Series) -> pd.Series:

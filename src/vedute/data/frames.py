@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 from unicodedata import normalize
@@ -39,8 +40,9 @@ def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
     """Refuse numbers that stand for other columns or categories than those fitted on."""
     if mine.columns is None or fitted.columns is None:
         return
+    columns = tuple(fitted_names(mine.columns, fitted.columns))
     for what, own, then in (
-        ("columns", mine.columns, fitted.columns),
+        ("columns", columns, fitted.columns),
         ("categories", mine.levels, fitted.levels),
     ):
         if own != then:
@@ -114,20 +116,9 @@ def from_frame(
         raise ValueError(f"view {name!r} has duplicated columns {listed(twice)}; rename them")
     if not isinstance(frame.columns, pd.MultiIndex) and frame.columns.hasnans:
         raise ValueError(f"view {name!r} has a column without a name; name it, or drop it")
-    columns: tuple[Hashable, ...] = tuple(frame.columns)
     if fitted is not None and fitted.columns is not None:
-        own, then = set(columns), set(fitted.columns)
-        lost = [c for c in fitted.columns if c not in own]
-        new = [c for c in columns if c not in then]
-        if lost or new:
-            problems = [f"lacks {listed(lost)}"] if lost else []
-            problems += [f"has unknown {listed(new)}"] if new else []
-            raise ValueError(
-                f"view {name!r} {' and '.join(problems)}; pass the {len(fitted.columns)} columns "
-                "it was fitted on"
-            )
-        columns = fitted.columns
-    frame = frame if columns == tuple(frame.columns) else frame[list(columns)]
+        frame = _fitted_columns(name, frame, fitted.columns)
+    columns: tuple[Hashable, ...] = tuple(frame.columns)
     values, levels = _values(name, frame, fitted)
     if fitted is not None and fitted.shape != values.shape[1:]:
         raise ValueError(
@@ -138,6 +129,39 @@ def from_frame(
     out[ids.get_indexer(frame.index)] = values
     dtypes = tuple(str(getattr(d, "subtype", d)) for d in frame.dtypes)
     return out, fitted or ViewSpec(name, values.shape[1:], columns, levels, dtypes)
+
+
+def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]) -> pd.DataFrame:
+    """The columns that were fitted, in that order; those that the frame lacks are gaps."""
+    names = fitted_names(frame.columns, fitted)
+    own, then = set(names), set(fitted)
+    lost = [c for c in fitted if c not in own]
+    new = [c for c in names if c not in then]
+    if new or len(lost) == len(fitted):
+        problems = [f"lacks {listed(lost)}"] if lost else []
+        problems += [f"has unknown {listed(new)}"] if new else []
+        raise ValueError(
+            f"view {name!r} {' and '.join(problems)}; pass the {len(fitted)} columns "
+            "it was fitted on"
+        )
+    if lost:
+        warnings.warn(
+            f"view {name!r} lacks {listed(lost)}, which it had when it was fitted: they are taken "
+            "as missing in all rows",
+            stacklevel=2,
+        )
+    if names == [*fitted]:
+        return frame if names == [*frame.columns] else frame.set_axis(names, axis=1)
+    return frame.set_axis(names, axis=1).reindex(columns=list(fitted))
+
+
+def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> list[Hashable]:
+    """Columns by the names that they were fitted with: 0 may have been "0"."""
+    columns = list(columns)
+    known, texts = {str(c): c for c in fitted}, [str(c) for c in columns]
+    if len(known) < len(fitted) or len(set(texts)) < len(texts):
+        return columns
+    return [known.get(text, c) for text, c in zip(texts, columns, strict=True)]
 
 
 def _values(

@@ -50,8 +50,9 @@ def top_levels(table: Any) -> Columns | None:
     return {top: table.columns[tops == top].tolist() for top in tops.unique()}
 
 
-def split(table: Any, columns: Columns | None) -> dict[str, Any]:
-    """Cut one 2-D table into views; without `columns` it is one view."""
+def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
+    """Cut one 2-D table into views; without `columns` it is one view. lenient: a frame may lack
+    columns that are named."""
     if columns is None:
         return {"view0": table}
     if not isinstance(columns, Mapping):
@@ -75,7 +76,7 @@ def split(table: Any, columns: Columns | None) -> dict[str, Any]:
     views = {}
     for name, which in columns.items():
         try:
-            views[str(name)] = _part(table, which, positions)
+            views[str(name)] = _part(table, which, positions, lenient)
         except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(
                 f"columns of view {name!r} are not in the table of width {table.shape[1]} ({e}); "
@@ -84,13 +85,14 @@ def split(table: Any, columns: Columns | None) -> dict[str, Any]:
     return views
 
 
-def _part(table: Any, which: Any, positions: bool) -> Any:
+def _part(table: Any, which: Any, positions: bool, lenient: bool) -> Any:
     """Columns of a table by slice, names or positions."""
     which = chosen(which)
     if not isinstance(table, pd.DataFrame):
         return table[:, which]
-    by_place = positions or isinstance(which, slice)
-    return table.iloc[:, which] if by_place else table.loc[:, which]
+    if positions or isinstance(which, slice):
+        return table.iloc[:, which]
+    return table.loc[:, [c for c in which if c in table.columns] if lenient else which]
 
 
 def _are_positions(columns: Columns, names: pd.Index) -> bool:

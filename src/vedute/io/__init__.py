@@ -129,9 +129,17 @@ def write_views(
 
     ends: {"lower": ..., "upper": ...}, views that go beside them
     """
+    views, *others = (_own_columns(group, data) for group in (views, *(ends or {}).values()))
+    ends = dict(zip(ends or {}, others, strict=True))
     plain = path.suffix.lower() == ".npz" or data.path is None
     form: Format = npz if plain else format_of(data.path or path)
-    form.write(path, data, views, ends or {})
+    form.write(path, data, views, ends)
+
+
+def _own_columns(views: Filled, data: Data) -> Filled:
+    """Views without the columns of fitting that the data lack."""
+    known = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
+    return {k: v[known[k]] if k in known else v for k, v in views.items()}
 
 
 def write_new(out: Path, views: Filled) -> None:

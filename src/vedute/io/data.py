@@ -29,7 +29,7 @@ class Reading(NamedTuple):
     one_hot   text columns are categories
     samples   "rows" or "columns": where they are in a .mat file; None: find out
     decimal   "," for numbers like 1,234 that could have been thousands
-    lenient   a missing label column is accepted (files of new samples)
+    lenient   columns may be missing, of labels and of views (files of new samples)
     """
 
     views: dict[str, list[str]] | None = None

@@ -48,7 +48,7 @@ def read(path: Path, how: Reading) -> Data:
         if how.label is not None and how.label not in columns and not how.lenient:
             raise no_label(how.label, path, columns)
         features = [c for c in columns if c != how.label]
-        cut.update(chosen(how.views or {}, features, path))
+        cut.update(chosen(how.views or {}, features, path, how.lenient))
         return [how.label, *(c for part in cut.values() for c in part)]
 
     frame = onefile.read(path, how, only)
@@ -87,27 +87,31 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     return wanted, column
 
 
-def chosen(wanted: Mapping[str, list[str]], columns: list[Any], path: Path) -> dict[str, list[Any]]:
-    """The columns of each view in the order of the table; each in one view only."""
+def chosen(
+    wanted: Mapping[str, list[str]], columns: list[Any], path: Path, lenient: bool = False
+) -> dict[str, list[Any]]:
+    """The columns of each view in the order of the table; each in one view only. lenient: some may
+    be absent."""
     home: dict[Any, str] = {}
     for name, patterns in wanted.items():
         for pattern in patterns:
-            for column in _matching(pattern, columns, name, path):
+            for column in _matching(pattern, columns, name, path, lenient):
                 if home.setdefault(column, name) != name:
                     raise ValueError(
                         f"{path}: column {column!r} is in the views {home[column]!r} and {name!r}; "
                         "leave it in one"
                     )
-    return {name: [c for c in columns if home.get(c) == name] for name in wanted}
+    cut = {name: [c for c in columns if home.get(c) == name] for name in wanted}
+    return {name: part for name, part in cut.items() if part}
 
 
-def _matching(pattern: str, columns: list[Any], name: str, path: Path) -> list[Any]:
+def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: bool) -> list[Any]:
     """A name, else a pattern, else a prefix."""
     if pattern in columns:
         return [pattern]
     found = [c for c in columns if fnmatchcase(str(c), pattern)]
     found = found or [c for c in columns if str(c).startswith(pattern)]
-    if not found:
+    if not found and not lenient:
         close = get_close_matches(pattern, [str(c) for c in columns], cutoff=0.6)
         hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
         raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
