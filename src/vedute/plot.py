@@ -42,9 +42,7 @@ def drawn(draw: Callable[P, Axes]) -> Callable[P, Axes]:
     def styled(*args: P.args, **options: P.kwargs) -> Axes:
         if find_spec("matplotlib") is None:
             raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
-        from matplotlib import rc_context
-
-        with rc_context(plots.STYLE):
+        with plots.style():
             return draw(*args, **options)
 
     return styled

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -48,14 +49,26 @@ LINE, LETTER = 0.6, 0.075  # inches of a legend
 MOST_POINTS = 5000  # t-SNE of more takes too long
 
 
+@contextmanager
+def style() -> Iterator[None]:
+    """The style of this package while inside. All other parameters are left alone: the first
+    figure of a notebook makes matplotlib interactive, which `rc_context` would take back."""
+    from matplotlib import rcParams
+
+    before = {name: rcParams[name] for name in STYLE}
+    rcParams.update(STYLE)
+    try:
+        yield
+    finally:
+        rcParams.update(before)
+
+
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     """The style of this package, for this figure only."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> Figure:
-        from matplotlib import rc_context
-
-        with rc_context(STYLE):
+        with style():
             return draw(*args, **options)
 
     return drawn
