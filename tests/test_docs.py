@@ -393,3 +393,13 @@ def test_site_builds(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "VEDUTE_STORIES": "tiny"}
     built = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
+
+
+def test_names_in_the_text_import_as_they_are_written():
+    """`vedute.analysis.informs.informs`, after nothing but `import vedute`."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    names = {*re.findall(r"(?:`|::: )(vedute(?:\.[a-zA-Z_]\w*)+)(?=[`(\s])", text)}
+    assert {"vedute.analysis.profiles.profiles", "vedute.analysis.pooling.Pooled"} <= names
+    code = f"import vedute; {'; '.join(sorted(names))}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert not result.stderr, result.stderr.splitlines()[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,10 +67,10 @@ def _homes() -> dict[str, str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return __dir__()
-    if name in _MODULES:
-        return import_module(f"vedute.{name}")
     if name in _homes():
         return getattr(import_module(_homes()[name]), name)
+    if not name.startswith("_") and find_spec(f"vedute.{name}"):
+        return import_module(f"vedute.{name}")
     raise AttributeError(f"module 'vedute' has no attribute {name!r}")
 
 

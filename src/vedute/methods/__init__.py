@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from vedute.data import plugins
+from vedute.data import lazily, plugins
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
 from vedute.estimators.settings import Docstring, before, declared
@@ -28,6 +28,9 @@ class UnknownMethodError(KeyError):
 
 class UnknownModelError(ValueError):
     """A saved model that is whole, and that what is installed cannot read."""
+
+
+__getattr__ = lazily.submodules(__name__)
 
 
 def of_this_package() -> list[str]:
