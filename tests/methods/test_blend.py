@@ -418,3 +418,12 @@ def test_errors_that_are_the_users_are_raised(tmp_path):
         small(Blend, checkpoint=tmp_path, random_state=None).fit(views())
     with pytest.raises(ValueError, match="hidden names"):
         small(Blend, expert_settings={"mvp__hidden": {"a": [8]}}).fit(views())
+
+
+def test_a_view_whose_entries_cannot_be_hidden():
+    """Each row has one value of it, which is its last."""
+    x = views(60)
+    columns = np.arange(60)[:, None] % 2 == np.arange(2)
+    rare = np.where(columns & np.isfinite(x[1]).all(1, keepdims=True), x[1][:, :2], np.nan)
+    model = small(Blend).fit([x[0], rare])
+    assert all(np.isfinite(a).all() for a in model.impute([x[0], rare]))

@@ -40,3 +40,9 @@ def test_regressions_learn_from_many_equal_rows():
     assert_allclose(primal(kernel(rows, M, 0.06), inner, y, 1e-3)[1], y, atol=0.02)
     few = rows[:300]
     assert_allclose(dual(kernel(few, few, 0.06), y[:300], 1e-17)[1], y[:300], atol=0.02)
+
+
+def test_nothing_is_learned_from_no_rows(capfd):
+    for found in dual(np.zeros((0, 0)), np.zeros((0, 2)), 0.1):
+        assert found.shape == (0, 2)
+    assert not capfd.readouterr().err  # LAPACK writes there

@@ -271,8 +271,10 @@ class Blend(Estimator):
 
     def _calibrate_holes(self, held: HiddenEntries) -> None:
         """The same on single hidden entries."""
-        predicted = self._predicted(held.inputs)
         some = [v for v in held.views if not self.views_[v].likelihood.text]
+        if not some:
+            return
+        predicted = self._predicted(held.inputs)
         moments = [self._entry_moments(held, v, predicted[v]) for v in some]
         for v, w in zip(some, _weights.weights(moments).views, strict=True):
             self.hole_weights_[self.views_[v].name] = self._by_name(w)
