@@ -130,6 +130,9 @@ def test_outliers_ask_for_something_and_counts_have_a_kind():
     wild[0, 0] = 1e4
     assert not list(inspect([counts, counts[:, :4] + 0.5]).warnings())
     (facts,) = inspect([counts]).views
+    assert (facts.kind, facts.scaling) == ("log_counts", "log1p")
+    assert "likelier at hidden views" in facts.why
+    (facts,) = inspect([np.tile(counts, 9)]).views
     assert (facts.kind, facts.scaling) == ("counts", "depth")
     assert "rows differ in their sum" in facts.why
     warning(inspect([wild]), "standard deviations", "laplace")

@@ -15,7 +15,7 @@ from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
 
 
-def counts(n, width=40, seed=0):
+def counts(n, width=120, seed=0):
     """Negative binomial with a depth for each row."""
     rng = np.random.default_rng(seed)
     depth, level = rng.lognormal(0, 0.5, (n, 1)), rng.lognormal(1, 1.5, width)
@@ -36,6 +36,7 @@ def examples(n):
         "numbers": rng.normal(size=(n, 5)),
         "positive": rng.lognormal(0, 1, (n, 8)),
         "counts": counts(n),
+        "log_counts": counts(n, 99),
         "text": words(n),
         "proportions": shares,
         "ordinal": rng.integers(1, 6, (n, 4)).astype(float),
@@ -257,7 +258,7 @@ def test_nothing_under_missing_entries_matters():
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("kind", ["counts", "text", "positive", "ordinal"])
+@pytest.mark.parametrize("kind", ["counts", "log_counts", "text", "positive", "ordinal"])
 def test_saved_models_keep_their_kinds(kind, tmp_path):
     x = examples(80)[kind]
     X = [np.where(np.arange(80)[:, None] % 3 == 0, np.nan, x), x[:, :2]]

@@ -394,7 +394,7 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
     assert "ids, values" in page  # it says what it lacks
     model = methods.load(private / "private")
     assert model.embedding_.shape[0] == 0
-    kept = {"at", "error", "levels", "covered", "crps", "alone", "without"}
+    kept = {"at", "error", "levels", "covered", "crps", "in_units", "alone", "without"}
     kept |= {f"{k}{v}" for k in ("known", "explained", "off") for v in range(2)}
     assert kept == set(model.hidden_predictions_)
     told = refused("embed", private / "private", "-o", private / "z.npz")

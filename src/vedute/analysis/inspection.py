@@ -18,6 +18,7 @@ from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
+from vedute.estimators import panels
 from vedute.estimators.fitted_view import FittedView
 
 Bools = NDArray[np.bool_]
@@ -112,7 +113,8 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
     specs = views.specs or ()
     seen = views.mask.numpy()
     words = kinds.named(given, views.names)
-    found = [_look(views, v, spec, words[v]) for v, spec in enumerate(specs)]
+    fitted = panels.fitted(views, [None] * len(specs), words)
+    found = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in found]].any(1)
     meet = together.counts(seen)
@@ -132,7 +134,9 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
     )
 
 
-def _look(views: Views, v: int, spec: ViewSpec, word: str) -> tuple[ViewFacts, NDArray[np.uint64]]:
+def _look(
+    views: Views, v: int, spec: ViewSpec, fitted: FittedView
+) -> tuple[ViewFacts, NDArray[np.uint64]]:
     """The facts on a view, and a hash of each of its rows."""
     raw, row = views.x[v].flatten(1), views.mask[:, v]
     there = views.seen(v).flatten(1)
@@ -141,7 +145,6 @@ def _look(views: Views, v: int, spec: ViewSpec, word: str) -> tuple[ViewFacts, N
         stats = scaling.fit("standard", raw, there)
     except OverflowError as e:
         raise ValueError(f"view {spec.name!r} {e}") from None
-    fitted = FittedView.of(views, v, kind=word)
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
     zero = (x == 0).all(1) & there[row].any(1)
     codes = np.zeros(len(views), np.uint64)

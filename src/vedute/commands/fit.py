@@ -293,6 +293,7 @@ def _found(model: Estimator, views: Views) -> dict[str, Any]:
         "samples": len(views),
         "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
         "explained": vars(model).get("r2_"),
+        "explained_in_units": vars(model).get("r2_in_units_"),
         "n_clusters": number,
         "stability": curve,
     }
@@ -314,7 +315,8 @@ def _share(model: Estimator, v: int) -> str:
     """R2 of view v in percent, or why there is none."""
     share = model.r2_[model.views_[v].name]
     if share == share:
-        return f"{share:.0%}"
+        in_units = model.r2_in_units_[model.views_[v].name]
+        return f"{share:.0%}" + (f" ({in_units:.0%} in units)" if in_units != share else "")
     if not (model.hidden_["view"] == v).any():
         return "not known (none of it was hidden)"
     constant = not model.views_[v].scaler.std.any()

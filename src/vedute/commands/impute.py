@@ -31,6 +31,13 @@ def run(
         float | None,
         typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
     ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="units|kind",
+            help="kind: counts, text and positive values on the scale they were learned on.",
+        ),
+    ] = "units",
     form: Annotated[
         str | None,
         typer.Option(
@@ -49,19 +56,27 @@ def run(
     """
     how = reading.checked()
     source = _data.source_of(run, data)
+    _check_scale(scale)
     tables = _as_tables(form, source)
     with _data.guarded_ids(safe_csv), _data.new_views(out, force, source, tables) as part:
         model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
         if given.whole is None:
-            _write(part, given, entry, model, interval)
+            _write(part, given, entry, model, interval, scale)
         elif tables:
-            _write_tables(part, out, given, model, interval)
+            _write_tables(part, out, given, model, interval, scale)
         else:
-            _write_store(part, given, model, interval)
+            _write_store(part, given, model, interval, scale)
     missing = (~views.mask).sum(0).tolist()
     found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
     return Answer(found | {"wrote": [out]})
+
+
+def _check_scale(scale: str) -> None:
+    from vedute.estimators.base import SCALES
+
+    if scale not in SCALES:
+        raise ValueError(f"--scale takes {' or '.join(SCALES)}, got {scale!r}")
 
 
 def _as_tables(form: str | None, source: str) -> bool:
@@ -76,12 +91,14 @@ def _as_tables(form: str | None, source: str) -> bool:
 
 
 def _write(
-    part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None
+    part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None, scale: str
 ) -> None:
     """A file or folder like the data."""
     from vedute import io
 
-    ends = _ends(model.impute(entry.views, interval=interval))
+    ends = _ends(model.impute(entry.views, interval, scale))
+    anew = model.anew(scale)
+    given, entry = given.unknown([entry.views.names[v] for v in anew]), entry.in_floats(anew)
     filled = {k: entry.filled([x.numpy() for x in end.x]) for k, end in ends.items()}
     io.write_views(part, given, filled.pop("mean"), filled)
     if part.suffix.lower() in io.ANNOTATED:
@@ -90,7 +107,9 @@ def _write(
         io.annotate(part, part, rows)
 
 
-def _write_store(part: Path, given: io.Data, model: Estimator, interval: float | None) -> None:
+def _write_store(
+    part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
+) -> None:
     """A store like that of the data, block by block; lower and upper ends are stores inside it."""
     from contextlib import ExitStack
 
@@ -101,7 +120,7 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
     assert given.path is not None
     n, writers = len(given.whole), dict[str, store.Writer]()
     with ExitStack() as whole:
-        for _, block in _blocks(given.whole, model, interval):
+        for _, block in _blocks(given.whole, model, interval, scale):
             for end, views in block.items():
                 if end not in writers:
                     writers[end] = whole.enter_context(store.Writer(_folder(part, end), n))
@@ -112,7 +131,7 @@ def _write_store(part: Path, given: io.Data, model: Estimator, interval: float |
 
 
 def _write_tables(
-    part: Path, out: Path, given: io.Data, model: Estimator, interval: float | None
+    part: Path, out: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
 ) -> None:
     """One table per view, block by block; lower and upper ends are in folders of their own. Samples
     without ids are numbered as they were in the data of the store."""
@@ -127,7 +146,7 @@ def _write_tables(
     rows = np.arange(len(given.whole)) if given.order is None else given.order
     ids, writers = rows if given.ids is None else given.ids, dict[str, parquet_blocks.Writer]()
     with ExitStack() as whole:
-        for at, block in _blocks(given.whole, model, interval):
+        for at, block in _blocks(given.whole, model, interval, scale):
             for end, views in block.items():
                 if end not in writers:
                     writer = parquet_blocks.Writer(_folder(part, end), given.id_name)
@@ -136,7 +155,7 @@ def _write_tables(
 
 
 def _blocks(
-    whole: Views, model: Estimator, interval: float | None
+    whole: Views, model: Estimator, interval: float | None, scale: str
 ) -> Iterator[tuple[slice, dict[str, Views]]]:
     """A store from its first row to its last: which rows, and these imputed."""
     from vedute.estimators import progress
@@ -145,7 +164,7 @@ def _blocks(
     start = 0
     with progress.shown(), progress.task("imputing", len(whole), "row"):
         for block in store.blocks(whole, model.specs):
-            found = _ends(model.impute(block, interval=interval))
+            found = _ends(model.impute(block, interval, scale))
             yield slice(start, start + len(block)), found
             start += len(block)
             progress.advance(len(block), "row")

@@ -6,6 +6,7 @@ Only missing cells change, so what was observed never passes through a float.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,30 @@ def _filling(parts: Parts, spec: ViewSpec) -> Copy | _Whole:
     if view is None or is_frame(view) or sparse.issparse(view):
         return _Whole(parts, spec)
     return _Tensor(view) if isinstance(view, torch.Tensor) else Copy(view)
+
+
+def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
+    """The same with room for floats in some views, whose cells are all to be written."""
+    views = {k: _in_floats(view) if k in names else view for k, view in parts.views.items()}
+    specs = [
+        replace(s, dtypes=("float64",) * len(s.dtypes)) if s.name in names else s
+        for s in parts.specs
+    ]
+    X = parts.X if isinstance(parts.X, (Mapping, list, tuple)) else _in_floats(parts.X, blank=False)
+    return parts._replace(X=X, views=views, specs=specs)
+
+
+def _in_floats(view: Any, blank: bool = True) -> Any:
+    """A view, or a table of them; blank: frames without their cells."""
+    if isinstance(view, torch.Tensor):
+        return view if view.is_floating_point() else view.double()
+    if isinstance(view, pd.DataFrame):
+        return pd.DataFrame(0.0, view.index, view.columns) if blank else view
+    if isinstance(view, pd.Series):
+        return pd.Series(0.0, view.index, name=view.name)
+    if view is None or np.dtype(getattr(view, "dtype", object)).kind == "f":
+        return view
+    return view.astype(np.float64) if sparse.issparse(view) else np.zeros(np.shape(view))
 
 
 def as_fitted(value: Array, spec: ViewSpec) -> Any:

@@ -140,12 +140,20 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     if isinstance(filled, pd.Series):
         frame = filled.to_frame(table.name)
         return _back(table.to_frame(), before.to_frame(table.name), frame)[table.name]
+    floats = [c for c in before if _is_float(filled[c]) and not table[c].dtype.is_float()]
+    table = table.with_columns(*_series(table, filled[floats]))  # on another scale
     absent = filled[[c for c in filled.columns if c not in before]]
     changed = filled[[c for c in before.columns if not filled[c].equals(before[c])]]
     precise = {c: _precise(table[c], changed[c]) for c in changed if table[c].dtype.is_decimal()}
     native = table.with_columns(*_series(table, changed.assign(**precise))).to_native()
     native = native.cast(table.to_native().schema)
+    if floats and table.implementation.is_pyarrow():  # types that pandas had are others now
+        native = native.replace_schema_metadata(None)
     return native if absent.empty else _beside(native, _series(table, absent))
+
+
+def _is_float(column: pd.Series) -> bool:
+    return column.dtype.kind == "f"
 
 
 def _beside(native: Any, columns: list[Any]) -> Any:

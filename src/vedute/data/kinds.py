@@ -5,8 +5,10 @@ A kind says how its view is scaled, which likelihood it has, and which values ar
     numbers      z-scores of each column
     positive     never negative, right-skewed, less so under a logarithm: z-scores of log(x + c),
                  c half of the smallest positive value of the column
-    counts       whole numbers from 0 with a long tail, more of them in some rows than in others:
-                 log(1 + x / size of the row), centred, one scale for the view
+    counts       whole numbers from 0 with a long tail in 100 columns or more, more of them in some
+                 rows than in others: log(1 + x / size of the row), centred, one scale for the view
+    log_counts   the same in fewer columns, whose sum says little of a row: z-scores of log(1 + x).
+                 Hidden views decide whether they are better positive, or numbers
     text         words by documents, sparse histograms and keywords: rows of equal length, centred,
                  one scale for the view, so that rare words are not blown up
     proportions  rows that sum to 1, or numbers from 0 to 1: z-scores
@@ -31,7 +33,8 @@ from vedute.data.sparse_view import Part, Sparse, dense
 Seen = Tensor | Lazy
 AUTO = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
-TAIL, DEPTH, COLUMNS = 20.0, 0.1, 10  # counts: largest / median, variation of sums, columns
+TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variation of sums, columns
+COLUMN_TAIL = 3.0  # counts of few columns: largest / median of the median column
 SKEWED, ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
 FEW, OFTEN = 10, 5  # ordinal: different values, and how often each is there on average
 SUMS, ENDS = 1e-2, 0.05  # proportions: rounding of sums; how close to 0 and 1 values come
@@ -66,6 +69,12 @@ KINDS: Mapping[str, Kind] = {
         Kind("positive", "z-scores of logarithms", "log", rule="are never negative", least=0.0),
         Kind(
             *("counts", "size factors and logarithms, one scale", "depth"),
+            rule="are whole numbers from 0",
+            least=0.0,
+            whole=True,
+        ),
+        Kind(
+            *("log_counts", "z-scores of log(1 + x)", "log1p"),
             rule="are whole numbers from 0",
             least=0.0,
             whole=True,
@@ -240,7 +249,7 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
         return Recognised(KINDS["numbers"], "columns of several types")
     if x.ndim != 2:
         return Recognised(KINDS["numbers"], "several axes")
-    return _whole(x, found) or _sparse(x, found) or _dense(x, seen, found)
+    return _whole(x, seen, found) or _sparse(x, found) or _dense(x, seen, found)
 
 
 def _flags(x: Part, found: Observed) -> Recognised:
@@ -259,7 +268,7 @@ def _sparse(x: Part, found: Observed) -> Recognised | None:
     return Recognised(KINDS["text"], f"{math.floor(100 * zeros)} % zeros, nothing negative")
 
 
-def _whole(x: Part, found: Observed) -> Recognised | None:
+def _whole(x: Part, seen: Seen, found: Observed) -> Recognised | None:
     """Ordinal values, or counts, where all are whole numbers."""
     if not bool((found.values == found.values.round()).all()):
         return None
@@ -268,9 +277,11 @@ def _whole(x: Part, found: Observed) -> Recognised | None:
     different = len(set(found.values.tolist())) + (found.zeros > 0) if near else many
     if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, found) is None:
         return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
-    tail = low >= 0 and high > TAIL * float(found.values.median())
-    if not tail or x.shape[1] < COLUMNS:
+    if not (low >= 0 and high > TAIL * float(found.values.median())):
         return None
+    if x.shape[1] < MANY_COLUMNS:
+        panel = _long_tailed(x, seen)
+        return Recognised(KINDS["log_counts"], "whole numbers with a long tail") if panel else None
     there = found.counts > 0
     sums = found.sums[there] / found.counts[there]
     if float(sums.std(correction=0) / sums.mean()) < DEPTH:
@@ -292,13 +303,26 @@ def _dense(x: Part, seen: Seen, found: Observed) -> Recognised:
     return Recognised(KINDS["numbers"], "dense")
 
 
-def _skewed(part: Part, known: Seen) -> bool:
-    """Whether most columns are skewed to the right, and less so under a logarithm."""
+def _long_tailed(part: Part, known: Seen) -> bool:
+    """Whether most columns have a long tail, not only the view, whose columns may differ."""
+    x, seen = _first_rows(part, known)
+    x = x.masked_fill(~(seen & (x > 0)), math.nan)
+    tails = x.nan_to_num(0.0).amax(0) / x.nanmedian(0).values
+    return float(tails.nanmedian()) > COLUMN_TAIL
+
+
+def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:
+    """Some rows that have the view, in double precision, and what is seen of them."""
     first = slice(next(pieces(known)).stop)
     rows = known[first].any(1).nonzero()[:MANY, 0]
-    if len(rows) < ROWS:
+    return dense(part[rows]).double(), known[rows]
+
+
+def _skewed(part: Part, known: Seen) -> bool:
+    """Whether most columns are skewed to the right, and less so under a logarithm."""
+    x, seen = _first_rows(part, known)
+    if len(x) < ROWS:
         return False
-    x, seen = dense(part[rows]).double(), known[rows]
     least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
     plain, bent = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
     varying = plain.isfinite() & bent.isfinite()

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Size = Any  # of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
 SIZED = ("length", "depth")  # rows are divided by their size, and zero stays zero until centred
-INNER = (*SIZED, "log", "tokens")  # what kinds of views ask for
+INNER = (*SIZED, "log", "log1p", "tokens")  # what kinds of views ask for
 BYTES = 2048  # images at a time
 BLOCK = 2**16  # rows that are in double precision at a time
 MANY = 2000  # samples to measure dimensions on
@@ -35,8 +35,9 @@ class Scaler:
     hole, and the unit in which errors are measured (0 marks a constant feature). Tokens stay the
     integers they are, and their `mean` is the word that is most often there.
 
-    g        log(x + offset), offset (*shape,), at most `top` (*shape,), the largest that was
-             observed, when restored; the identity where there is no offset
+    g        log(x + offset), offset (*shape,); the identity where there is no offset
+    top      (*shape,), the largest g(x / size) that was observed under a logarithm: none larger is
+             restored
     size     of a row, over its observed entries: (sum of x^power / sum of profile)^(1 / power),
              profile (*shape,); 1 on average, where a row is missing, and where power is 0.
              Power 1: how many were counted in it; 2: its length.
@@ -81,30 +82,36 @@ class Scaler:
         if self.tokens:
             return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
-        scaled = ((self._bent(x.double(), sizes) - shift) / scale).float()
+        scaled = ((self.transformed(x.double(), sizes) - shift) / scale).float()
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
 
     def transform_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
         """The same of a view that is kept sparse, and whose rows are divided by their sizes."""
-        bent = self._bent_sparse(x, sizes)
-        stored = (bent.stored - x.each(self.shift)) / x.each(self.scale)
+        transformed = self._transformed_sparse(x, sizes)
+        stored = (transformed.stored - x.each(self.shift)) / x.each(self.scale)
         return x.valued(stored.float(), -self.shift / self.scale)
 
-    def _bent_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
+    def _transformed_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
         """g(x / size), which is zero where x is: the offset is 1, if there is one."""
         stored = x.stored.double() / torch.from_numpy(sizes.numpy()[x.rows])
         return x.valued(stored if self.offset is None else (stored + 1).log(), x.rest)
 
-    def _bent(self, x: Tensor, sizes: Tensor | None) -> Tensor:
+    def transformed(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """g(x / size)"""
         x = x if sizes is None else x / sizes.view(-1, *[1] * (x.ndim - 1))
         return x if self.offset is None else (x + torch.from_numpy(self.offset)).log()
 
+    @property
+    def linear(self) -> Scaler:
+        """The same without what comes before shift and scale: it restores g(x / size)."""
+        return replace(self, power=0, profile=None, offset=None)
+
     def restore(self, scaled: NDArray[Any], size: Size = 1.0) -> Floats:
         """(..., *shape) back in the user's units; a constant feature as it always was."""
         value = np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
+        value = np.minimum(value, self.top, out=value)
         if self.offset is not None:
-            value = np.exp(np.minimum(value, self.top)) - self.offset
+            value = np.exp(value) - self.offset
         return np.asarray(value if self.signed else size * value)
 
     def moments(
@@ -126,7 +133,7 @@ class Scaler:
         """What lies z standard deviations from the mean in scaled units; mean and std, and the
         result, in the user's: the inverse of `moments`."""
         if self.offset is None:
-            return np.asarray(mean + z * std)
+            return np.minimum(mean + z * std, self.top)
         level, spread = self._logarithm(mean, std, size)
         return np.asarray(size * (np.exp(np.minimum(level + z * spread, self.top)) - self.offset))
 
@@ -159,11 +166,11 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     scaler = _before(word, x, seen)
-    low, high, mean, std = _bent_moments(scaler, x, seen)
+    low, high, mean, std = _transformed_moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
     match word:
-        case "standard" | "log":
+        case "standard" | "log" | "log1p":
             shift, scale = mean, np.where(std > 0, std, one)
         case "length" | "depth":
             shift, scale = mean, one * (np.sqrt((std[std > 0] ** 2).mean()) if std.any() else 1.0)
@@ -185,6 +192,8 @@ def _before(word: str, x: Part, seen: Seen) -> Scaler:
             return _sized(replace(plain, power=2), x, seen)
         case "depth":
             return replace(_sized(replace(plain, power=1), x, seen), offset=one)
+        case "log1p":
+            return replace(plain, offset=one)
         case "log":
             each = [_least(dense(x[rows]), seen[rows]) for rows in pieces(x)]
             least = torch.stack(each).amin(0).double()
@@ -243,17 +252,17 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
     return sum(others, first)
 
 
-def _bent_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
+def _transformed_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
     """`_moments` of g(x / size)."""
     sizes = scaler.sizes(x, seen)
     if isinstance(x, Sparse):
         assert sizes is not None
-        return _sparse_moments(scaler._bent_sparse(x, sizes))
+        return _sparse_moments(scaler._transformed_sparse(x, sizes))
 
-    def bent(rows: slice) -> tuple[Tensor, Tensor]:
-        return scaler._bent(x[rows].double(), _part(sizes, rows)), seen[rows]
+    def transformed(rows: slice) -> tuple[Tensor, Tensor]:
+        return scaler.transformed(x[rows].double(), _part(sizes, rows)), seen[rows]
 
-    return _moments(bent, len(x))
+    return _moments(transformed, len(x))
 
 
 def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:

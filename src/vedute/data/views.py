@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -305,12 +305,14 @@ class Entry:
     views   checked; its specs say what each view looked like
     parts   X taken apart; None where X is a Views, which is kept in `given`
     back    what makes tables of polars or pyarrow of filled frames, where X has such
+    anew    views that are written as a whole, observed values as well
     """
 
     views: Views
     parts: checks.Parts | None = None
     given: Views | None = None
     back: foreign.Back = foreign.as_it_is
+    anew: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -342,6 +344,16 @@ class Entry:
         )
         return cls(views, parts, back=back)
 
+    def in_floats(self, anew: Iterable[int]) -> Entry:
+        """The same, to be filled with floats as a whole in some views: on another scale, say."""
+        anew, parts, given = frozenset(anew), self.parts, self.given
+        if parts is not None:
+            parts = fill.in_floats(parts, [parts.specs[v].name for v in anew])
+        if given is not None:
+            x = [x.float() if v in anew else x for v, x in enumerate(given.x)]
+            given = replace(given, x=tuple(x))
+        return replace(self, parts=parts, given=given, anew=anew)
+
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
         """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
         copy = Filling(self, everywhere)
@@ -361,8 +373,9 @@ class Filling:
         """Of the next rows, L arrays (k, *shape_v)."""
         start, self.written = self.written, self.written + len(values[0])
         rows = slice(start, self.written)
+        anew = range(len(values)) if self.everywhere else self.entry.anew
         absent = [
-            np.ones(value.shape, bool) if self.everywhere else self.entry.views.absent(v, rows)
+            np.ones(value.shape, bool) if v in anew else self.entry.views.absent(v, rows)
             for v, value in enumerate(values)
         ]
         self.copy.add(values, absent)

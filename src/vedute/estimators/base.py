@@ -29,7 +29,7 @@ from vedute.data.groups import codes
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut, choose, hide_entries
 from vedute.data.kinds import named as named_kinds
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import on_demand
+from vedute.data.sparse_view import dense, on_demand
 from vedute.data.spool import Spool, spooled
 from vedute.data.stack import stacked
 from vedute.data.tables import as_table
@@ -40,6 +40,7 @@ from vedute.estimators import (
     clustering,
     cross_fitting,
     dask_frames,
+    panels,
     progress,
     saving,
     settings,
@@ -59,6 +60,7 @@ Array = NDArray[Any]
 log = logging.getLogger("vedute")
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 OF_A_RANK = (*LOOSE, "random_state", "method", "expert_settings")  # or compared by their parts
+SCALES = ("units", "kind")  # of what is imputed
 BATCHES = 8  # that are scaled at a time
 MANY = 5000  # rows, of which imputing and explaining show how far they are
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
@@ -112,9 +114,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     )
     kinds: str | Sequence[str] | dict[str, str] = setting(
         "auto",
-        "What views hold: `numbers`, `positive`, `counts`, `text`, `proportions`, `ordinal`, "
-        "`binary`, `categories`, `tokens`, `images`, or `auto`, which looks at the values: for all "
-        "views, one each, or by name. Scaling and likelihood follow from it.",
+        "What views hold: `numbers`, `positive`, `counts`, `log_counts`, `text`, `proportions`, "
+        "`ordinal`, `binary`, `categories`, `tokens`, `images`, or `auto`, which looks at the "
+        "values: for all views, one each, or by name. Scaling and likelihood follow from it.",
     )
     likelihood: str | Sequence[str] | dict[str, str] = setting(
         "auto",
@@ -146,7 +148,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         "labels_": "(n,) array, their clusters, if `n_clusters` was given.",
         "n_clusters_": "The number of clusters.",
         "stability_": 'The curve that `n_clusters="auto"` read the number from.',
-        "r2_": "By view, the share of hidden views that was explained (methods that impute).",
+        "r2_": "By view, the share of hidden views that was explained, on the scale of its kind "
+        "(methods that impute).",
+        "r2_in_units_": "The same in your units, such as counts in place of their logarithms.",
         "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
         "hidden_predictions_": "Some of these as predicted before they were ever learned from; "
         "empty where none were hidden.",
@@ -338,8 +342,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _fitted_views(self, raw: Views) -> list[FittedView]:
         words = likelihoods.named(self.likelihood, raw.names), named_kinds(self.kinds, raw.names)
-        each = enumerate(zip(*words, strict=True))
-        views = [FittedView.of(raw, v, own, self._scaling(), kind) for v, (own, kind) in each]
+        views = panels.fitted(raw, *words, self._scaling())
         for view in views:
             self._log(view.sentence)
         return views
@@ -404,6 +407,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if unseen:
             found = cross_fitting.predictions(imputer, held, self.shrinks)
             self.hidden_predictions_ = found | contributions(imputer, held)
+        self.r2_in_units_ = cross_fitting.r2_in_units(self.r2_, self.hidden_predictions_)
 
     def _imputer(self) -> Imputer:
         if not self.generative:
@@ -503,45 +507,71 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """Fit, and the representation of the training samples."""
         return self.fit(X, groups=groups).transform(X)
 
-    def impute(self, X: Any, interval: float | None = None) -> Any:
+    def impute(self, X: Any, interval: float | None = None, scale: str = "units") -> Any:
         """X with missing views and holes filled in, in your units and dtypes.
 
         With `interval=0.9`: (mean, lower, upper) of such objects, the ends as far apart as hidden
         views needed to cover nine of ten values. Of three or more categories there is no interval:
         all three are the choice.
+
+        With `scale="kind"` views of counts, text and positive values come as floats on the scale
+        that they were learned on, observed values included: log(1 + x) and its expected value,
+        say, which is not the logarithm of the expected x. Other views are as in units.
         """
+        if scale not in SCALES:
+            raise ValueError(f"scale is one of {', '.join(SCALES)}, got {scale!r}")
         if interval is not None and not (isinstance(interval, Real) and 0 < interval < 1):
             raise ValueError(f"interval is a probability between 0 and 1, got {interval!r}")
         if dask_frames.are_given(X):
+            if scale != "units":
+                raise ValueError(
+                    "tables of Dask are imputed in units; for the scale of the kind map impute "
+                    "over their partitions"
+                )
             found = dask_frames.impute(self, X, interval)
             return found[0] if interval is None else Interval(*found)
         entry = self._entry(X)
         views = entry.views
         with self._counting("imputing", views, len(views), "row"):
             if not views.on_disk:
-                return self._imputed(entry, interval)
+                return self._imputed(entry, interval, scale)
             parts = (self._entry(part) for part in views.pieces())
-            return _on_disk(views, (self._imputed(part, interval) for part in parts))
+            return _on_disk(views, (self._imputed(part, interval, scale) for part in parts))
 
-    def _imputed(self, entry: Entry, interval: float | None) -> Any:
+    def anew(self, scale: str) -> list[int]:
+        """The views whose values are others on this scale, observed ones included."""
+        own = [v for v, view in enumerate(self.views_) if view.transformed]
+        return own if scale == "kind" else []
+
+    def _imputed(self, entry: Entry, interval: float | None, scale: str) -> Any:
         """A copy of what was passed, filled batch by batch: values of all rows, in double
         precision, would be larger than the data."""
-        imputer, spread = self._imputer(), interval is not None
+        anew, imputer, spread = self.anew(scale), self._imputer(), interval is not None
+        views = [view.on_its_scale if anew else view for view in self.views_]
+        imputer, entry = replace(imputer, views=views), entry.in_floats(anew)
         copies = [Filling(entry) for _ in range(3 if spread else 1)]
         for batch in entry.views.batches(imputer.rows_of_values(spread)):
             data = scaled(self.views_, batch)
             means, stds = imputer.values(data, spread)
             if interval is None:
-                copies[0].add(self._chosen(means))
-                continue
-            each = zip(self.views_, means, stds, strict=True)
-            ends = [
-                self._ends(*of_view, data, v, float(interval)) for v, of_view in enumerate(each)
-            ]
-            for copy, values in zip(copies, zip(*ends, strict=True), strict=True):
+                ends = [self._chosen(means, views)]
+            else:
+                each = enumerate(zip(views, means, stds, strict=True))
+                of_views = [self._ends(*view, data, v, float(interval)) for v, view in each]
+                ends = [[*end] for end in zip(*of_views, strict=True)]
+            for copy, values in zip(copies, ends, strict=True):
+                for v in anew:
+                    values[v] = self._with_observed(v, values[v], batch, data)
                 copy.add(values)
         found = [copy.filled() for copy in copies]
         return Interval(*found) if spread else found[0]
+
+    def _with_observed(self, v: int, values: Array, raw: Views, data: Views) -> Array:
+        """Values (n, *shape) of view v on the scale of its kind, where it is missing; observed
+        ones elsewhere."""
+        size = data.sizes[v] if data.sizes else None
+        observed = self.views_[v].scaler.transformed(dense(raw.parts[v]).double(), size).numpy()
+        return np.where(raw.seen(v).numpy(), observed, values)
 
     def _ends(
         self, view: FittedView, mean: Array, std: Array, data: Views, v: int, level: float
@@ -708,10 +738,12 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _enter(self, X: Any) -> Views:
         return self._read(X)[1]
 
-    def _chosen(self, values: Sequence[Array]) -> list[Array]:
+    def _chosen(
+        self, values: Sequence[Array], views: Sequence[FittedView] | None = None
+    ) -> list[Array]:
         """What is possible, in place; probabilities as a choice, where whole numbers or booleans
         were fitted."""
-        each = zip(self.views_, values, strict=True)
+        each = zip(views or self.views_, values, strict=True)
         return [view.chosen(view.possible(a, out=a)) for view, a in each]
 
 

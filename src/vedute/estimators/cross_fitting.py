@@ -33,6 +33,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     error            (h,)             as in `Imputer.hidden_results`
     levels, covered  (q,), (L, q)     nominal and actual coverage of their intervals, by view
     crps             (L,)             of their distributions, in standard deviations, by view
+    in_units         (L,)             R2 in the user's units, of views whose kind has another scale
     mean<v>, std<v>  (h_v, *shape_v)  of those that are of view v, in the user's units
     reach<v>         (h_v, q)         of their intervals, in standard deviations
     known<v>, explained<v>, off<v>    of each feature of view v: see `_by_feature`
@@ -62,7 +63,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     del once, fitted  # and what they have decoded
     found = {"at": at, "error": error, "levels": LEVELS}
     found["covered"] = np.full((len(means), len(LEVELS)), np.nan)
-    found["crps"] = np.full(len(means), np.nan)
+    found["crps"], found["in_units"] = (np.full(len(means), np.nan) for _ in range(2))
     for v, view in enumerate(imputer.views):
         mine = which == v
         mean, std = means[v][mine], stds[v][mine]
@@ -71,10 +72,19 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
             continue
         truth = imputer.truth(held, v)
         found |= {f"{k}{v}": a for k, a in _by_feature(view, truth, mean).items()}
+        if view.transformed:
+            found["in_units"][v] = _explained(truth, mean)
         if view.likelihood.scaled:
             found["covered"][v] = _coverage(view.far(truth, mean, std), reach[v, mine])
             found["crps"][v] = _crps(view, truth, mean, std)
     return found
+
+
+def r2_in_units(r2: dict[str, float], found: dict[str, Array]) -> dict[str, float]:
+    """R2 by view in the user's units, given that on the scales of kinds, and `predictions`."""
+    own = found.get("in_units", np.full(len(r2), np.nan))
+    own_or_same = [float(u) if np.isfinite(u) else s for u, s in zip(own, r2.values(), strict=True)]
+    return dict(zip(r2, own_or_same, strict=True))
 
 
 def some(n: int, most: int) -> NDArray[np.intp]:
@@ -133,6 +143,18 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]
         "explained": explained.astype(np.float32),
         "off": off.astype(np.float32),
     }
+
+
+def _explained(truth: Array, mean: Array) -> float:
+    """Share of the variance of each feature, averaged over those that vary; (h, *shape) in the
+    user's units, NaN where the truth is not known."""
+    truth, mean = truth.reshape(len(truth), -1), mean.reshape(len(mean), -1)
+    known = (~np.isnan(truth)).sum(0)
+    center = np.nansum(truth, 0) / np.maximum(known, 1)
+    base, error = (np.nansum((truth - a) ** 2, 0) for a in (center, mean))
+    some = base > 0
+    weight = known[some] / known[some].sum()
+    return float(1 - (weight * error[some] / base[some]).sum()) if some.any() else float("nan")
 
 
 def _scaled(view: FittedView, values: Array) -> Array:

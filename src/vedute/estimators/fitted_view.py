@@ -84,6 +84,20 @@ class FittedView:
         return Recognised(KINDS[self.kind], self.why).sentence(self.name)
 
     @property
+    def transformed(self) -> bool:
+        """Whether its kind has a scale of its own: of logarithms, or of rows of equal size."""
+        return not self.scaler.signed
+
+    @property
+    def on_its_scale(self) -> FittedView:
+        """The same in the units of the scale of its kind."""
+        if not self.transformed:
+            return self
+        offset, low = self.scaler.offset, self.bounds[0]
+        low = low if offset is None else float(np.log(offset).min())
+        return replace(self, scaler=self.scaler.linear, bounds=(low, math.inf))
+
+    @property
     def name(self) -> str:
         return self.spec.name
 

@@ -70,7 +70,8 @@ _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] 
 _KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may be any of PLAIN
     **dict.fromkeys(("embedding_", "labels_", "centers_"), np.ndarray),
     **dict.fromkeys(("n_clusters_", "n_features_in_", "seed_", "steps_"), int),
-    **dict.fromkeys(("stability_", "r2_", "hidden_", "model_", "fitted_on_", "settings_"), dict),
+    **dict.fromkeys(("stability_", "r2_", "r2_in_units_", "hidden_"), dict),
+    **dict.fromkeys(("model_", "fitted_on_", "settings_"), dict),
     **dict.fromkeys(("views_", "history_"), list),
     "length_": (int, type(None)),
 }

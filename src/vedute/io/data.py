@@ -61,6 +61,12 @@ class Data(NamedTuple):
     whole: Views | None = None
     order: Array | None = None
 
+    def unknown(self, names: Sequence[str]) -> Data:
+        """The same with nothing observed in these views, so that all their cells are written."""
+        frames = {k: v for k, v in self.views.items() if isinstance(v, pd.DataFrame) and k in names}
+        blank = {k: pd.DataFrame(np.nan, v.index, v.columns) for k, v in frames.items()}
+        return self._replace(views={**self.views, **blank})
+
 
 class Format(Protocol):
     """A module that knows one kind of file. OPTIONS: the fields of Reading that it uses."""

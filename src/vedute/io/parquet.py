@@ -69,6 +69,8 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
 
     at = table.schema.get_field_index(name)
     kind = table.schema.types[at]
+    if missing.all() and new.dtype.kind == "f" and not types.is_floating(kind):
+        return table.set_column(at, name, array(new.to_numpy()))
     kind = float64() if types.is_null(kind) else kind
     column = pd.Series(table.column(at).cast(kind), dtype=pd.ArrowDtype(kind))
     return table.set_column(at, name, array(fill.written(column, new, missing), kind))

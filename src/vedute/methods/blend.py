@@ -303,6 +303,7 @@ class Blend(Estimator):
         self.hidden_, self.r2_ = imputer.hidden_results(held)
         found = cross_fitting.predictions(imputer, held, self.shrinks)
         self.hidden_predictions_ = found | contributions(self._imputer(), held)
+        self.r2_in_units_ = cross_fitting.r2_in_units(self.r2_, found)
 
     def _decoder(self, mixed: list[Array]) -> Decode:
         """Of rows that are numbered, with known values as their means."""

@@ -60,7 +60,7 @@ NUMBERS = 2**24  # a simple fill may learn from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
 FEWEST, TRAITS = 5, 8  # samples of a cluster that is described, features that do
 BY_FEATURE = re.compile(r"(known|explained|off)\d+")
-WHOLE = ("levels", "covered", "crps", "alone", "without")
+WHOLE = ("levels", "covered", "crps", "in_units", "alone", "without")
 
 
 def evidence(model: Estimator, views: Views) -> Found:

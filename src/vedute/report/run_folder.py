@@ -44,7 +44,9 @@ FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
 VALUES = re.compile(
     r"y|(truth|mean|std|reach)\d+|sample_\w+"
 )  # in report.npz: labels and values of samples
-ON_HIDDEN = re.compile(r"levels|covered|crps|(truth|mean|std|reach)\d+")  # measured on hidden views
+ON_HIDDEN = re.compile(  # measured on hidden views
+    r"levels|covered|crps|in_units|(truth|mean|std|reach)\d+"
+)
 FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 AS_GOOD = 1.02  # times the error of the model
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain

@@ -22,9 +22,18 @@ def explained(run: FittedRun) -> str:
     errors, base, rows = run.errors(), run.base(), _rows(run)
     scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in errors.items()}
     keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
-    note = "Right is better. 0 % is the mean of each feature, 100 % the truth."
+    note = "Right is better. 0 % is the mean of each feature, 100 % the truth." + _in_units(run)
     charts = both(lambda frame: _explained(run, scores, frame))
     return figure("Hidden views explained (R²), against simple fills", charts, note, keys, "wide")
+
+
+def _in_units(run: FittedRun) -> str:
+    """R2 in the user's units, of views that were learned on another scale."""
+    shares = run.found.get("in_units", np.zeros(0))
+    known = [(name, s) for name, s in zip(run.names, shares, strict=False) if np.isfinite(s)]
+    said = ", ".join(f"{name} {svg.percent(s)}" for name, s in known)
+    scale = " Bars are on the scale of the kind of a view (logarithms of counts, say); in units"
+    return f"{scale} {run.method} explains {said}." if said else ""
 
 
 def _explained(run: FittedRun, scores: dict[str, list[float]], frame: Frame) -> str:

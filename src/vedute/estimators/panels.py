@@ -1,0 +1,111 @@
+"""Counts of few columns, such as proteins of cells: hidden views decide on which scale to learn.
+
+The view of each of some rows is predicted from the other views of that row by ridge regression on
+the rest (on their means, where there are none). Scales are compared by the likelihood of the counts
+themselves (Box & Cox, J. R. Stat. Soc. B 1964), where log(g(x + 1) - g(x)), the width of one count
+on scale g, stands in for the slope:
+
+    log p(x) = log N(g(x); prediction, variance of the column) + log(g(x + 1) - g(x))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vedute.data.holdout import NUMBERS
+from vedute.data.kinds import AUTO
+from vedute.data.sparse_view import dense
+from vedute.data.views import Views
+from vedute.estimators.fitted_view import FittedView, scaled
+from vedute.nn.likelihoods import Likelihood
+
+Array = NDArray[Any]
+CANDIDATES = ("log_counts", "positive", "numbers")
+ROWS, FEWEST_ROWS = 1000, 100  # that are predicted, at most
+RIDGES = 10.0 ** np.arange(-2.0, 3.1, 0.5)  # times the mean eigenvalue
+CLEARLY = 0.02  # of the logarithm of the likelihood of an entry, by which others must be better
+LEAST = 1e-9  # standard deviation of residuals
+
+
+def fitted(
+    raw: Views, likelihoods: Sequence[Likelihood | None], kinds: Sequence[str], scaling: str = AUTO
+) -> list[FittedView]:
+    """All views as they are fitted; what is `auto` or None follows from their values."""
+    each = enumerate(zip(likelihoods, kinds, strict=True))
+    views = [FittedView.of(raw, v, own, scaling, kind) for v, (own, kind) in each]
+    undecided = [
+        v for v, view in enumerate(views) if view.kind == "log_counts" and kinds[v] == AUTO
+    ]
+    decisions = {v: decided(raw, v, views) for v in undecided}
+    return [decisions.get(v, view) for v, view in enumerate(views)]
+
+
+def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:
+    """View v, recognised as counts of few columns, on the scale that hidden views prefer; the views
+    as they were recognised."""
+    rows = _rows(raw, v)
+    some = raw[rows]
+    tried = [_as(raw, v, views[v], kind) for kind in CANDIDATES]
+    gram = _gram(scaled(views, some).floating(), views, v)
+    likelihoods = np.array([_likelihood(view, some, v, gram) for view in tried])
+    likelihoods[0] += CLEARLY
+    best = tried[int(likelihoods.argmax())]
+    rivals = " and ".join(k for k in CANDIDATES if k != best.kind)
+    return replace(best, why=f"{views[v].why}; likelier at hidden views than {rivals}")
+
+
+def _as(raw: Views, v: int, view: FittedView, kind: str) -> FittedView:
+    return FittedView.of(raw, v, view.likelihood, kind=kind)
+
+
+def _rows(raw: Views, v: int) -> torch.Tensor:
+    """Rows that have the view and another one, evenly spaced; where they are few, all that have the
+    view."""
+    rows = (raw.mask[:, v] & (raw.mask.sum(1) > 1)).nonzero()[:, 0]
+    rows = raw.mask[:, v].nonzero()[:, 0] if len(rows) < FEWEST_ROWS else rows
+    width = sum(int(np.prod(shape)) for shape in raw.shapes)
+    most = min(len(rows), max(FEWEST_ROWS, min(ROWS, NUMBERS // width)))
+    return rows[torch.linspace(0, len(rows) - 1, most).long()]
+
+
+def _gram(data: Views, views: Sequence[FittedView], v: int) -> Array:
+    """Products (m, m) of rows by their other views, each of which weighs the same; a missing one is
+    at its mean."""
+    gram = np.zeros((len(data), len(data)))
+    for u, view in enumerate(views):
+        if u != v and not view.likelihood.text:
+            x = data.x[u].numpy() - view.scaler.mean
+            x = (x * data.seen(u).numpy()).reshape(len(data), -1)
+            own = (x @ x.T).astype(np.float64)
+            gram += own / max(float(np.trace(own)), 1e-12)
+    return gram * len(gram) / max(float(np.trace(gram)), 1e-12)
+
+
+def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
+    """Of the counts, with the best ridge: logarithm, mean over entries of columns that vary."""
+    scaler = view.scaler
+    seen = raw.seen(v).numpy() & (scaler.std > 0)
+    x = dense(raw.parts[v]).double()
+    count = 1.0 if scaler.offset is None else np.log1p(1 / (x.numpy() + scaler.offset))
+    width = np.where(seen, np.log(count / scaler.scale), 0.0)
+    y = np.where(seen, (scaler.transformed(x).numpy() - scaler.shift) / scaler.scale, 0.0)
+    size, Q = np.linalg.eigh(gram)
+    each = [_left_out(size, Q, y, ridge) * seen for ridge in RIDGES]
+    spread = [
+        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST) for e in each
+    ]
+    return float(max((width - s).sum() for s in spread) / max(seen.sum(), 1))
+
+
+def _left_out(size: Array, Q: Array, y: Array, ridge: float) -> Array:
+    """Residuals (m, p) of ridge regression, each row left out in turn; size (m,) and Q (m, m): the
+    eigenvalues and eigenvectors of the products of rows."""
+    keep = ridge / (np.maximum(size, 0.0) + ridge)
+    residuals: Array = Q @ (keep[:, None] * (Q.T @ y)) / ((Q * Q) @ keep)[:, None]
+    return residuals
