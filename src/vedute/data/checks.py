@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from vedute.data import images
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.sparse_view import Sparse
 from vedute.data.tables import Columns, as_table, is_table, split, top_levels
@@ -203,11 +204,14 @@ def _array(
     _check_columns(name, a.shape)
     own = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(own) if own.kind in "biuf" else "float64"
+    of_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
+    last = of_bytes and images.have_channels_last(name, a.shape, fitted)
+    a = images.channels_first(a) if last else a
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
-    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
+    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,), channels_last=last)
 
 
 def _kept(name: str, a: Sparse, dtype: str, fitted: ViewSpec | None) -> tuple[Sparse, ViewSpec]:

@@ -19,6 +19,7 @@ from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
+from vedute.data.images import channels_last
 from vedute.data.stack import Stack
 from vedute.data.tables import Columns, chosen
 from vedute.data.tensors import as_array
@@ -40,11 +41,18 @@ class Copy:
         """Of the next rows: values (k, *shape), and where they are written, bool."""
         start, self.written = self.written, self.written + len(value)
         rows = self.array[start : self.written]
-        value, gap = value.reshape(rows.shape), gap.reshape(rows.shape)
+        value, gap = (_like_rows(a, rows) for a in (value, gap))
         rows[gap] = as_dtype(value, rows.dtype)[gap]
 
     def view(self) -> Array:
         return self.array
+
+
+def _like_rows(a: Array, rows: Array) -> Array:
+    """In the axes of the user: images may have their channels last, and columns be one number."""
+    if a.ndim == rows.ndim == 4 and a.shape != rows.shape:
+        return channels_last(a)
+    return a.reshape(rows.shape)
 
 
 class _Tensor(Copy):
@@ -141,7 +149,8 @@ def as_fitted(value: Array, spec: ViewSpec) -> Any:
 
 
 def _as_array(value: Array, spec: ViewSpec) -> Array:
-    """In the dtype of the array that was fitted."""
+    """In the dtype and the axes of the array that was fitted."""
+    value = channels_last(value) if spec.channels_last else value
     known = spec.dtypes if spec.columns is None else ()
     dtype = np.dtype(known[0]) if known else value.dtype
     return value if value.dtype == dtype else as_dtype(value, dtype)

@@ -27,6 +27,8 @@ class ViewSpec:
     `levels` holds the categories of each categorical column, which takes one number for two
     levels and one indicator per level for more; None for a column of numbers.
     `dtypes`: of each column of a frame, or of the array; empty where nobody knows.
+    `channels_last`: whether these are images whose user has the channels there; in `shape` they
+    are first.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ViewSpec:
     columns: tuple[Hashable, ...] | None = None
     levels: tuple[Levels, ...] | None = None
     dtypes: tuple[str, ...] = ()
+    channels_last: bool = False
 
 
 def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks
+from vedute.data import checks, images
 from vedute.data.frames import ViewSpec, check_forms, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.lazy_view import File, Lazy, Version, pieces
@@ -125,8 +125,14 @@ def _array(path: Path) -> Table:
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
         raise NotPlainError(f"{path} holds {a.dtype}")
     x = File(path, a.dtype, a.shape, a.offset, version=version).lazy()
+    if x.dtype == torch.uint8 and images.have_channels_last(path.stem, a.shape):
+        x = x.then(_channels_first, None, a.shape[3], *a.shape[1:3])
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
     return Table(x if kept else x.then(_double, torch.float64), ids, {None: a.dtype})
+
+
+def _channels_first(x: Tensor, rows: Any) -> Tensor:
+    return x.movedim(-1, -3).contiguous()
 
 
 def _double(x: Tensor, rows: Any) -> Tensor:
