@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from vedute import __version__, commands
 from vedute.commands import _ranks
+from vedute.data.escaping import escaped
 from vedute.training import stopping
 
 ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
@@ -88,7 +89,7 @@ def main() -> None:
     for name, value in SLEEPING.items():  # read when torch starts its threads
         os.environ.setdefault(name, value)
     _ranks.quiet()
-    warnings.formatwarning = lambda message, *_, **__: f"vedute: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"vedute: {escaped(message)}\n"
     app(prog_name="vedute")
 
 

@@ -16,6 +16,7 @@ from vedute.benchmark.run import Run
 from vedute.benchmark.studies import Entry, Study
 from vedute.benchmark.workers import Lane
 from vedute.commands import _settings
+from vedute.commands._terminal import say
 from vedute.estimators import progress
 
 T = TypeVar("T")
@@ -113,7 +114,7 @@ class Work:
         """Those that nobody does. Where others do all of them, wait until they are done or free."""
         found = plan.unclaimed(todo, self.out)
         if not found:
-            print(f"waiting for {len(todo)} runs of another `vedute bench`")
+            say(f"waiting for {len(todo)} runs of another `vedute bench`")
         while todo and not found:
             sleep(PATIENCE)
             todo = plan.unfinished(todo, self._read(), self.since)
@@ -153,7 +154,7 @@ def follow(
             if outcome is not None:
                 line = f"{number}/{total} {run}: {_result(outcome)}"
                 line += "" if number == total else f"; {progress.time_left(left)}"
-                print(line, file=sys.stderr)
+                say(line, file=sys.stderr)
     return Tally(len(done) - before, lost)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from vedute.commands import _answer, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from vedute import io
@@ -207,7 +208,7 @@ def guarded_ids(safe: bool) -> Iterator[None]:
     with spreadsheet.guarded(safe) as found:
         yield
     if found:
-        print(
+        say(
             f"vedute: ids like {found[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
             "apostrophe before them",
             file=sys.stderr,
@@ -300,7 +301,7 @@ def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iter
         raise ValueError(f"OUT must end in {' or '.join(endings)}, got {out}")
     with io.atomic_file(out, force) as part:
         yield part
-    print(f"wrote {out}")
+    say(f"wrote {out}")
 
 
 @contextmanager
@@ -322,7 +323,7 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
         place = io.atomic_folder(out, force, ends) if tables else store.new_store(out, force)
         with place as part:
             yield part
-        print(f"wrote {out}")
+        say(f"wrote {out}")
         return
     like = ".npz" if datasets.has(source) else io.ending(source)
     if like == "" and ending in io.FORMATS and ending != ".npz":
@@ -333,7 +334,7 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
     folder = like == "" and ending != ".npz"
     with io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force) as part:
         yield part
-    print(f"wrote {out}")
+    say(f"wrote {out}")
 
 
 def check_place(out: Path, source: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vedute import io
+from vedute.commands._terminal import say
 from vedute.data.store import is_store, manifest
 from vedute.estimators import progress
 
@@ -29,12 +30,12 @@ def measure(run: Path, source: str, method: str) -> None:
     """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
     to that one, even a crash of a library, the run stays as it is."""
     if is_store(source) and manifest(Path(source))["samples"] > MOST:
-        print(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
+        say(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
         return
     with progress.shown(), progress.task("measuring what was learned"):
         failed = _in_a_process(run, source, method)
     if failed:
-        print(f"a page about this run will lack its measurements: {failed}")
+        say(f"a page about this run will lack its measurements: {failed}")
 
 
 def _in_a_process(run: Path, source: str, method: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from vedute.commands._terminal import say
+
 STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what torchrun tells each process
 
 
@@ -41,7 +43,7 @@ def say_once(sentence: str, last: bool = False) -> None:
     """To people; of ranks that are in touch, the one that knows it first says it. last: only where
     none has said anything, as of a rank that has lost another."""
     if _mine_to_say("" if last else sentence):
-        print(sentence, file=sys.stderr if first() else sys.__stderr__)
+        say(sentence, file=sys.stderr if first() else sys.__stderr__)
 
 
 def _mine_to_say(sentence: str) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
 
@@ -74,11 +75,11 @@ def run(
     def show() -> None:
         _print_rate("rows that lack a view", before.rows, after.rows)
         _print_rate("views that are missing", before.slots, after.slots)
-        print(f"mask {found['mask']}: {protocol}, rate {rate:g}, seed {seed}")
+        say(f"mask {found['mask']}: {protocol}, rate {rate:g}, seed {seed}")
 
     return Answer(found | {"wrote": [out, truth, kept]}, show)
 
 
 def _print_rate(what: str, before: float, after: float) -> None:
     was = f" (before: {100 * before:.1f} %)" if before else ""
-    print(f"{what}: {100 * after:.1f} %{was}")
+    say(f"{what}: {100 * after:.1f} %{was}")

@@ -9,6 +9,7 @@ import typer
 
 from vedute.commands import _answer, _engine, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from vedute.commands._bench import Work
@@ -85,9 +86,9 @@ def _all(work: Work, jobs: int | None, gpu_jobs: int | None) -> Answer:
     out = work.out
     now = work.look()
     earlier = len(now.runs) - len(now.missing)
-    print(f"{len(now.runs)} runs, {earlier} of them done before")
+    say(f"{len(now.runs)} runs, {earlier} of them done before")
     if len(now.missing) > len(now.todo):
-        print(f"{len(now.missing) - len(now.todo)} failed before; --retry repeats them")
+        say(f"{len(now.missing) - len(now.todo)} failed before; --retry repeats them")
     new, lost = 0, list[Run]()
     while now.todo:
         lanes = plan.lanes(work.free(now.todo), jobs, gpu_jobs)
@@ -97,8 +98,8 @@ def _all(work: Work, jobs: int | None, gpu_jobs: int | None) -> Answer:
         before, now = now, work.look(lost)
         more = sum(run not in before.runs for run in now.runs)
         if more:
-            print(f"{more} more runs, on the pairs of views that were the best")
+            say(f"{more} more runs, on the pairs of views that were the best")
         if not now.todo:
-            print(f"{new} new records in {out}")
+            say(f"{new} new records in {out}")
     counts = {"runs": len(now.runs), "earlier": earlier, "new": new, "missing": len(now.missing)}
     return Answer(counts | {"wrote": [out]}, code=int(bool(now.missing)))

@@ -12,6 +12,8 @@ from rich.table import Table
 
 from vedute.commands import _answer, _data, _engine, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
+from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
     from vedute.analysis.comparison import MethodScores
@@ -89,9 +91,11 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
         if row.weights:
             console.print(_trust(row))
         if row.failed:
-            console.print(f"{row.method} failed: {row.failed}", markup=False, soft_wrap=True)
+            console.print(
+                f"{row.method} failed: {escaped(row.failed)}", markup=False, soft_wrap=True
+            )
     if out is not None:
-        print(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 def _clusters(given: str | None, y: Any) -> int | str | None:
@@ -143,7 +147,7 @@ def _trust(row: MethodScores) -> Table:
         table.add_column(name, justify="right")
     for view, weights in row.weights.items():
         shares = [*weights.values(), max(0.0, 1 - sum(weights.values()))]
-        table.add_row(escape(view), *(f"{100 * w:.0f}" for w in shares))
+        table.add_row(escape(escaped(view)), *(f"{100 * w:.0f}" for w in shares))
     return table
 
 
@@ -166,7 +170,7 @@ def _draw(path: Path, rows: list[MethodScores]) -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        print("no figure: it needs matplotlib, pip install 'vedute[plots]'")
+        say("no figure: it needs matplotlib, pip install 'vedute[plots]'")
         return
     from vedute.analysis import comparison
 

@@ -11,6 +11,7 @@ import typer
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from vedute import io
@@ -51,8 +52,8 @@ def run(
     shapes = dict(zip(views.names, views.shapes, strict=True))
 
     def show() -> None:
-        print(f"{views!r}")
-        print(f"wrote {out}")
+        say(f"{views!r}")
+        say(f"wrote {out}")
 
     return Answer({"samples": len(views), "views": shapes, "wrote": [out]}, show)
 
@@ -79,5 +80,5 @@ def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
         raise ValueError(f"{source} is a store already; copy the folder")
     views = io.enter(given, dtype=None).views
     if whole:
-        print(whole, file=sys.stderr)
+        say(whole, file=sys.stderr)
     return views, given.id_name

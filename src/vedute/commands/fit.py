@@ -10,6 +10,8 @@ import typer
 
 from vedute.commands import _answer, _data, _options, _ranks
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
+from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
     from vedute import io
@@ -109,8 +111,8 @@ def run(
     def show() -> None:
         _summarize(model, views)
         if advice is not None:
-            print(advice)
-        print(f"wrote {out}{'' if report is None else f' and {report}'}")
+            say(advice)
+        say(f"wrote {out}{'' if report is None else f' and {report}'}")
 
     wrote = [path for path in (out, report, save_config) if path is not None]
     told = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
@@ -267,23 +269,23 @@ def _summarize(model: Estimator, views: Views) -> None:
     from vedute.data import together
     from vedute.methods._best_pair import BestPair
 
-    print(f"{views!r}")
+    say(f"{views!r}")
     for view in model.views_:
-        print(f"  {view.sentence}")
+        say(f"  {view.sentence}")
     apart = together.warning(together.components(views.mask, views.names))
     if apart is not None:
-        print(apart)
+        say(apart)
     ends = [r["hidden_error"] for r in vars(model).get("history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):
-        print("too few rows with two views to end training by them: it had its number of steps")
+        say("too few rows with two views to end training by them: it had its number of steps")
     for line in _settings.chosen_clusters(*_clusters(model)):
-        print(line)
+        say(line)
     if isinstance(model, BestPair):
-        print(f"best pair: {' and '.join(views.names[v] for v in model.chosen())}")
+        say(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
     if "r2_" in vars(model):
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
-        shares = [f"{name} {_share(model, v)}" for v, name in enumerate(model.r2_)]
-        print(f"hidden views{seen} explained: {', '.join(shares)}")
+        shares = [f"{escaped(name)} {_share(model, v)}" for v, name in enumerate(model.r2_)]
+        say(f"hidden views{seen} explained: {', '.join(shares)}")
 
 
 def _found(model: Estimator, views: Views) -> dict[str, Any]:

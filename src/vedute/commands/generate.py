@@ -9,6 +9,7 @@ import typer
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
@@ -36,4 +37,4 @@ def run(
         return Answer({"samples": n, "wrote": [out]})
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
         io.write_new(folder, _data.load(run, method).generate(n, seed))
-    return Answer({"samples": n, "wrote": [out]}, lambda: print(f"wrote {out}"))
+    return Answer({"samples": n, "wrote": [out]}, lambda: say(f"wrote {out}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ from rich.table import Table
 
 from vedute.commands import _answer, _data, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
+from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
     from vedute.analysis.inspection import Inspection, ViewFacts
@@ -59,14 +62,12 @@ def run(
     def show() -> None:
         _print(facts, data, words)
         if out is not None:
-            print(f"wrote {out}")
+            say(f"wrote {out}")
 
     return Answer(_found(facts) | {"wrote": [] if out is None else [out]}, show)
 
 
 def _found(facts: Inspection) -> dict[str, Any]:
-    from dataclasses import asdict
-
     found = asdict(facts) | {"rates": facts.rates._asdict()}
     return found | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
 
@@ -75,6 +76,7 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     from shlex import join
 
     console = Console(highlight=False, markup=False, emoji=False)
+    facts, source = _escaped(facts), escaped(source)
     rows, slots = (f"{100 * share:.1f} %" for share in facts.rates)
     console.print(
         f"{source}: {facts.n} samples, {len(facts.views)} views", style="bold", soft_wrap=True
@@ -89,12 +91,19 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     for view in facts.views:
         console.print(f"  {view.taken_for}", soft_wrap=True)
     for warning in facts.warnings():
-        console.print(f"! {warning}", style="yellow", soft_wrap=True)
+        console.print(f"! {escaped(warning)}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
     for name, value in _suggestions(facts):
         console.print(f"  {name:15} {value}", soft_wrap=True)
     command = join(["vedute", "fit", source, "-o", "run", *reading])
-    console.print(f"  {command}", soft_wrap=True)
+    console.print(f"  {escaped(command)}", soft_wrap=True)
+
+
+def _escaped(facts: Inspection) -> Inspection:
+    """With names of views that a terminal may show."""
+    views = [replace(v, name=escaped(v.name)) for v in facts.views]
+    patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
+    return replace(facts, views=views, patterns=patterns)
 
 
 def _views(facts: Inspection) -> Table:

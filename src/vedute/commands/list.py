@@ -10,6 +10,7 @@ import typer
 
 from vedute.commands import _answer
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +55,7 @@ def _all(kinds: Iterable[Kind]) -> Answer:
         for title, rows in found.items():
             _print_table(title, rows)
         if Kind.methods in found:
-            print("All about one of them: vedute list methods mvp")
+            say("All about one of them: vedute list methods mvp")
 
     return Answer(found, show)
 

@@ -10,6 +10,7 @@ import typer
 from vedute.benchmark.records import RunRecord
 from vedute.commands import _answer, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 EXAMPLE = "vedute report run -o page.html"
 
@@ -47,7 +48,7 @@ def run(
 
         with _pages.new(out, force) as part:
             _pages.write(source, part, ids, shapes or (), values)
-        return Answer({"wrote": [out]}, lambda: print(f"wrote {out}"))
+        return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))
     if source.suffix != ".jsonl":
         raise ValueError(
             f"{source} is neither a folder that `vedute fit` wrote nor a .jsonl file of `vedute "
@@ -77,9 +78,9 @@ def _study(source: Path, out: Path, force: bool) -> Answer:
             _generation(inferred, folder, plots, source.parent / "pictures")
         written = sorted(p.name for p in folder.iterdir())
     if not plots:
-        print("no figures: they need matplotlib, pip install 'vedute[plots]'")
+        say("no figures: they need matplotlib, pip install 'vedute[plots]'")
     said = f"wrote {', '.join(written)} to {out}"
-    return Answer({"wrote": [out / name for name in written]}, lambda: print(said))
+    return Answer({"wrote": [out / name for name in written]}, lambda: say(said))
 
 
 def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from vedute.commands import _answer, _data, _engine, _options
 from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from vedute.analysis.tuning import Tried, Tuned
@@ -70,11 +71,11 @@ def run(
         part.write_text(text, encoding="utf-8")
 
     def show() -> None:
-        print(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
+        say(f"{len(tuned.tried)} measured; {_verdict(tuned)}")
         for name, value in tuned.settings().items():
-            print(f"  {name} = {value}")
+            say(f"  {name} = {value}")
         named = f" --method {method}" if ":" in method else ""
-        print(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}{named}")
+        say(f"wrote {out}; use it with: vedute fit {data} -o run --config {out}{named}")
 
     return Answer(config | _found(tuned) | {"wrote": [out]}, show)
 
@@ -99,7 +100,7 @@ class _PrintTrial:
         self.best = min(self.best, tried.error) if tried.share == 1 else self.best
         self.number += 1
         share = f"{tried.share:4.0%} of training"
-        print(f"{self.number:3} {share}  {tried.error:.4f}{better}  {what}", file=sys.stderr)
+        say(f"{self.number:3} {share}  {tried.error:.4f}{better}  {what}", file=sys.stderr)
 
 
 def _verdict(tuned: Tuned) -> str:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec
 from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import Part, Sparse, dense
@@ -102,7 +103,7 @@ class Recognised(NamedTuple):
 
     def sentence(self, name: str) -> str:
         """What is said of a view, in one line."""
-        return f"{name}: {self.kind.name} ({self.why}); {self.kind.treatment}"
+        return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
 
 
 def named(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from vedute.data.escaping import escaped
+
 
 def counts(mask: ArrayLike) -> NDArray[np.int64]:
     """(L, L): how many samples of mask (n, L) have both views; on the diagonal, the view."""
@@ -25,5 +27,5 @@ def warning(parts: Sequence[Sequence[str]]) -> str | None:
     """One sentence where the views fall apart into components; else None."""
     if len(parts) < 2:
         return None
-    listed = " | ".join(", ".join(part) for part in parts)
+    listed = " | ".join(", ".join(map(escaped, part)) for part in parts)
     return f"the views form groups that no sample connects ({listed}): fit each by itself"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data import checks, fill, foreign, html, kinds, omics, store
+from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
@@ -113,7 +114,7 @@ class Views:
     def __repr__(self) -> str:
         n, L = self.shape
         sizes = zip(self.names, self.shapes, strict=True)
-        views = ", ".join(f"{k} {'x'.join(map(str, s))}" for k, s in sizes)
+        views = ", ".join(f"{escaped(k)} {'x'.join(map(str, s))}" for k, s in sizes)
         return f"Views({n} samples, {L} views: {views}; {self.mask.float().mean():.0%} observed)"
 
     def _repr_html_(self) -> str:

@@ -18,6 +18,7 @@ from multiprocessing import parent_process
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vedute.data.escaping import escaped
 from vedute.training.history import Record
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Terminal:
         """The console looks by itself, so many times per second."""
 
     def print(self, line: str) -> None:
-        self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         self.live.stop()
@@ -147,7 +148,7 @@ class Notebook:
             self.written = monotonic()
 
     def print(self, line: str) -> None:
-        self._write(line, "\n")
+        self._write(escaped(line), "\n")
         self.width = 0
 
     def close(self) -> None:
