@@ -188,7 +188,7 @@ def test_values_refused_by_fit_are_refused_later():
 
 def test_views_that_never_meet_are_told_of():
     X = patients()
-    X["B"].index = X["B"].index + " "
+    X["B"].index = "other " + X["B"].index
     with pytest.warns(UserWarning, match="no sample has two views"):
         MeanFill(random_state=0).fit(X)
 

@@ -20,6 +20,7 @@ from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
 from vedute.estimators import panels
 from vedute.estimators.fitted_view import FittedView
+from vedute.methods.blend import EXPERTS, too_slow
 
 Bools = NDArray[np.bool_]
 FAR = 30.0  # standard deviations from the mean: such values dominate squared errors
@@ -101,6 +102,9 @@ class Inspection:
             yield apart
         if self.repeated_samples:
             yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
+        if all(len(v.shape) < 2 for v in self.views):  # of images Blend has MVP alone
+            for name, reason in too_slow(EXPERTS, len(self.views)).items():
+                yield f"Blend will leave out {name} ({reason})"
         if not self.early_stopping and len(self.views) > 1:
             yield (
                 f"only {self.hideable} views could be hidden, {FEWEST} are needed to end training "

@@ -206,7 +206,7 @@ class HiddenEntries:
         """View v in these rows; what is not hidden is a hole."""
         gone = self._gone(v)
         rows = gone.flatten(1).any(1)
-        return replace(self.truth[rows].pick(v), holes=(~gone[rows],))
+        return replace(self.truth.pick(v)[rows], holes=(~gone[rows],))
 
     def of_view(self, v: int) -> tuple[Array, Array, Array]:
         """The rows (k,) in which entries of view v are hidden, their truth, and which are; both
@@ -276,7 +276,7 @@ class HoldOut:
 
     def truth_of(self, v: int) -> Views:
         """View v in these rows."""
-        return self.truth[self.hidden[:, v]].pick(v)
+        return self.truth.pick(v)[self.hidden[:, v]]
 
     def errors(self, value: Tensor, v: int) -> Tensor:
         """Mean over features of the squared error of view v in units of its scaler; of tokens,

@@ -160,6 +160,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     }
     paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
+    most_views: ClassVar[int | None] = None  # with more it takes long, and Blend leaves it out
     absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
     streams: ClassVar[bool] = False  # learns from a store piece by piece, not from all rows at once
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
@@ -240,6 +241,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _modules(self) -> dict[str, torch.nn.Module]:
         """Networks, saved by their weights."""
         return {}
+
+    def _table_numbers(self) -> int:
+        """How many numbers a row takes in the largest table that decoding makes."""
+        return max([1, *(part._table_numbers() for part in self._parts())])
 
     def _parts(self) -> list[Estimator]:
         """The estimators inside this one, the leading one first."""
@@ -412,7 +417,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _imputer(self) -> Imputer:
         if not self.generative:
             raise TypeError(self._cannot("impute"))
-        return Imputer(self._decode, self.views_)
+        return Imputer(self._decode, self.views_, self._table_numbers())
 
     def _cluster(self, data: Views) -> None:
         if self.n_clusters is None:

@@ -15,6 +15,7 @@ from vedute.estimators.imputation import Imputer
 
 Array = NDArray[Any]
 MOST, NUMBERS = 400, 2**21  # hidden instances, and numbers of the samples they are of
+TABLES = 2**27  # numbers of the tables that a model makes of all their cases
 
 
 def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
@@ -27,7 +28,8 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     Both errors are sums over the instances.
     """
     L, width = held.hidden.shape[1], sum(view.numbers for view in imputer.views)
-    held = held.part(some(len(held.hidden), min(MOST, NUMBERS // width)))
+    most = min(MOST, NUMBERS // width, TABLES // (L * imputer.table))
+    held = held.part(some(len(held.hidden), most))
     found = {k: np.zeros((3, L, L)) for k in ("alone", "without")}
     if not len(held.hidden) or L < 2:
         return found

@@ -55,7 +55,7 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     for k in np.unique(fold):
         here = np.flatnonzero(fold == k)
         rest, part = held.part(np.flatnonzero(fold != k)), held.part(here)
-        fitted = Imputer(once.decode, once.calibrated(rest, shrink))
+        fitted = replace(once, views=once.calibrated(rest, shrink))
         error[here] = fitted.hidden_results(part)[0]["error"]
         for v, (mean, std) in enumerate(zip(*fitted.values(part.inputs, spread=True), strict=True)):
             means[v][here], stds[v][here] = mean, std
@@ -188,7 +188,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
         with noise.common_to_rows():
             return imputer.decode(rows, draws)
 
-    drawn = Imputer(common, imputer.views)
+    drawn = replace(imputer, decode=common)
     sparse = any(isinstance(part, Sparse) for part in held.inputs.parts)
     rows = held.inputs
     decoded[DRAWS] = _pairs(drawn, rows) if sparse else drawn.decoded(rows, DRAWS)
@@ -197,7 +197,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
         return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
     numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-    return Imputer(known, imputer.views), replace(held, inputs=numbered)
+    return replace(imputer, decode=known), replace(held, inputs=numbered)
 
 
 def _pairs(imputer: Imputer, data: Views) -> list[Array]:

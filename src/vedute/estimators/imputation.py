@@ -29,6 +29,7 @@ Array = NDArray[Any]
 Decode = Callable[[Views, int], list[Array]]
 ROWS = 8192  # decoded at a time, fewer where samples are wide
 NUMBERS = 2**22  # decoded at a time
+TABLE = 2**24  # numbers of each of the tables that a model makes of the rows that it decodes
 FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbers of their draws
 DRAWS = 16  # of the posterior, for intervals
 
@@ -44,10 +45,12 @@ class Imputer:
 
     decode   (batch, draws) -> expected values of all views at the posterior mean (draws = 0) or at
              draws of it: L arrays (draws or 1, n, *shape_v), in scaled units
+    table    how many numbers a row takes in the largest table of the model
     """
 
     decode: Decode
     views: Sequence[FittedView]
+    table: int = 1
 
     def decoded(self, data: Views, draws: int = 0) -> list[Array]:
         """What the model decodes, batch by batch: L arrays (draws or 1, n, *shape_v)."""
@@ -159,7 +162,7 @@ class Imputer:
             replace(view, calibration=each[v] if v in each else _as_is(view, n))
             for v, view in enumerate(self.views)
         ]
-        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
+        for v, reach in replace(self, views=views)._reaches(held, some).items():
             views[v] = replace(views[v], calibration=replace(each[v], reach=reach))
         return views
 
@@ -170,7 +173,7 @@ class Imputer:
         each = dict(zip(some, calibrate(found, shrink, len(views)), strict=True))
         for v, c in each.items():
             views[v] = replace(views[v], at_holes=c)
-        for v, reach in Imputer(self.decode, views)._reaches(held, some).items():
+        for v, reach in replace(self, views=views)._reaches(held, some).items():
             views[v] = replace(views[v], at_holes=replace(each[v], reach=reach))
         return views
 
@@ -213,7 +216,7 @@ class Imputer:
     def rows(self, draws: int = 0) -> int:
         """At a time."""
         width = sum(view.numbers for view in self.views)
-        return batch_rows(width * max(draws, 1))
+        return max(1, min(batch_rows(width * max(draws, 1)), TABLE // self.table))
 
 
 def _as_is(view: FittedView, n_views: int) -> Calibration:

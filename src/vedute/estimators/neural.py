@@ -23,7 +23,7 @@ from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
 from vedute.estimators.digest import digest
-from vedute.estimators.imputation import batch_rows
+from vedute.estimators.imputation import TABLE, batch_rows
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
 from vedute.nn import coders, convolutions
@@ -321,6 +321,10 @@ class NeuralEstimator(Estimator):
         older = {"network": LARGE} if vars(self).get("network") == AUTO else {}
         return super().restore({"settings_": older} | learned)
 
+    def _table_numbers(self) -> int:
+        model = vars(self).get("model_")
+        return model.table_numbers if isinstance(model, Model) else 1
+
     def _modules(self) -> dict[str, torch.nn.Module]:
         model = vars(self).get("model_")
         if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
@@ -351,7 +355,7 @@ class NeuralEstimator(Estimator):
 
     def _each(self, data: Views, f: Any) -> Array:
         device, model = self._device(), self._fitted()
-        rows = batch_rows(self.n_features_in_)
+        rows = max(1, min(batch_rows(self.n_features_in_), TABLE // self._table_numbers()))
         parts = (f(model, b.to(device).floating()) for b in self._seen(data).batches(rows))
         return stacked(len(data), (part.float().cpu().numpy() for part in parts))
 

@@ -28,7 +28,6 @@ from sklearn.covariance import ledoit_wolf
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.base import Array, Estimator
-from vedute.estimators.imputation import Imputer
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
@@ -140,7 +139,7 @@ class ChainedFill(ComponentsFill):
         precision, some rows at a time: there they are wide."""
         assert self.start is not None
         sparse = any(W.dtype == np.float32 for W in self.bases_)
-        size = Imputer(self.start._decode, self.views_).rows() if sparse else max(len(small.x), 1)
+        size = self.start._imputer().rows() if sparse else max(len(small.x), 1)
         parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
         return np.vstack([self._inferred_rows(self.start, taken(small, rows)) for rows in parts])
 
@@ -151,7 +150,7 @@ class ChainedFill(ComponentsFill):
         names = tuple(view.name for view in self.views_)
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        found = Imputer(start._decode, self.views_).decoded(data)
+        found = start._imputer().decoded(data)
         decoded = tuple(torch.from_numpy(a[0]) for a in found)
         whole = replace(data, x=decoded, mask=torch.ones_like(mask))
         inferred: Array = narrowed(self._table(whole), self.bases_).x

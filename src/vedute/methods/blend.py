@@ -35,7 +35,7 @@ from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Array, Estimator
 from vedute.estimators.contributions import contributions
-from vedute.estimators.imputation import Decode, Imputer
+from vedute.estimators.imputation import Imputer
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
@@ -79,7 +79,7 @@ class Blend(Estimator):
         "this is what mixes.",
         "hole_weights_": "The same of single missing entries, of views that have some.",
         "experts_": "The fitted experts, by name; those in `left_out_` are not among them.",
-        "left_out_": "Why experts were left out, by name: they failed, say.",
+        "left_out_": "Why experts were left out, by name: they failed, or there are many views.",
         "settings_": "Settings of experts as they were used: `mvp__lr` and the like.",
         "history_": "The training of the first expert.",
     }
@@ -154,8 +154,9 @@ class Blend(Estimator):
         few = hidden is None or int(hidden.sum()) < FEWEST
         some = data if hidden is None else data.hide(hidden)
         fewer = self._without_entries(some)
-        self.left_out_: dict[str, str] = {}
-        self.experts_ = {name: self._expert(name) for name in self._used(data)}
+        used = self._used(data)
+        self.left_out_ = self._slow(used, len(data.x))
+        self.experts_ = {k: self._expert(k) for k in used if k not in self.left_out_}
         self.hole_weights_: dict[str, dict[str, float]] = {}
         self._learn(fewer, None if few else held)
         self._calibrate(data, held)
@@ -179,6 +180,13 @@ class Blend(Estimator):
     def _used(self, data: Views) -> tuple[str, ...]:
         """Of images the first expert alone: the others see them as tables of pixels."""
         return self.experts[:1] if any(len(s) > 1 for s in data.shapes) else self.experts
+
+    def _slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
+        """Experts that take too long with so many views, and why; never all of them, nor one that
+        the user has settings for."""
+        asked = {str(key).partition("__")[0] for key in self.expert_settings or {}}
+        slow = {k: r for k, r in too_slow(names, n_views).items() if k not in asked}
+        return slow if len(slow) < len(names) else {}
 
     def _expert(self, name: str) -> Estimator:
         """An expert that has learned nothing yet, in the units of Blend."""
@@ -286,7 +294,7 @@ class Blend(Estimator):
             mixed[v] = mixed[v].copy()
             mixed[v][0, r] = self._mixed(v, predicted[v][:, r], w)
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-        imputer = Imputer(self._decoder(mixed), self.views_)
+        imputer = self._imputer_of(mixed)
         self.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), self.shrinks)
 
     def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
@@ -297,21 +305,20 @@ class Blend(Estimator):
     def _measure(self, held: HoldOut, mixed: list[Array]) -> None:
         """Spread, noise and errors, where hidden views are imputed as `mixed`: L arrays
         (1, m, *shape_v)."""
-        decode = self._decoder(mixed)
-        self.views_ = Imputer(decode, self.views_).calibrated(held, self.shrinks)
-        imputer = Imputer(decode, self.views_)
+        self.views_ = self._imputer_of(mixed).calibrated(held, self.shrinks)
+        imputer = self._imputer_of(mixed)
         self.hidden_, self.r2_ = imputer.hidden_results(held)
         found = cross_fitting.predictions(imputer, held, self.shrinks)
         self.hidden_predictions_ = found | contributions(self._imputer(), held)
         self.r2_in_units_ = cross_fitting.r2_in_units(self.r2_, found)
 
-    def _decoder(self, mixed: list[Array]) -> Decode:
+    def _imputer_of(self, mixed: list[Array]) -> Imputer:
         """Of rows that are numbered, with known values as their means."""
 
         def decode(rows: Views, draws: int) -> list[Array]:
             return self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
 
-        return decode
+        return replace(self._imputer(), decode=decode)
 
     def _set_weights(self, weights: Weights) -> None:
         self.by_seen_ = weights.by_seen
@@ -356,7 +363,7 @@ class Blend(Estimator):
         out."""
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
         for name, model in [*self.experts_.items()]:
-            decoded = partial(Imputer(model._decode, self.views_).decoded, data)
+            decoded = partial(model._imputer().decoded, data)
             outcome = self._attempted(model, decoded) if learning else decoded()
             if isinstance(outcome, Exception):
                 self._fail(name, outcome)
@@ -457,6 +464,17 @@ class Blend(Estimator):
         for name in inside:
             self.experts_[name] = self._linked(name)
         return self
+
+
+def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
+    """Of these methods those that take many minutes with so many views, and why."""
+    most = {name: methods.find(name).most_views for name in names}
+    return {
+        name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
+        f"setting such as {name}__steps=240 keeps it"
+        for name, limit in most.items()
+        if limit is not None and n_views > limit
+    }
 
 
 def _reason(error: Exception) -> str:

@@ -229,6 +229,7 @@ class MVP(NeuralEstimator):
     )
 
     paper = "Gao & Pu, ICLR 2025"
+    most_views = 24  # a map for each pair of views
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
@@ -291,6 +292,7 @@ class MVPModel(Trimmed):
         self.likelihoods = likelihoods
         self.images = all(by_convolution(shape, hp.network) for shape in shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
+        self.table_numbers = L * L * D
         self.shared, dropout = k, first_dropout(hp.dropout)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):

@@ -55,6 +55,7 @@ class Model(nn.Module, ABC):
 
     fusible: ClassVar[tuple[str, ...]] = ()  # methods that are compiled together with the networks
     adds_over_rows: ClassVar[bool] = False  # is the loss a mean over rows? (`nn.shards`)
+    table_numbers: int = 1  # of a row, in the largest table that decoding makes
 
     @abstractmethod
     def loss(self, batch: Views) -> Terms:
