@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
 from typing import Annotated, Any, NoReturn
@@ -161,6 +162,8 @@ def one_line_errors(run: Callable[..., None], name: str) -> Callable[..., None]:
             _ranks.say_once("vedute: interrupted")
             raise typer.Exit(130) from None
         except stopping.TerminatedError as ended:
+            with suppress(OSError):  # the terminal may be gone
+                _ranks.say_once(f"vedute: {ended.sentence()}")
             raise typer.Exit(128 + ended.number) from None
 
     return wrapped

@@ -96,7 +96,12 @@ def test_a_signal_writes_a_checkpoint_and_publishes_nothing(place, monkeypatch, 
             real(self, before, record)
 
         patch.setattr(NeuralEstimator, "_report", report)
-        assert vedute_(*FIT).exit_code == 128 + number
+        ended = vedute_(*FIT)
+        assert ended.exit_code == 128 + number
+        said = (
+            f"vedute: ended by {signal.Signals(number).name}; the same command with --resume goes"
+        )
+        assert said in ended.stderr
     assert signal.getsignal(number) == handler
     assert names(place) == {"d.npz", "whole", ".run.checkpoint"}
     assert "--resume goes on from it, --force begins anew" in refused(*FIT)

@@ -8,6 +8,7 @@ import re
 import sys
 from io import StringIO
 from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -211,6 +212,48 @@ def test_ipython_in_a_terminal_is_no_notebook(monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     small(MVP).fit(data())
     assert capfd.readouterr() == ("", "")
+
+
+# Neither terminal nor notebook.
+
+
+def slow(record):
+    sleep(0.03)
+
+
+def test_without_a_terminal_a_line_a_minute_and_one_at_the_end(monkeypatch, capfd):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.02)
+    small(MVP, callbacks=[slow]).fit(data())
+    out, err = capfd.readouterr()
+    assert not out
+    shown = err.splitlines()
+    assert re.search(r"^MVP: step \d+ of 12 · about \d+ s left · stage \d · ", err, re.MULTILINE)
+    assert "MVP: all 12 steps done" in shown
+    assert re.fullmatch(r"MVP: ended after \d+ s", shown[-1])
+    small(MVP, callbacks=[slow], verbose=False).fit(data())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_with_a_handler_has_these_lines(monkeypatch, caplog, capfd):
+    caplog.set_level(logging.INFO, "vedute")
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.02)
+    small(MVP, callbacks=[slow]).fit(data())
+    shown = [r.getMessage() for r in caplog.records if r.name == "vedute"]
+    assert [line for line in shown if line.startswith("MVP: step ")]
+    assert shown.count("MVP: all 12 steps done") == 1
+    assert shown[-1].startswith("MVP: ended after")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_methods_that_count_nothing_are_said_to_run(monkeypatch, capfd):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.02)
+    with progress.shown(), progress.task("MeanFill"):
+        sleep(0.1)
+    shown = capfd.readouterr().err.splitlines()
+    assert shown[0] == "MeanFill: running"
+    assert shown[-1] == "MeanFill: ended after 0 s"
 
 
 # Why training ended.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,13 +217,27 @@ def _fit(
         _ranks.joined(),
     ):
         place = _checkpoint(model, out, resume, force)
-        model, views = _learn(model, source, how, groups)
+        with _resumable(place):
+            model, views = _learn(model, source, how, groups)
         _without_checkpoint(model)
         reading = {k: v for k, v in how._asdict().items() if v}
         run_folder.write(folder, model, views, source, preset, reading, keep)
         before = saving.files_of(out)
     saving.clean(out, before)
     return model, views, place
+
+
+@contextmanager
+def _resumable(place: Path | None) -> Iterator[None]:
+    """While inside, a signal that ends the fit comes with how to go on from its checkpoint."""
+    from vedute.training import checkpoints, stopping
+
+    try:
+        yield
+    except stopping.TerminatedError as ended:
+        if place is not None and checkpoints.are_in(place):
+            ended.mend = "the same command with --resume goes on from here"
+        raise
 
 
 def _fit_along(

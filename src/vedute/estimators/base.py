@@ -133,8 +133,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     )
     verbose: bool | None = setting(
         None,
-        "None: a bar in a terminal, a line in a notebook, else nothing. True: loss terms and "
-        "hidden error as lines of the log, printed where no handler is set. False: nothing.",
+        "None: a bar in a terminal, a line in a notebook, else a line in the log a minute. True: "
+        "loss terms and hidden error as lines of the log, printed where no handler is set. False: "
+        "nothing.",
     )
 
     verbs: ClassVar[tuple[str, ...]] = (

@@ -1,4 +1,4 @@
-"""What is shown meanwhile: a bar in a terminal, a line in a notebook, else nothing.
+"""What is shown meanwhile: a bar in a terminal, a line in a notebook, else one in the log a minute.
 
     with shown(), task("imputing", total=9000, unit="row"):
         advance(1000, "row")
@@ -9,10 +9,11 @@ Tasks lie inside one another. One that is not counted lends its name to the one 
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from time import monotonic
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PER_SECOND = 4.0  # updates
+LOG_SECONDS = 60.0  # between two lines of the log
+log = logging.getLogger("vedute")
 
 
 @dataclass
@@ -59,10 +62,15 @@ class Task:
 
 def time_left(seconds: float) -> str:
     """about 3 min left"""
+    return f"about {duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """3 min"""
     if seconds < 90:
-        return f"about {seconds:.0f} s left"
+        return f"{seconds:.0f} s"
     minutes = seconds / 60
-    return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
 def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
@@ -159,15 +167,51 @@ class Notebook:
         self.width = len(line)
 
 
+class Log:
+    """A line a minute, and one at the end of what took longer: for batch jobs and servers. To the
+    log of Python where it has a handler, else to stderr."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self.start, self.name = monotonic(), ""
+        self.closed = threading.Event()
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def refresh(self) -> None:
+        """The next line says it."""
+
+    def print(self, line: str) -> None:
+        if self.name and not log.hasHandlers():  # which have heard it
+            self._write(line)
+
+    def say(self, line: str) -> None:
+        log.info(line) if log.hasHandlers() else self._write(line)
+
+    def close(self) -> None:
+        self.closed.set()
+        if self.name:
+            self.say(f"{self.name}: ended after {duration(monotonic() - self.start)}")
+
+    def _tell(self) -> None:
+        while not self.closed.wait(LOG_SECONDS):
+            for name, inner in lines(list(self.tasks))[-1:]:
+                self.name = self.name or self.tasks[0].name
+                self.say(f"{name}: {inner.status() or 'running'}")
+
+    def _write(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            print(line, file=sys.stderr, flush=True)
+
+
 def _display() -> Display | None:
-    """Where somebody looks, if anybody does."""
+    """Of the main thread of the main process."""
     main = threading.current_thread() is threading.main_thread()
     if not main or parent_process() is not None:
         return None
     if _in_notebook():
         return Notebook()
     console = _console()
-    return None if console is None else Terminal(console)
+    return Log() if console is None else Terminal(console)
 
 
 def _in_notebook() -> bool:
@@ -202,7 +246,7 @@ _here = _Here()
 
 @contextmanager
 def shown(verbose: bool | None = None) -> Iterator[None]:
-    """While inside, tasks are shown where somebody looks, unless `verbose` says otherwise."""
+    """While inside, tasks are shown, unless `verbose` says otherwise."""
     outer = _here.display
     if verbose is None and outer is not None:
         yield

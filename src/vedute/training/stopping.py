@@ -16,11 +16,16 @@ SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 
 
 class TerminatedError(BaseException):
-    """A signal asked this process to end; `number` says which."""
+    """A signal asked this process to end; `number` says which. mend: how to go on, if one can."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.number = number
+        self.number, self.mend = number, ""
+
+    def sentence(self) -> str:
+        """ended by SIGTERM; ..."""
+        ended = f"ended by {signal.Signals(self.number).name}"
+        return f"{ended}; {self.mend}" if self.mend else ended
 
 
 class _State:
