@@ -42,6 +42,7 @@ PARTS = {  # what a case is, and how many at least
     "fits": ("odd inputs to tiny fits of every method", 1500),
     "folders": ("altered folders of saved models", 200),
     "files": ("damaged files of every format that is read", 100),
+    "answers": ("properties of answers, such as observed cells that stay", 1000),
 }
 LONGEST = 1500.0  # seconds of a batch
 QUICK = 75.0  # seconds in all, for --quick

@@ -253,6 +253,7 @@ EXACTLY = {
         Decimal("3.14"),
     ),
     "text": (object, ["1.10", None, "3", "005"], "3.14159"),
+    "float16 of arrow": ("halffloat[pyarrow]", [0.5, None, 3.0, 5.0], 3.140625),
     "text of arrow": ("text", ["1.10", " ", "3", "005"], "3.14159"),
 }
 

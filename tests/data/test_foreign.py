@@ -185,6 +185,13 @@ def test_new_decimals_fit_their_column():
     assert cells(new)["k"] == [Decimal(x) for x in ("9.99", "9.99", "0.10", "0.33")]
 
 
+@pytest.mark.parametrize("low", [-1e300, 1e300])
+def test_new_decimals_of_38_digits_fit_their_column(low):
+    X = beside(pa.array([Decimal("9.99"), None, Decimal("0.10"), None], pa.decimal128(38, 2)))
+    new = Entry.of(X).filled([np.full((4, 2), low)])
+    assert cells(new)["k"][1] == Decimal("9" * 36 + ".99").copy_sign(Decimal(low))
+
+
 FRAME = pd.DataFrame({"p": [1.0, 2.0]}, index=["s", "t"])
 REFUSED = {
     "lengths": (lambda a: [a, a[1:]], r"differ in length: 0 40, 1 39; align .* join by index"),

@@ -690,3 +690,32 @@ def test_new_data_may_lack_a_column(kind, tmp_path, monkeypatch):
     assert list(new["a"].columns) == ["a1"]
     assert new["a"]["a1"].notna().all()
     pd.testing.assert_frame_equal(new["b"], old["b"])
+
+
+@pytest.mark.parametrize("kind", ["folder", "table"])
+def test_hiding_views_of_parquet_files_keeps_the_other_cells(kind, tmp_path, monkeypatch):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    ids = [f"p{i}" for i in range(20)]
+    exact = [None if i == 3 else Decimal(f"1234567890123234567.{i + 10}") for i in range(20)]
+    a = {"x": pa.array(exact, pa.decimal128(30, 2)), "w": [2**53 + 1, None, *range(18)]}
+    b = {"y": list(map(float, range(20)))}
+    known = dict(zip(ids, zip(exact, a["w"], strict=True), strict=True))
+    if kind == "folder":
+        Path("d").mkdir()
+        for name, view in (("a", a), ("b", b)):
+            pq.write_table(pa.table({"id": ids, **view}), f"d/{name}.parquet")
+        words, new = ("d", "-o", "out"), "out/a.parquet"
+    else:
+        pq.write_table(pa.table({"id": ids, **a, **b}), "d.parquet")
+        Path("v.toml").write_text('[views]\na = ["x", "w"]\nb = "y"\n')
+        words, new = ("d.parquet", "-o", "out.parquet", "--views", "v.toml"), "out.parquet"
+    vedute_("ampute", *words, "--rate", ".4")
+    table = pq.read_table(new)
+    assert table.schema.field("x").type == pa.decimal128(30, 2)
+    rows = [
+        *zip(table["id"].to_pylist(), table["x"].to_pylist(), table["w"].to_pylist(), strict=True)
+    ]
+    kept = [row for row in rows if row[1:] != (None, None)]
+    assert 0 < len(kept) < 20
+    assert all(row[1:] == known[row[0]] for row in kept)

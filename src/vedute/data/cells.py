@@ -103,7 +103,7 @@ def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> 
     if digits is not None:
         most = Decimal(1).scaleb(digits - places, EXACT)
         most = EXACT.subtract(most, unit)
-        exact = [min(max(x, -most), most) for x in exact]
+        exact = [min(max(x, most.copy_negate()), most) for x in exact]
     return [x.quantize(unit, context=EXACT) for x in exact]
 
 

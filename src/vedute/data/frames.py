@@ -252,7 +252,7 @@ def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
 def _as_numbers(name: str, s: pd.Series) -> pd.Series:
     """Text that means numbers or truth values is read as in files."""
     if s.dtype.kind not in "OU":
-        return pd.to_numeric(s)
+        return s
     own = cells.stripped(s)
     found = cells.numbers(own)
     if found is None and cells.have_commas(own):

@@ -15,7 +15,7 @@ from scipy import sparse
 from vedute import io
 from vedute.data.views import Views
 from vedute.io import arrays, folder, images, onefile, spreadsheet
-from vedute.io.data import id_column, labels_there, nullable
+from vedute.io.data import id_column, labels_there
 from vedute.io.dialect import opened, sniff
 from vedute.io.paths import literal
 
@@ -105,8 +105,11 @@ def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
 def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None:
     """The lines of a table whose ids are in `kept`."""
     if onefile.ending(source) == ".parquet":
+        from pyarrow import array, parquet
+
         index = onefile.read(source, how).index
-        pd.read_parquet(literal(source))[index.isin(list(kept))].to_parquet(literal(out))
+        table = parquet.read_table(literal(source)).filter(array(index.isin(list(kept))))
+        parquet.write_table(table, literal(out))
     else:
         _rewrite(out, source, how, lambda name, line: line if name in kept else None)
 
@@ -116,12 +119,14 @@ def _table(out: Path, given: io.Data, mask: Bools) -> None:
     assert given.path is not None
     source, ids = given.path, [str(i) for i in np.asarray(given.ids)]
     if onefile.ending(source) == ".parquet":
-        whole = pd.read_parquet(literal(source))
+        from pyarrow import array, compute, parquet
+
+        whole = parquet.read_table(literal(source))
         for view, seen in zip(given.views.values(), mask.T, strict=True):
-            for c in view.columns:
-                column = whole[c].astype(nullable(whole[c].dtype))
-                whole[c] = column.where(pd.Series(seen, index=whole.index))
-        whole.to_parquet(literal(out))
+            for name in map(str, view.columns):
+                cells = compute.if_else(array(seen), whole[name], None)
+                whole = whole.set_column(whole.schema.get_field_index(name), name, cells)
+        parquet.write_table(whole, literal(out))
         return
     at = {c: j for j, c in enumerate(sniff(source).columns)}
     cells = [[at[c] for c in view.columns] for view in given.views.values()]
