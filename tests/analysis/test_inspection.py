@@ -158,6 +158,22 @@ def test_images():
     assert facts.kind == "images"
 
 
+def test_the_time_that_images_take_on_a_cpu(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (20, 1, 24, 24)).astype(np.uint8)
+    table = rng.normal(size=(20, 3))
+    table[:4] = np.nan
+    few, many = (inspect([np.tile(images, (k, 1, 1, 1)), np.tile(table, (k, 1))]) for k in (1, 20))
+    assert 1 < few.seconds < many.seconds
+    assert inspect([table[4:], table[4:, :2]]).seconds is None
+    assert inspect([images[:, :, :5, :5], table]).seconds is None  # they go through an mlp
+    np.savez(tmp_path / "d.npz", a=images, b=images)
+    _, shown, _ = vedute_("inspect", tmp_path / "d.npz")
+    assert "to learn images on this CPU; faster: a GPU, smaller images, or fewer steps" in shown
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert inspect([images, table]).seconds is None
+
+
 def test_a_view_that_nobody_has():
     facts = inspect([RNG.standard_normal((5, 2)), np.full((5, 3), np.nan)])
     assert facts.views[1].low is None

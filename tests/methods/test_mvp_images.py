@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import vedute
 from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
 from vedute.datasets import shapes
-from vedute.estimators import neural, saving
+from vedute.estimators import neural, pace, saving
 from vedute.estimators.settings import declared
 from vedute.methods import _sharpening, _trimmings, mvp, presets
 from vedute.methods.mvp import MVP
@@ -100,15 +100,34 @@ def test_images_are_passed_a_hundred_times_within_limits(rows, steps):
     assert MVP(steps=9)._amounts([IMAGE], rows)[0] == 9
 
 
-@pytest.mark.parametrize("settings", [dict(steps=2), dict(epochs=1), dict(network="mlp")])
-def test_only_a_long_training_of_images_on_a_cpu_is_warned_of(settings):
+@pytest.mark.parametrize(
+    ("settings", "faster"),
+    [
+        (dict(steps=4), "fewer `steps`, smaller images, a GPU"),
+        (
+            dict(epochs=4, network="mvp"),
+            "fewer `epochs`, network='polymnist', smaller images, a GPU",
+        ),
+        (dict(steps=4, network="mlp"), "fewer `steps`, a GPU"),
+    ],
+)
+def test_a_long_training_says_by_its_first_steps_how_long_and_what_is_faster(
+    settings, faster, monkeypatch, capfd
+):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's
+    monkeypatch.setattr(pace, "MEASURED", 0)
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
     small = dict(latent_dim=4, map_hidden=(4,), hidden=(4,), random_state=0, device="cpu")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        MVP(**small, **settings)._check(views)
-    with pytest.warns(UserWarning, match="500 steps on images may take many hours"):
-        MVP(**small)._check(views)
+    MVP(**small, **settings).fit(views)
+    assert not capfd.readouterr().err  # it is not long
+    monkeypatch.setattr(pace, "LONG", 0)
+    MVP(**small, **settings).fit(views)
+    first = capfd.readouterr().err.splitlines()[0]
+    assert re.fullmatch(
+        rf"MVP: up to \d+ s for 4 steps of \S+ s; faster: {re.escape(faster)}", first
+    )
+    MVP(**small, **settings, verbose=False).fit(views)
+    assert not capfd.readouterr().err
 
 
 def test_presets_of_images_are_the_papers_alone():

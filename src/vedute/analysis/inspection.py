@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,16 @@ from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
 from vedute.estimators import panels
-from vedute.estimators.fitted_view import FittedView
+from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.methods.blend import EXPERTS, too_slow
+from vedute.methods.mvp import MVP
+from vedute.nn.coders import by_convolution
+from vedute.nn.convolutions import AUTO
+from vedute.training.model import Model
 
 Bools = NDArray[np.bool_]
 FAR = 30.0  # standard deviations from the mean: such values dominate squared errors
+TIMED_ROWS = 16
 FEW = 3  # features: rows of so few repeat by chance
 
 
@@ -73,7 +79,8 @@ class Inspection:
     """patterns: which views are seen together, (names, samples), the most frequent first;
     together (L, L): how many samples have both views; strangers: pairs of views that no sample has
     both of; parts: groups of views that samples connect, one if all are connected; hideable: views
-    that can be hidden to end training"""
+    that can be hidden to end training; seconds: what the default may take to learn images on a CPU,
+    by its order of magnitude"""
 
     n: int
     views: list[ViewFacts]
@@ -85,6 +92,7 @@ class Inspection:
     repeated_samples: int
     hideable: int
     device: str
+    seconds: float | None
 
     @property
     def early_stopping(self) -> bool:
@@ -135,7 +143,32 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
         repeated_samples=_repeats(_mixed(codes)[differ]),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",
+        seconds=_seconds(views, words),
     )
+
+
+def _seconds(views: Views, words: Sequence[str]) -> float | None:
+    """Of a whole training of MVP, by one step on a few rows; None where it takes no time to speak
+    of: without images, or on a GPU."""
+    images = any(by_convolution(shape, AUTO) for shape in views.shapes)
+    if not images or torch.cuda.is_available() or not views.mask.any(0).all():
+        return None
+    model = MVP(device="cpu")
+    steps, size = model._amounts(views.shapes, len(views))
+    fitted = [FittedView.of(views, v, kind=word) for v, word in enumerate(words)]
+    some = scaled(fitted, views[:TIMED_ROWS].bare()).floating()
+    shapes, likelihoods = [v.output_shape for v in fitted], [v.likelihood for v in fitted]
+    with torch.random.fork_rng(devices=[]):
+        net = model.build(shapes, likelihoods, views.names, steps)
+        step = min(_timed(net, some) for _ in range(3))
+    return steps * step * min(size, len(views)) / len(some)
+
+
+def _timed(net: Model, batch: Views) -> float:
+    """Seconds of a step without its optimizer."""
+    start = perf_counter()
+    torch.autograd.backward(sum(net.loss(batch).values(), torch.zeros(())))
+    return perf_counter() - start
 
 
 def _look(

@@ -158,7 +158,20 @@ def _suggestions(facts: Inspection) -> list[tuple[str, str]]:
         ("scaling", _each(facts.views, "scaling")),
         ("early_stopping", enough if facts.early_stopping else few),
         ("device", facts.device),
+        *_time(facts),
         ("n_clusters", 'you choose; "auto" takes the most stable number'),
+    ]
+
+
+def _time(facts: Inspection) -> list[tuple[str, str]]:
+    from vedute.estimators.progress import duration
+
+    if facts.seconds is None:
+        return []
+    digit = float(f"{facts.seconds:.0e}")
+    faster = "faster: a GPU, smaller images, or fewer steps (--set mvp__steps=N)"
+    return [
+        ("time", f"up to about {duration(max(digit, 1))} to learn images on this CPU; {faster}")
     ]
 
 

@@ -24,6 +24,7 @@ from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
 from vedute.estimators.digest import digest
 from vedute.estimators.imputation import TABLE, batch_rows
+from vedute.estimators.pace import Pace
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
 from vedute.nn import coders, convolutions
@@ -32,7 +33,7 @@ from vedute.nn.likelihoods import Kinds
 from vedute.training import ranks
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, ended, useful_steps
-from vedute.training.loop import INTERRUPTED, Settings, train
+from vedute.training.loop import INTERRUPTED, Settings, batches, train
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, load_state
 
 UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
@@ -167,6 +168,7 @@ class NeuralEstimator(Estimator):
                 [view.likelihood for view in self.views_],
                 partial(self._report, before),
                 reasons.append,
+                self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
             )
         self._end(reasons[0], again=bool(before))
         led_here = settings.again or self.length_ is not None  # else nothing to compare with
@@ -400,6 +402,29 @@ class NeuralEstimator(Estimator):
         params = self.get_params(deep=False) | self.settings_
         params = {k: v for k, v in params.items() if k not in free}
         return digest(params, [data.mask, *data.parts, *data.hole_parts])
+
+    def _pace(self, data: Views) -> Pace:
+        """Says how long this training takes, if it is long, and what is faster."""
+        size = self.settings_["batch_size"]
+        steps = self.steps_ if self.epochs is None else self.epochs * batches(len(data), size)
+
+        def say(step: float, left: float) -> None:
+            faster = ", ".join(self._faster(data.shapes))
+            line = f"up to {progress.duration(left)} for {steps} steps of {step:.2g} s"
+            self._log(f"{type(self).__name__}: {line}; faster: {faster}")
+            progress.say(f"{line}; faster: {faster}")
+
+        return Pace(steps, say)
+
+    def _faster(self, shapes: Shapes) -> Iterator[str]:
+        """What shortens a training on a CPU."""
+        yield "fewer `epochs`" if self.epochs else "fewer `steps`"
+        network = self.settings_.get("network", "mlp")
+        if any(coders.by_convolution(shape, network) for shape in shapes):
+            if network == LARGE:
+                yield f"network={convolutions.SMALL!r}"
+            yield "smaller images"
+        yield "a GPU"
 
     def _counted(self) -> AbstractContextManager[None]:
         """While inside, progress is shown in the unit of training."""

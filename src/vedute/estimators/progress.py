@@ -96,6 +96,9 @@ class Display(Protocol):
         """They have changed."""
 
     def print(self, line: str) -> None:
+        """A line that stays, which the log has as well."""
+
+    def say(self, line: str) -> None:
         """A line that stays."""
 
     def close(self) -> None:
@@ -138,6 +141,9 @@ class Terminal:
     def print(self, line: str) -> None:
         self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
 
+    def say(self, line: str) -> None:
+        self.print(line)
+
     def close(self) -> None:
         self.live.stop()
 
@@ -158,6 +164,9 @@ class Notebook:
     def print(self, line: str) -> None:
         self._write(escaped(line), "\n")
         self.width = 0
+
+    def say(self, line: str) -> None:
+        self.print(line)
 
     def close(self) -> None:
         self._write("", "\r")
@@ -314,6 +323,13 @@ def trained(record: Record) -> None:
     quality = loss if inner.error is None else f"hidden error {inner.error:.3g}"
     inner.note = f"stage {record['stage'] + 1} · {quality}"
     display.refresh()
+
+
+def say(what: str) -> None:
+    """A line that stays, about the innermost task."""
+    display = _here.display
+    if display is not None and display.tasks:
+        display.say(f"{lines(display.tasks)[-1][0]}: {what}")
 
 
 def ended(reason: str) -> None:

@@ -22,7 +22,6 @@ compared with the truth.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -90,10 +89,6 @@ IMAGES: dict[str, Any] = {  # the same where all views are images
 }
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
 IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
-SLOW = (
-    "without a GPU, {} steps on images may take many hours; pass fewer `steps` and the smaller "
-    "`network` (docs/pictures.md); Ctrl-C ends a training and keeps what it has learned"
-)
 
 
 def by_data(name: str, meaning: str, images: str = "", **declared: Any) -> Any:
@@ -240,9 +235,6 @@ class MVP(NeuralEstimator):
     def _check(self, raw: Views) -> None:
         super()._check(raw)
         self.sizes(raw.names)
-        own = self.steps is None and self.epochs is None
-        if own and self._has_images(raw.shapes) and self._device().type == "cpu":
-            warnings.warn(SLOW.format(self._amounts(raw.shapes, len(raw))[0]), stacklevel=3)
 
     def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
         images = self._has_images(shapes)

@@ -67,13 +67,14 @@ def train(
     likelihoods: Kinds = (),
     on_epoch: Callable[[Record], None] | None = None,
     on_end: Callable[[str], None] | None = None,
+    on_step: Callable[[], None] | None = None,
 ) -> list[Record]:
     """Fit `model` in place on `data`; per epoch, the average of every loss term.
 
     `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view; `on_end`:
-    called with the reason why training ended.
+    called with the reason why training ended; `on_step`: after every step.
     """
-    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_end).run()
+    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_end, on_step).run()
 
 
 class _Loop:
@@ -86,10 +87,11 @@ class _Loop:
         likelihoods: Kinds,
         on_epoch: Callable[[Record], None] | None,
         on_end: Callable[[str], None] | None,
+        on_step: Callable[[], None] | None,
     ) -> None:
         self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
         self.held = None if held is None else _watched(held.first(MOST_WATCHED))
-        self.on_epoch, self.on_end = on_epoch, on_end
+        self.on_epoch, self.on_end, self.on_step = on_epoch, on_end, on_step
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
         self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
@@ -189,6 +191,8 @@ class _Loop:
             self.step(rows)
             at.stage_step += 1
             at.step += 1
+            if self.on_step is not None:
+                self.on_step()
         at.stage_epoch += 1
         at.epoch += 1
         for group in self.optimizer.param_groups:

@@ -1,0 +1,33 @@
+"""How long a training will take, by its first steps: said once, where that is long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+MEASURED = 5.0  # seconds of steps that the estimate is made from
+LONG = 120.0  # seconds from which on it is said
+
+
+class Pace:
+    """To be called after every step. say: what to do with the seconds of a step, and of all that
+    are left. The first step also prepares others, and is not counted."""
+
+    def __init__(self, steps: int, say: Callable[[float, float], None]) -> None:
+        self.left, self.say = steps, say
+        self.start: float | None = None
+        self.counted, self.measured = 0, False
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.measured:
+            return
+        if self.start is None:
+            self.start = monotonic()
+            return
+        self.counted += 1
+        took = monotonic() - self.start
+        self.measured = took >= MEASURED
+        step = took / self.counted
+        if self.measured and step * self.left >= LONG:
+            self.say(step, step * self.left)
