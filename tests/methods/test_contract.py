@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import cache
 from hashlib import sha256
@@ -116,6 +117,12 @@ def outputs(model, X):
 def all_bytes(model, X):
     """Digests of all that it can say of X, byte by byte."""
     return [sha256(a.tobytes()).hexdigest()[:8] for a in outputs(model, X)]
+
+
+def generators():
+    """The state of all that are global."""
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return torch.get_rng_state().tolist(), (kind, keys.tolist(), *rest), random.getstate()
 
 
 def same_values(model, X, other, Y):
@@ -254,13 +261,33 @@ def test_same_seed_same_bytes(name):
 
 @one_of_a_kind
 def test_the_generators_of_the_caller_stay_where_they_are(name):
-    def state():
-        kind, keys, *rest = np.random.get_state()  # noqa: NPY002
-        return torch.get_rng_state().tolist(), (kind, keys.tolist(), *rest), random.getstate()
-
-    before = state()
+    before = generators()
     all_bytes(make(name, random_state=None).fit(data()), new())
-    assert state() == before
+    assert generators() == before
+
+
+@methods()
+def test_any_thread_gives_the_same_bytes_from_generators_of_its_own(name, tmp_path, monkeypatch):
+    def used(*_, **__):
+        raise AssertionError("the global generators are for fit")
+
+    def loaded(_):
+        return all_bytes(vedute.load(tmp_path / "model"), new())
+
+    before, alone = generators(), all_bytes(fitted(name), new())
+    fitted(name).save(tmp_path / "model")
+    for seeds in ("torch.manual_seed", "torch.random.fork_rng", "torch.set_rng_state"):
+        monkeypatch.setattr(seeds, used)
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(loaded, range(4))) == [alone] * 4
+    assert generators() == before
+
+
+@one_of_a_kind
+def test_fits_in_threads_are_those_of_one_alone(name):
+    with ThreadPoolExecutor(3) as threads:
+        models = list(threads.map(lambda _: make(name).fit(data()), range(3)))
+    assert [all_bytes(m, new()) for m in models] == [all_bytes(fitted(name), new())] * 3
 
 
 @methods()

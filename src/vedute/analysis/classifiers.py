@@ -30,6 +30,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vedute import io
 from vedute.data.views import Views
+from vedute.nn import noise
 
 SMALL = 8  # a side below this is not halved any more
 CHUNK = 4096  # images judged at a time
@@ -100,7 +101,7 @@ def train(
             f"images are {images.dtype} {tuple(images.shape)} with {len(labels)} labels; pass "
             "bytes (n, C, H, W) and a label for each"
         )
-    with torch.random.fork_rng():
+    with noise.alone():
         torch.manual_seed(recipe.seed)
         network = Classifier(images.shape[1:], classes, recipe)
         path = None if cache is None else cache / _name(images, labels, classes, recipe)

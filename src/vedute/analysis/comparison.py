@@ -19,6 +19,7 @@ from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
 from vedute.io.data import labels_there
 from vedute.metrics import scores as scoring
+from vedute.nn import noise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ class Trial:
     @classmethod
     def of(cls, views: Views, seed: int) -> Trial:
         """About a tenth of the observed views, at most one per sample."""
-        with torch.random.fork_rng():
+        with noise.alone():
             torch.manual_seed(seed)
             hidden = holdout.choose(views.mask, fewest=1, holes=views.hole_parts)
         if hidden is None:

@@ -41,6 +41,7 @@ from vedute.estimators.base import Array, Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.metrics import scores as scoring
 from vedute.metrics.ssim import ssim
+from vedute.nn import noise
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import Generative, Model
 
@@ -82,7 +83,7 @@ def evaluate(
         raise ValueError("evaluation needs a complete test set with labels; pass one")
     found, clusters = [], []
     for given in subsets(test.shape[1]):
-        with torch.random.fork_rng():
+        with noise.alone():
             torch.manual_seed(seed)
             z, by_view = _means(predictor, test, given, judges)
         row: dict[str, Any] = {"given": list(given)}
@@ -129,7 +130,7 @@ def hidden_in_training(predictor: Predictor, real: Views, seen: Views) -> Scores
 def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
     """The share of n generated samples whose views are all found to be of one class."""
     network: Any = model._fitted()
-    with torch.random.fork_rng():
+    with noise.alone():
         torch.manual_seed(seed)
         outs = network.prior(n)
     kinds = [view.likelihood for view in model.views_]

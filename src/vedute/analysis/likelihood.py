@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
+from vedute.nn import noise
 from vedute.nn.likelihoods import Likelihood
 
 ROWS, DRAWS, AT_ONCE = 100, 64, 16  # samples at a time; draws for each, and how many at a time
@@ -45,7 +46,7 @@ def bits_per_entry(
 ) -> float:
     """Of complete samples, as the model sees them."""
     variances = _residuals(model, kinds, train)
-    with torch.random.fork_rng():
+    with noise.alone():
         torch.manual_seed(seed)
         log_prior = model.log_prior()
         each = [

@@ -178,9 +178,7 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
     hidden = (truth.mask & ~views.mask).numpy()
     if model.generative and hidden.any():
         true = list(io.of_views(truth).views.values())
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            imputed = model.impute(views, interval=INTERVAL)
+        imputed = model.impute(views, interval=INTERVAL)
         mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
         found["error"] = scoring.imputation_error(true, mean, hidden)
         found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)

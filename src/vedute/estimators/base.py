@@ -53,7 +53,7 @@ from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import LOOSE, UNSAVED, choice, estimator, setting
-from vedute.nn import likelihoods
+from vedute.nn import likelihoods, noise
 from vedute.training import checkpoints, ranks
 
 Array = NDArray[Any]
@@ -275,9 +275,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self._interrupted = False
         self.fitted_on_ = card.facts(raw)
         self.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
+        self.seed_ = ranks.by_first(lambda: seed_of(self.random_state))
         # Gradients are needed, whatever a caller has set for inference.
-        with torch.random.fork_rng(), torch.inference_mode(False), torch.enable_grad():
-            self.seed_ = ranks.by_first(lambda: seed_of(self.random_state))
+        with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(self.seed_)
             self.views_ = self._fitted_views(raw)
             data = scaled(self.views_, raw)
@@ -426,7 +426,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if self._soft_labels(data[:1]) is not None:
             self.labels_ = np.array(self._by_row(self._labels, data))
             return
-        z, seed = self.embedding_, int(torch.randint(2**31 - 1, ()))
+        z, seed = self.embedding_, noise.seed()
         self.n_clusters_, self.stability_ = clustering.choose(z, self.n_clusters, seed)
         self.centers_ = clustering.centers(z, self.n_clusters_, seed)
         self.labels_ = clustering.nearest(z, self.centers_)
@@ -633,10 +633,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         there, as those of intervals are."""
         check_count("m", m)
         entry, data = self._read(X)
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed_ if random_state is None else seed_of(random_state))
+        with noise.seeded(self._seed(random_state)):
             draws = [self._chosen(self._imputer().draw(data)) for _ in range(m)]
             return [entry.filled(draw) for draw in draws]
+
+    def _seed(self, random_state: Any) -> int:
+        """Of draws."""
+        return self.seed_ if random_state is None else seed_of(random_state)
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the model, noise included, in your units: name -> array (n, *shape),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vedute.data.holdout import HoldOut
 from vedute.estimators.cross_fitting import some
 from vedute.estimators.imputation import Imputer
+from vedute.nn import noise
 
 Array = NDArray[Any]
 MOST, NUMBERS = 400, 2**21  # hidden instances, and numbers of the samples they are of
@@ -35,8 +36,7 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
         return found
     rows, others, gone = _cases(held.inputs.mask)
     part = held.part(rows)
-    with torch.random.fork_rng():  # nobody's generator moves
-        torch.manual_seed(0)
+    with noise.seeded(0):
         results = imputer.hidden_results(replace(part, inputs=part.inputs.hide(gone)))[0]
     n = len(held.hidden)
     whole, view = results["error"][:n], results["view"]

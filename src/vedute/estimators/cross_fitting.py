@@ -180,8 +180,7 @@ def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
     """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
-    with torch.random.fork_rng():  # nobody's generator moves
-        torch.manual_seed(0)
+    with noise.seeded(0):
         decoded = {0: imputer.decoded(held.inputs)}
 
     def common(rows: Views, draws: int) -> list[Array]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,13 +22,13 @@ from vedute.data.stack import stacked
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
-from vedute.estimators.base import Array, Estimator, check_count, log, seed_of
+from vedute.estimators.base import Array, Estimator, check_count, log
 from vedute.estimators.digest import digest
 from vedute.estimators.imputation import TABLE, batch_rows
 from vedute.estimators.pace import Pace
 from vedute.estimators.search_space import Range
 from vedute.estimators.settings import LOOSE, estimator, setting
-from vedute.nn import coders, convolutions
+from vedute.nn import coders, convolutions, noise
 from vedute.nn.convolutions import AUTO, LARGE, check_image
 from vedute.nn.likelihoods import Kinds
 from vedute.training import ranks
@@ -304,8 +305,7 @@ class NeuralEstimator(Estimator):
         if not self.generates:
             return super().generate(n)
         model: Any = self._fitted()
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed_ if random_state is None else seed_of(random_state))
+        with noise.seeded(self._seed(random_state)):
             values = {}
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
                 mean = self._wide(v, view.likelihood.mean(out[0].float()).cpu().numpy())
@@ -332,7 +332,8 @@ class NeuralEstimator(Estimator):
         if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
             with torch.device("meta"):  # without memory
                 saving.check_sizes(self._build(), model or {})
-            model = self._build().to(self._device())
+            with noise.WeightsFrom(torch.Generator()):  # they are replaced by those that were saved
+                model = self._build().to(self._device())
         return {"model_": model}
 
     def _build(self) -> Model:
@@ -465,7 +466,7 @@ def _speeds(model: Model, data: Views, batch_size: int) -> Iterator[None]:
     images = any(len(shape) > 1 for shape in data.shapes)
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
-    torch.set_num_threads(1 if work < SMALL_STEP and not images else threads)
+    _set_threads(1 if work < SMALL_STEP and not images else threads, threads)
     before = _one_dnn(False) if ARM and not images else None
     try:
         yield
@@ -473,7 +474,16 @@ def _speeds(model: Model, data: Views, batch_size: int) -> Iterator[None]:
         if before is not None:
             _one_dnn(before)
         torch.set_float32_matmul_precision(exact)
-        torch.set_num_threads(threads)
+        _set_threads(threads, threads)
+
+
+def _set_threads(number: int, others: int) -> None:
+    """How many this thread of the process computes with; those that start later have `others`."""
+    torch.set_num_threads(number)
+    if number != others:
+        new = Thread(target=torch.set_num_threads, args=(others,))
+        new.start()
+        new.join()
 
 
 def _one_dnn(enabled: bool) -> bool:

@@ -52,8 +52,7 @@ def searches(cells: Cells, queries: Table) -> Iterator[tuple[Array, Array]]:
 def _scores(cells: Cells, table: Table) -> Array:
     """(n, r), with the distances of U V'."""
     V = cells["components"]
-    with threadpool_limits(1, "blas"):
-        scores = _softimpute.project(table, V, float(cells["threshold"]))
+    scores = _softimpute.project(table, V, float(cells["threshold"]))
     return np.asarray(scores * np.linalg.norm(V, axis=0))
 
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
@@ -27,6 +26,7 @@ from vedute.estimators.settings import estimator
 from vedute.methods import _softimpute, _table
 from vedute.methods._side_by_side import SideBySide
 from vedute.methods._softimpute import Table
+from vedute.nn import noise
 
 MOST = 256  # components of a view
 RANK = 32  # the largest of the matrix of low rank
@@ -68,7 +68,7 @@ class ComponentsFill(Estimator):
         self.choice_: dict[str, Any] = {}  # once per fit
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
-        rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
+        rng = np.random.default_rng(noise.seed())
         table = self._table(data)
         with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
             if not self.choice_:

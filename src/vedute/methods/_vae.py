@@ -140,7 +140,7 @@ class GaussianVAE(VAE):
         return self.decode_codes(z.unsqueeze(2))
 
     def prior(self, n: int) -> list[Tensor]:
-        return self.decode_codes(torch.randn(1, n, 1, self.latent_dim, device=self.weights.device))
+        return self.decode_codes(noise.normal(self.weights.new_empty(1, n, 1, self.latent_dim)))
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
         q = self.posterior(self.experts(batch), batch.mask)
@@ -192,5 +192,9 @@ def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
 def any_of(available: Tensor, rows: int = 0) -> Tensor:
     """One of the available at random, all as likely: (..., C) bool -> (...) long. `rows`: the axis
     of the samples."""
-    order = noise.like(available, lambda t: torch.rand(t.shape, device=t.device), rows)
+    order = noise.like(available, _even, rows)
     return order.masked_fill(~available, -1).argmax(-1)
+
+
+def _even(t: Tensor) -> Tensor:
+    return torch.rand(t.shape, device=t.device, generator=noise.generator(t.device))

@@ -36,7 +36,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
-from vedute.nn import neighbors
+from vedute.nn import neighbors, noise
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
@@ -145,7 +145,7 @@ class CPSPANModel(Generative):
             points = z[seen, v].double().cpu().numpy()
             if not len(points):  # the view's only samples are hidden ones
                 continue
-            seed = int(torch.randint(2**31 - 1, ()))
+            seed = noise.seed()
             K = min(self.hp.n_prototypes, len(points))
             found = clustering.centers(points, K, seed, starts=1)
             centers[v, :K] = torch.from_numpy(found).to(z)
@@ -190,7 +190,8 @@ class CPSPANModel(Generative):
 
     def prior(self, n: int) -> list[Tensor]:
         """Training samples, drawn with replacement and completed."""
-        rows = torch.randint(len(self.bank), (n,)).to(self.bank.device)
+        cpu = noise.generator(torch.device("cpu"))
+        rows = torch.randint(len(self.bank), (n,), generator=cpu).to(self.bank.device)
         return self.nets.decode(self.filled(self.bank[rows], self.known[rows]).unsqueeze(0))
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods import _cca, _paired, _settings
+from vedute.nn import noise
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
@@ -48,7 +49,8 @@ class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
         super().__init__(shapes, hp, length)
         self.likelihoods, self.shapes = likelihoods, shapes
         sizes = (hp.latent_dim, *reversed(hp.hidden))
-        with torch.random.fork_rng(devices=[]):  # so that rec_weight=0 is DCCA exactly
+        start = torch.Generator().set_state(torch.get_rng_state())
+        with noise.WeightsFrom(start):  # so that rec_weight=0 is DCCA exactly
             self.decoders = nn.ModuleList(_cca.network(*sizes, prod(s)) for s in shapes)
 
     def loss(self, batch: Views) -> Terms:
@@ -68,6 +70,6 @@ class DCCAEModel(_cca.DeepCCA, _paired.PairDecoder):
     def prior(self, n: int) -> list[Tensor]:
         """u_1 ~ N(0, 1), u_2 ~ N(rho u_1, 1 - rho^2)."""
         rho = self.linear.rho
-        first, noise = torch.randn(2, n, len(rho), device=rho.device)
-        second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * noise
+        first, other = noise.normal(rho.new_empty(2, n, len(rho)))
+        second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * other
         return self.decode_both(self.linear.restore(torch.stack([first, second], dim=1)))

@@ -33,6 +33,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
+from vedute.nn import noise
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
@@ -125,7 +126,7 @@ class DIMVCModel(Clusterer):
             centers.copy_(centers[match_clusters(-table)])
 
     def kmeans(self, z: Tensor) -> Tensor:
-        seed = int(torch.randint(2**31 - 1, ()))
+        seed = noise.seed()
         found = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
         return torch.from_numpy(found).to(z)
 

@@ -44,7 +44,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
-from vedute.nn import gaussian
+from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
 from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Kinds
@@ -104,7 +104,9 @@ class Mixture(nn.Module):
         return (joint if not floor else (joint.exp() + floor).log()).log_softmax(-1)
 
     def sample(self, n: int) -> Tensor:
-        which = torch.multinomial(self.log_weights.exp().cpu(), n, replacement=True)
+        weights = self.log_weights.exp().cpu()
+        cpu = noise.generator(weights.device)
+        which = torch.multinomial(weights, n, replacement=True, generator=cpu)
         return gaussian.sample(self.parts.map(lambda t: t[which.to(t.device)]))
 
 
@@ -134,7 +136,7 @@ class DVIMCModel(Generative, Clusterer):
 
     def first_means(self, data: Views) -> Tensor:
         """Centers (K, D) of the averages."""
-        z, seed = self.averages(data), int(torch.randint(2**31 - 1, ()))
+        z, seed = self.averages(data), noise.seed()
         return torch.from_numpy(clustering.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
 
     def averages(self, data: Views) -> Tensor:

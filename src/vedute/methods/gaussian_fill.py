@@ -86,8 +86,7 @@ class GaussianFill(ComponentsFill):
         return best[1]
 
     def _complete(self, small: Table) -> Array:
-        with threadpool_limits(1, "blas"):
-            return completed(small, self.covariance_, self.noise_)
+        return completed(small, self.covariance_, self.noise_)
 
     def _covariance(self, small: Table, v: int) -> Array:
         (pattern, _), *_ = small.groups

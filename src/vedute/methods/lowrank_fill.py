@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
@@ -30,6 +29,7 @@ from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
 from vedute.methods._side_by_side import SideBySide
 from vedute.methods._softimpute import Hidden, HiddenViews, Table
+from vedute.nn import noise
 
 RANKS = Choice((4, 8, 16, 32, 64, 128))
 
@@ -55,7 +55,7 @@ class LowRankFill(Estimator):
         self.choice_: dict[str, float] = {}  # once per fit
 
     def _learn(self, data: Views, held: HoldOut | None) -> None:
-        rng = np.random.default_rng(int(torch.randint(2**31 - 1, ())))
+        rng = np.random.default_rng(noise.seed())
         with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
             if not self.choice_:
                 self._choose(*self._split(data, held, rng), rng)
@@ -85,8 +85,7 @@ class LowRankFill(Estimator):
         )
 
     def _scores(self, data: Views) -> Array:
-        with threadpool_limits(1, "blas"):
-            return _softimpute.project(self._table(data), self.components_, self.threshold_)
+        return _softimpute.project(self._table(data), self.components_, self.threshold_)
 
     def _table(self, data: Views) -> Table:
         return Table.of_views(data, self._scalers())

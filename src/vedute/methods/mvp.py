@@ -38,7 +38,7 @@ from vedute.methods import _settings
 from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior, joint_prior
 from vedute.methods._sharpening import blur, sharp
 from vedute.methods._trimmings import Trimmed, by_rows, first_dropout, hide_some
-from vedute.nn import gaussian
+from vedute.nn import gaussian, noise
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, product
@@ -483,7 +483,7 @@ class MVPModel(Trimmed):
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
         rows = self.posteriors.cpu().double().numpy()
-        drawn = clustering.draw_like(rows, n, int(torch.randint(2**31 - 1, ())))
+        drawn = clustering.draw_like(rows, n, noise.seed())
         return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
@@ -496,7 +496,7 @@ class MVPModel(Trimmed):
     def log_prior(self) -> Callable[[Tensor], Tensor]:
         """Of the mixture that `prior` draws from."""
         rows = self.posteriors.cpu().double().numpy()
-        found = clustering.mixture(rows, int(torch.randint(2**31 - 1, ())))
+        found = clustering.mixture(rows, noise.seed())
 
         def density(code: Tensor) -> Tensor:
             flat = code.flatten(0, -2).cpu().double().numpy()

@@ -42,12 +42,8 @@ def variance(q: Laplace) -> Tensor:
 def sample(q: Laplace, rows: int = 0) -> Tensor:
     """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials. `rows`:
     the axis of the samples."""
-    up, down = (noise.like(q.loc, _exponential, rows) for _ in range(2))
+    up, down = (noise.like(q.loc, noise.exponential, rows) for _ in range(2))
     return q.loc + q.scale * (up - down)
-
-
-def _exponential(like: Tensor) -> Tensor:
-    return torch.empty_like(like).exponential_()
 
 
 def log_prob(q: Laplace, z: Tensor) -> Tensor:

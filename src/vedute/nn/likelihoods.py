@@ -22,6 +22,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vedute.data.kinds import per_view
 from vedute.data.views import Names
+from vedute.nn import noise
 
 Array = NDArray[Any]
 ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
@@ -57,8 +58,8 @@ class Likelihood(ABC):
         return out
 
     @abstractmethod
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
-        """A value given the mean; `noise` is the standard deviation of real values."""
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
+        """A value given the mean; `std` is the standard deviation of real values."""
 
     def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
         """Of a value: that of its mean, `uncertain`, and that of the noise around it."""
@@ -84,8 +85,8 @@ class Normal(Likelihood):
     def error(self, out: Tensor, x: Tensor) -> Tensor:
         return (x - out).square()
 
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
-        return mean + noise * torch.randn_like(mean)
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
+        return mean + std * noise.like(mean, noise.standard)
 
     def spread(self, scale: float) -> float:
         return 2 * scale**2
@@ -97,9 +98,9 @@ class Laplace(Likelihood):
     def error(self, out: Tensor, x: Tensor) -> Tensor:
         return (x - out).abs()
 
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
-        up, down = (torch.empty_like(mean).exponential_() for _ in range(2))
-        return mean + noise / math.sqrt(2) * (up - down)
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
+        up, down = (noise.like(mean, noise.exponential) for _ in range(2))
+        return mean + std / math.sqrt(2) * (up - down)
 
     def spread(self, scale: float) -> float:
         return scale
@@ -130,8 +131,8 @@ class Bernoulli(_Probability):
     def mean(self, out: Tensor) -> Tensor:
         return out.sigmoid()
 
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
-        return torch.bernoulli(mean.clamp(0, 1))
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
+        return (noise.like(mean, noise.even) < mean).to(mean.dtype)
 
 
 class Categorical(_Probability):
@@ -144,8 +145,8 @@ class Categorical(_Probability):
     def mean(self, out: Tensor) -> Tensor:
         return out.softmax(-1)
 
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
-        gumbel = -torch.empty_like(mean).exponential_().log()
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
+        gumbel = -noise.like(mean, noise.exponential).log()
         choice = (mean.clamp_min(1e-12).log() + gumbel).argmax(-1)
         return F.one_hot(choice, mean.shape[-1]).to(mean.dtype)
 
@@ -167,7 +168,7 @@ class Tokens(Likelihood):
     def mean(self, out: Tensor) -> Tensor:
         return out.argmax(-1).float()
 
-    def draw(self, mean: Tensor, noise: Tensor) -> Tensor:
+    def draw(self, mean: Tensor, std: Tensor) -> Tensor:
         return mean
 
     def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:

@@ -5,12 +5,13 @@ is drawn for all rows, from generators in the same state, and each process takes
 a mean over the rows that have a view divides by their number in the whole batch. So the losses,
 weighted by their numbers of rows, add up to the loss that one process has of the whole batch.
 
-A process trains one model at a time: what is at hand is a variable of this module, which, unlike a
+A thread trains one model at a time: what is at hand is a variable of the thread, which, unlike a
 context variable, can be compiled.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,8 +34,11 @@ class Shard:
     rows: slice
 
 
-class _Here:
+class _Here(threading.local):
     shard: Shard | None = None
+
+
+_here = _Here()
 
 
 @contextmanager
@@ -46,18 +50,18 @@ def of_batch(rows: slice, mask: Tensor) -> Iterator[None]:
 
 @contextmanager
 def _set(shard: Shard | None) -> Iterator[None]:
-    before, _Here.shard = _Here.shard, shard
+    before, _here.shard = _here.shard, shard
     try:
         yield
     finally:
-        _Here.shard = before
+        _here.shard = before
 
 
 @contextmanager
 def present(v: int | None = None) -> Iterator[None]:
     """Inside, noise is drawn for the rows that have view v, or, without v, for all pairs of a row
     and a view that it has. On a GPU, whose shapes are fixed, for those that have it not, too."""
-    here = _Here.shard
+    here = _here.shard
     if here is None:
         yield
         return
@@ -72,7 +76,7 @@ def present(v: int | None = None) -> Iterator[None]:
 
 def draw(t: Tensor, draw: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
     """Noise in the shape of t, whose rows are this axis, by a function like torch.randn_like."""
-    here = _Here.shard
+    here = _here.shard
     if here is None:
         return draw(t)
     return draw(_longer(t, axis, here.total)).narrow(axis, here.start, t.shape[axis])
@@ -91,29 +95,29 @@ class Dropout(nn.Dropout):
     """Dropout whose noise is that of the whole batch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if _Here.shard is None or not self.training:
+        if _here.shard is None or not self.training:
             return super().forward(x)
         return x * draw(x, lambda t: F.dropout(t.fill_(1.0), self.p))
 
 
 def whole_mask(mask: Tensor) -> Tensor:
     """The mask of all rows of a batch, given that of the rows at hand."""
-    return mask if _Here.shard is None else _Here.shard.mask
+    return mask if _here.shard is None else _here.shard.mask
 
 
 def hide(batch: Views, hidden: Tensor) -> Views:
     """Without views `hidden` in this step, (B, L) for all rows of the batch."""
-    here = _Here.shard
+    here = _here.shard
     if here is None:
         return batch.hide(hidden)
-    _Here.shard = replace(here, mask=here.mask & ~hidden)
+    _here.shard = replace(here, mask=here.mask & ~hidden)
     return batch.hide(hidden[here.rows])
 
 
 def number_with(mask: Tensor) -> Tensor:
     """How many rows have each view, at least 1, (L,), given the mask of the rows at hand; of the
     whole batch, as a share of which these rows count."""
-    here = _Here.shard
+    here = _here.shard
     if here is None:
         return mask.sum(0).clamp(min=1)
     return here.mask.sum(0).clamp(min=1) * (len(mask) / len(here.mask))

@@ -50,6 +50,7 @@ from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
 from vedute.figures import plots
+from vedute.nn import noise
 from vedute.report import sample_values
 
 Array = NDArray[Any]
@@ -72,8 +73,7 @@ def evidence(model: Estimator, views: Views) -> Found:
     }
     found |= {} if views.y is None else {"y": _plain(views.y)}
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
+    with noise.seeded(0):
         data = model._enter(views)
         z = model._embed(data)
         found |= _in_the_plane(z)
