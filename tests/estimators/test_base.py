@@ -78,10 +78,38 @@ def test_a_views_does_not_insist_on_what_it_no_longer_holds():
 
 def test_of_three_or_more_categories_there_is_no_interval():
     X = patients()
-    mean, lower, upper = MVP(steps=40, random_state=0).fit(X).impute(X, interval=0.9)
+    model = MVP(steps=40, random_state=0).fit(X)
+    mean, lower, upper = model.impute(X, interval=0.9)
     for end in (lower, upper):
-        pd.testing.assert_series_equal(end["A"]["stage"], mean["A"]["stage"])
+        assert end["A"]["stage"].dtype == X["A"]["stage"].dtype
+        pd.testing.assert_series_equal(end["A"]["stage"].iloc[:70], X["A"]["stage"])
+        assert end["A"]["stage"].iloc[70:].isna().all()
+        assert end["A"][list("abc")].notna().all(axis=None)
+    assert mean["A"]["stage"].notna().all()
     assert (lower["A"]["a"] < upper["A"]["a"]).any()
+    ends = model.impute(Views.of(X), interval=0.9)[1:]
+    for end in ends:
+        stage = end.known(0)[:, 3:]
+        assert (np.isnan(stage).all(1) == (np.arange(90) >= 70)).all()
+        assert end.x[0].isfinite().all()
+
+
+def test_whole_numbers_that_are_one_hot_have_floats_with_gaps_as_ends():
+    rng = np.random.default_rng(0)
+    x, pick = rng.normal(size=(60, 3)), rng.integers(4, size=60)
+    one, mask = np.eye(4, dtype=int)[pick], np.ones((60, 2), bool)
+    mask[:10, 1] = False
+    data = Views.of([x, one], mask=mask)
+    model = MVP(steps=20, random_state=0).fit(data)
+    frames = [pd.DataFrame(x), pd.DataFrame(one[10:], range(10, 60), list("abcd"))]
+    assert model.impute(data).x[1].unique().tolist() == [0, 1]
+    for end in model.impute(data, interval=0.8)[1:]:
+        found = end.known(1)
+        assert np.isnan(found[:10]).all()
+        np.testing.assert_array_equal(found[10:], one[10:])
+    for end in MeanFill(random_state=0).fit(frames).impute(frames, interval=0.8)[1:]:
+        assert end[1].iloc[:10].isna().all(axis=None)
+        np.testing.assert_array_equal(end[1].iloc[10:], one[10:])
 
 
 def test_clusters_of_an_earlier_fit_are_forgotten():

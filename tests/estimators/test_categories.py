@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import small
+from conftest import IMPUTING, METHODS, small
 
 from vedute import DCCA, Blend, GaussianFill, LowRankFill, MeanFill, Views
-from vedute.estimators.categories import known, projected
+from vedute.estimators.categories import known, projected, smallest_sets
+from vedute.methods._best_pair import for_views
 from vedute.methods.mvp import MVP
 
 NAN = np.nan
@@ -171,3 +172,76 @@ def test_refusals():
         MeanFill(random_state=0).fit(X).impute_proba(X)
     with pytest.raises(TypeError, match="DCCA cannot impute"):
         small(DCCA).fit(X).impute_proba(X)
+
+
+@pytest.mark.parametrize("name", IMPUTING)
+def test_categories_are_drawn_as_often_as_impute_proba_says(name):
+    """In a view of nothing else, and beside numbers."""
+    frames, m = cohort(60), 80
+    frames["clinic"].loc[frames["clinic"].index[5:25], "stage"] = None
+    X = Views.of(frames)
+    model = for_views(small(METHODS[name], n_clusters=3), len(frames)).fit(X)
+    p, draws = model.impute_proba(X), model.sample_imputations(X, m)
+    clinic, kind = (np.stack([d.x[v].numpy() for d in draws]).mean(0) for v in (1, 2))
+    sex = np.stack([1 - clinic[:, 4], clinic[:, 4]], 1)
+    for chances, found in (
+        (p["kind"]["kind"].to_numpy(), kind),
+        (p["clinic"]["stage"].to_numpy(), clinic[:, 1:4]),
+        (p["clinic"]["sex"].to_numpy(), sex),
+    ):
+        certain = (chances < 1e-9) | (chances > 1 - 1e-9)
+        np.testing.assert_allclose(found[certain], chances[certain], atol=1e-6)
+        z = (found - chances)[~certain] / np.sqrt(chances * (1 - chances) / m)[~certain]
+        assert np.abs(z).max(initial=0) < 5.5
+        assert z.size == 0 or np.sqrt((z**2).mean()) < 1.4
+
+
+def test_every_draw_of_indicators_has_one_category():
+    X = arrays()
+    X = X | {"two": np.eye(4)[np.random.default_rng(2).integers(4, size=60)].astype(float)}
+    X["two"][10:30] = NAN
+    model = small(MVP).fit(X)
+    for drawn in (*model.sample_imputations(X, 5), model.generate(50)):
+        for name in ("one", "two"):
+            assert set(np.unique(drawn[name])) == {0.0, 1.0}
+            np.testing.assert_array_equal(drawn[name].sum(1), 1.0)
+
+
+def test_frames_of_categories_are_generated_as_often_as_they_are():
+    rng = np.random.default_rng(0)
+    pick = rng.choice(4, size=300, p=[0.04, 0.16, 0.3, 0.5])
+    z = rng.normal(size=(300, 3))
+    stage = pd.Categorical.from_codes(pick, ["I", "II", "III", "IV"])
+    X = {"x": pd.DataFrame(z, columns=list("abc")), "stage": pd.DataFrame({"stage": stage})}
+    drawn = pd.Series(MVP(steps=150, random_state=0).fit(X).generate(2000)["stage"]["stage"])
+    found = drawn.value_counts(normalize=True)[["I", "II", "III", "IV"]]
+    np.testing.assert_allclose(found, [0.04, 0.16, 0.3, 0.5], atol=0.08)
+
+
+def test_the_smallest_set_of_categories():
+    p = pd.DataFrame([[0.5, 0.3, 0.2], [0.05, 0.95, 0.0], [0.0, 0.0, 1.0]], columns=STAGES)
+    sets = [smallest_sets(p, level)["category"].tolist() for level in (0.5, 0.8, 0.9, 0.9999)]
+    assert [s[0] for s in sets] == [("I",), ("I", "II"), ("I", "II", "III"), ("I", "II", "III")]
+    assert [s[1] for s in sets] == [("II",), ("II",), ("II",), ("II", "I")]
+    assert [s[2] for s in sets] == [("III",)] * 4
+
+
+def test_sets_of_categories_by_view_and_column(fitted):
+    X = cohort()
+    found, p = fitted.category_sets(X, 0.8), fitted.impute_proba(X)
+    assert {name: list(sets) for name, sets in found.items()} == {
+        "clinic": ["stage", "sex", "smokes"],
+        "kind": ["kind"],
+    }
+    for name, sets in found.items():
+        assert sets.index.equals(p[name].index)
+        for column in sets:
+            for person, chosen in sets[column].items():
+                chances = dict(p[name].loc[person, column])
+                assert sum(chances[k] for k in chosen) >= 0.8 - 1e-9
+                assert sum(chances[k] for k in chosen[:-1]) < 0.8
+    observed = found["clinic"].loc[X["clinic"].index, "stage"]
+    assert (observed.str[0] == X["clinic"]["stage"]).all()
+    assert (observed.str.len() == 1).all()
+    with pytest.raises(ValueError, match="level is a probability between 0 and 1, got 90"):
+        fitted.category_sets(X, 90)

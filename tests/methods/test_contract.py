@@ -614,7 +614,7 @@ def test_fit_refuses_a_column_nobody_has():
 COUNTS = [
     (dict(steps=2.5), "steps must be a whole number or None, got 2.5"),
     (dict(steps="10"), "steps must be a whole number or None, got '10'"),
-    (dict(latent_dim=2.5), "latent_dim must be a whole number, got 2.5"),
+    (dict(latent_dim=2.5), "latent_dim must be a whole number or None, got 2.5"),
     (dict(hidden=(0,)), r"each of hidden must be at least 1, got \(0,\)"),
     (dict(hidden=16), "hidden must be a tuple of whole numbers or a dict by view, got 16"),
     (dict(device="mps"), "device 'mps' is not there; choose auto or cpu"),

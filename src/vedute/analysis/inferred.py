@@ -22,7 +22,7 @@ def inferred(
     observed, and mean and standard deviation of the feature in the data that was fitted.
 
     i: the position of the sample, or its id where that is not a whole number. Values are in your
-    units; of what was observed all three are the value.
+    units; of what was observed all three are the value. Three or more categories have no interval.
     """
     check_is_fitted(model, "views_")
     model._imputer()  # refuses a method that does not impute
@@ -30,7 +30,7 @@ def inferred(
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
     row = views[position(views, i)].to("cpu")
     ends = model.impute(row, interval=coverage)
-    mean, lower, upper = (filled.x[v].double().flatten().numpy() for filled in ends)
+    mean, lower, upper = (filled.known(v).astype(float).ravel() for filled in ends)
     scaler, seen = model.views_[v].scaler, row.seen(v).flatten().numpy()
     center, deviation = scaler.moments(scaler.mean, scaler.std)
     columns = {"value": mean, "lower": lower, "upper": upper, "observed": seen}

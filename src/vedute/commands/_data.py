@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
@@ -256,14 +256,38 @@ def _write_rows(
     endings = [ending] if annotated else [*io.TABLES]
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
         model, given, entry = open_run(run, source, reading, method)
-        found = _rows(columns, model, given, entry.views)
-        ids = found.pop("")
         if annotated:
+            found = _rows(columns, model, given, entry.views)
+            found.pop("")
             io.annotate(part, Path(source), found)
         else:
-            io.TABLES[ending](part, io.with_ids(ids, given.id_name, found, ending))
+            found = write_table(part, columns, model, given, entry.views)
     shapes = {name: column.shape for name, column in found.items()}
     return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
+
+
+def new_table(out: Path, force: bool, source: str) -> AbstractContextManager[Path]:
+    """Where to write what becomes a table beside the data."""
+    from vedute import io
+
+    check_place(out, source)
+    return new_file(out, force, [*io.TABLES])
+
+
+def write_table(
+    part: Path,
+    columns: Callable[[Estimator, Views], Mapping[str, Any]],
+    model: Estimator,
+    given: io.Data,
+    views: Views,
+) -> dict[str, Any]:
+    """Write a row per sample of what a fitted estimator makes of its views; the columns."""
+    from vedute import io
+
+    found, ending = _rows(columns, model, given, views), part.suffix.lower()
+    ids = found.pop("")
+    io.TABLES[ending](part, io.with_ids(ids, given.id_name, found, ending))
+    return found
 
 
 def _rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,13 @@ def run(
             help="kind: counts, text and positive values on the scale they were learned on.",
         ),
     ] = "units",
+    proba: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the probability of each category: .csv, .parquet or .npz.",
+        ),
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -51,16 +59,24 @@ def run(
 ) -> Answer:
     """Write DATA with missing views and entries filled in, the rest as it was.
 
-    OUT has the names, units and dtypes of DATA, and a row for every sample. DATA is read as the
+    OUT has the names, units and dtypes of DATA, and a row for every sample. Lower and upper ends of
+    three or more categories are empty: they have no order. DATA is read as the
     data of RUN were, unless an option says otherwise. A store is read and written piece by piece.
     """
     how = reading.checked()
     source = _data.source_of(run, data)
     _check_scale(scale)
+    _check_apart(proba, out)
     tables = _as_tables(form, source)
-    with _data.guarded_ids(safe_csv), _data.new_views(out, force, source, tables) as part:
+    with (
+        _data.guarded_ids(safe_csv),
+        _data.new_views(out, force, source, tables) as part,
+        nullcontext() if proba is None else _data.new_table(proba, force, source) as table,
+    ):
         model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
+        if proba is not None and table is not None:
+            _data.write_table(table, _probabilities, model, given, views)
         if given.whole is None:
             _write(part, given, entry, model, interval, scale)
         elif tables:
@@ -69,7 +85,23 @@ def run(
             _write_store(part, given, model, interval, scale)
     missing = (~views.mask).sum(0).tolist()
     found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
-    return Answer(found | {"wrote": [out]})
+    return Answer(found | {"wrote": [out, *([] if proba is None else [proba])]})
+
+
+def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
+    """Of all categories, (n,) by view, column and category."""
+    found = {}
+    for view, p in model.impute_proba(views).items():
+        pairs = [*p.columns] if p.columns.nlevels > 1 else [(None, label) for label in p.columns]
+        for (column, category), chances in zip(pairs, p.to_numpy().T, strict=True):
+            name = view if column is None else f"{view}.{column}"
+            found[f"{name}={category}"] = chances
+    return found
+
+
+def _check_apart(proba: Path | None, out: Path) -> None:
+    if proba is not None and out.resolve() in (proba.resolve(), *proba.resolve().parents):
+        raise ValueError(f"--proba {proba} is OUT, or lies in it; put it beside {out}")
 
 
 def _check_scale(scale: str) -> None:
@@ -97,9 +129,12 @@ def _write(
     from vedute import io
 
     ends = _ends(model.impute(entry.views, interval, scale))
-    anew = model.anew(scale)
-    given, entry = given.unknown([entry.views.names[v] for v in anew]), entry.in_floats(anew)
-    filled = {k: entry.filled([x.numpy() for x in end.x]) for k, end in ends.items()}
+    anew = {end: model.anew(scale, interval=end != "mean") for end in ends}
+    filled = {
+        name: entry.in_floats(anew[name]).filled([end.filled(v) for v in range(len(end.x))])
+        for name, end in ends.items()
+    }
+    given = given.unknown([entry.views.names[v] for v in anew["mean"]])
     io.write_views(part, given, filled.pop("mean"), filled)
     if part.suffix.lower() in io.ANNOTATED:
         rows = {"embedding": model.transform(entry.views)}
@@ -118,16 +153,16 @@ def _write_store(
 
     assert given.whole is not None
     assert given.path is not None
-    n, writers = len(given.whole), dict[str, store.Writer]()
+    n, writers, specs = len(given.whole), dict[str, store.Writer](), dict[str, Any]()
     with ExitStack() as whole:
         for _, block in _blocks(given.whole, model, interval, scale):
             for end, views in block.items():
                 if end not in writers:
                     writers[end] = whole.enter_context(store.Writer(_folder(part, end), n))
                 writers[end].add(store.arrays(views))
-                specs = views.specs or ()
-        for writer in writers.values():
-            writer.finish(specs, given.order, stored.manifest(given.path))
+                specs[end] = views.specs or ()
+        for end, writer in writers.items():
+            writer.finish(specs[end], given.order, stored.manifest(given.path))
 
 
 def _write_tables(

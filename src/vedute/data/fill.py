@@ -120,12 +120,16 @@ def _filling(parts: Parts, spec: ViewSpec) -> Copy | _Whole:
 def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
     """The same with room for floats in some views, whose cells are all to be written."""
     views = {k: _in_floats(view) if k in names else view for k, view in parts.views.items()}
-    specs = [
-        replace(s, dtypes=("float64",) * len(s.dtypes)) if s.name in names else s
-        for s in parts.specs
-    ]
+    specs = [*float_specs(parts.specs, names)]
     X = parts.X if isinstance(parts.X, (Mapping, list, tuple)) else _in_floats(parts.X, blank=False)
     return parts._replace(X=X, views=views, specs=specs)
+
+
+def float_specs(specs: Sequence[ViewSpec], names: Sequence[str]) -> tuple[ViewSpec, ...]:
+    """Specs of the same views, of floats where they have one of these names."""
+    return tuple(
+        replace(s, dtypes=("float64",) * len(s.dtypes)) if s.name in names else s for s in specs
+    )
 
 
 def _in_floats(view: Any, blank: bool = True) -> Any:
@@ -270,6 +274,7 @@ def _filled_column(
         code = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
         code = np.minimum(code, len(levels) - 1)
         cells = pd.Series(list(levels), dtype=object).to_numpy()[code]
+        cells[np.isnan(block).any(1)] = None  # an interval of categories has no ends
         cells[own] = column.to_numpy(object)[position[own]]
         used = set(cells)
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in used])).array
@@ -378,16 +383,6 @@ def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     made = pd.concat([rest, new], axis=1).iloc[:, np.append(order, absent + rest.shape[1])]
     made.columns = table.columns.append(new.columns[absent])
     return made
-
-
-def choices(spec: ViewSpec) -> list[slice]:
-    """Where the columns of a frame with three or more categories are among its numbers."""
-    found, start = [], 0
-    for levels in spec.levels or ():
-        width = numbers(levels)
-        found += [slice(start, start + width)] if width > 1 else []
-        start += width
-    return found
 
 
 def whole(spec: ViewSpec) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -230,6 +230,10 @@ class Views:
         """View v as numbers (n, *shape_v), NaN where nothing is known."""
         return np.where(self.seen(v).cpu().numpy(), self.x[v].cpu().numpy(), np.nan)
 
+    def filled(self, v: int) -> Array:
+        """View v in its own dtype (n, *shape_v); NaN only where there are holes."""
+        return self.x[v].cpu().numpy() if self.holes[v] is None else self.known(v)
+
     def bare(self) -> Views:
         """Without ids and labels: what training may see."""
         return replace(self, ids=None, y=None)
@@ -352,7 +356,8 @@ class Entry:
             parts = fill.in_floats(parts, [parts.specs[v].name for v in anew])
         if given is not None:
             x = [x.float() if v in anew else x for v, x in enumerate(given.x)]
-            given = replace(given, x=tuple(x))
+            specs = given.specs and fill.float_specs(given.specs, [given.names[v] for v in anew])
+            given = replace(given, x=tuple(x), specs=specs)
         return replace(self, parts=parts, given=given, anew=anew)
 
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
@@ -364,11 +369,14 @@ class Entry:
 
 class Filling:
     """A copy of what a user passed, filled some rows at a time where it has nothing, or
-    everywhere."""
+    everywhere. NaN in values of the views `with_gaps` stays missing."""
 
-    def __init__(self, entry: Entry, everywhere: bool = False) -> None:
+    def __init__(
+        self, entry: Entry, everywhere: bool = False, with_gaps: Collection[int] = ()
+    ) -> None:
         self.entry, self.everywhere, self.written = entry, everywhere, 0
-        self.copy = _Completed(entry) if entry.parts is None else fill.Filling(entry.parts)
+        parts = entry.parts
+        self.copy = _Completed(entry, with_gaps) if parts is None else fill.Filling(parts)
 
     def add(self, values: Sequence[Array]) -> None:
         """Of the next rows, L arrays (k, *shape_v)."""
@@ -389,9 +397,9 @@ class Filling:
 class _Completed:
     """A Views like the one that was passed, in its own dtypes."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, with_gaps: Collection[int]) -> None:
         assert entry.given is not None
-        self.given = entry.given
+        self.given, self.with_gaps = entry.given, with_gaps
         each = zip(self.given.x, entry.views.shapes, strict=True)
         self.views = [
             fill.Copy((x if x.shape[1:] == shape else x.new_zeros(len(x), *shape)).cpu().numpy())
@@ -403,9 +411,12 @@ class _Completed:
             view.add(value, gap)
 
     def filled(self) -> Views:
-        X, x = self.given, tuple(torch.from_numpy(view.array) for view in self.views)
-        mask, holes = torch.ones_like(X.mask), (None,) * len(x)
-        return Views(x, mask, X.index, holes, X.names, X.ids, X.y, X.specs)
+        X, x = self.given, [torch.from_numpy(view.array) for view in self.views]
+        mask, holes = torch.ones_like(X.mask), list[Tensor | None]([None] * len(x))
+        for v in self.with_gaps:
+            holes[v] = x[v].isnan()
+            x[v] = x[v].nan_to_num(0.0)
+        return Views(tuple(x), mask, X.index, tuple(holes), X.names, X.ids, X.y, X.specs)
 
 
 def _observed(views: Views, mask: Any) -> Views:

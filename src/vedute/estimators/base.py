@@ -517,8 +517,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """X with missing views and holes filled in, in your units and dtypes.
 
         With `interval=0.9`: (mean, lower, upper) of such objects, the ends as far apart as hidden
-        views needed to cover nine of ten values. Of three or more categories there is no interval:
-        all three are the choice.
+        views needed to cover nine of ten values. Three or more categories have no order, hence no
+        interval: lower and upper are empty where they are missing; see `impute_proba` and
+        `category_sets`.
 
         With `scale="kind"` views of counts, text and positive values come as floats on the scale
         that they were learned on, observed values included: log(1 + x) and its expected value,
@@ -544,18 +545,30 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             parts = (self._entry(part) for part in views.pieces())
             return _on_disk(views, (self._imputed(part, interval, scale) for part in parts))
 
-    def anew(self, scale: str) -> list[int]:
-        """The views whose values are others on this scale, observed ones included."""
-        own = [v for v, view in enumerate(self.views_) if view.transformed]
-        return own if scale == "kind" else []
+    def anew(self, scale: str, interval: bool = False) -> list[int]:
+        """The views that are written as a whole: those whose values are others on this scale, and
+        for the ends of an interval, those of whole numbers that have gaps there."""
+        own = [v for v, view in enumerate(self.views_) if view.transformed and scale == "kind"]
+        whole = [v for v in self.unordered() if fill.whole(self.views_[v].spec)]
+        return own + whole if interval else own
+
+    def unordered(self) -> dict[int, list[categories.Column]]:
+        """Columns of three or more categories, which have no interval, by view."""
+        each = {v: categories.unordered(view) for v, view in enumerate(self.views_)}
+        return {v: columns for v, columns in each.items() if columns}
 
     def _imputed(self, entry: Entry, interval: float | None, scale: str) -> Any:
         """A copy of what was passed, filled batch by batch: values of all rows, in double
         precision, would be larger than the data."""
         anew, imputer, spread = self.anew(scale), self._imputer(), interval is not None
         views = [view.on_its_scale if anew else view for view in self.views_]
-        imputer, entry = replace(imputer, views=views), entry.in_floats(anew)
-        copies = [Filling(entry) for _ in range(3 if spread else 1)]
+        imputer, unordered = replace(imputer, views=views), self.unordered()
+        ends_anew = self.anew(scale, interval=True)
+        copies = [Filling(entry.in_floats(anew))]
+        if spread:
+            copies += [
+                Filling(entry.in_floats(ends_anew), with_gaps=[*unordered]) for _ in range(2)
+            ]
         for batch in entry.views.batches(imputer.rows_of_values(spread)):
             data = scaled(self.views_, batch)
             means, stds = imputer.values(data, spread)
@@ -565,8 +578,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 each = enumerate(zip(views, means, stds, strict=True))
                 of_views = [self._ends(*view, data, v, float(interval)) for v, view in each]
                 ends = [[*end] for end in zip(*of_views, strict=True)]
+                for v, columns in unordered.items():
+                    for end in ends[1:]:
+                        end[v] = categories.emptied(end[v], columns)
             for copy, values in zip(copies, ends, strict=True):
-                for v in anew:
+                for v in copy.entry.anew:
                     values[v] = self._with_observed(v, values[v], batch, data)
                 copy.add(values)
         found = [copy.filled() for copy in copies]
@@ -588,8 +604,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
         lower = np.minimum(view.possible(low), chosen)
         upper = np.maximum(view.possible(high), chosen)
-        for block in fill.choices(view.spec):
-            lower[:, block] = upper[:, block] = chosen[:, block]
         return Interval(chosen, lower, upper)
 
     def impute_proba(self, X: Any) -> dict[str, pd.DataFrame]:
@@ -601,16 +615,30 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         and ones have the categories 0 and 1. The categories of a column sum to one.
         """
         entry, data = self._read(X)
-        imputer = self._imputer()
+        self._imputer()  # refuses a method that does not impute
         if not any(map(categories.columns, self.views_)):
             raise ValueError(
                 "no view holds categories, nor zeros and ones, so there are no probabilities; "
                 "impute gives values"
             )
         index = entry.views.ids if entry.parts is None else entry.parts.rows
+        found = self._probabilities(entry, data)
+        return categories.frames(self.views_, found, index)
+
+    def _probabilities(self, entry: Entry, data: Views) -> categories.Probabilities:
         with self._counting("imputing", data, len(data), "row"):
-            values = imputer.values(data)[0]
-        return categories.probabilities(self.views_, values, entry.views, index)
+            values = self._imputer().values(data)[0]
+        return categories.probabilities(self.views_, values, entry.views)
+
+    def category_sets(self, X: Any, level: float = 0.9) -> dict[str, pd.DataFrame]:
+        """The smallest set of categories whose probabilities reach `level` together, by view: a
+        frame with a row per sample and, for each column of categories, a tuple, the likeliest
+        category first. What was observed is alone in its set.
+        """
+        if not (isinstance(level, Real) and 0 < level < 1):
+            raise ValueError(f"level is a probability between 0 and 1, got {level!r}")
+        found = self.impute_proba(X)
+        return {k: categories.smallest_sets(p, float(level)) for k, p in found.items()}
 
     def explain(self, X: Any) -> pd.DataFrame:
         """Which observed views decided what is imputed, by leaving out one at a time.
@@ -628,14 +656,24 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """m draws of X with its missing views and holes filled in, decoder noise included: the
-        same every time, unless `random_state` asks for others. Noise is that of the likelihood,
+        same every time, unless `random_state` asks for others. Each column of categories is drawn
+        as often as `impute_proba` says. Noise of numbers is that of the likelihood,
         normal or Laplace, with the variance of errors at hidden views; its tails are not measured
         there, as those of intervals are."""
         check_count("m", m)
         entry, data = self._read(X)
         with noise.seeded(self._seed(random_state)):
-            draws = [self._chosen(self._imputer().draw(data)) for _ in range(m)]
-            return [entry.filled(draw) for draw in draws]
+            words = any(map(categories.columns, self.views_))
+            p = self._probabilities(entry, data) if words else {}
+            return [entry.filled(self._drawn(data, p)) for _ in range(m)]
+
+    def _drawn(self, data: Views, p: categories.Probabilities) -> list[Array]:
+        """A draw of every view, (n, *shape_v); of each column of categories one, as likely as p
+        says."""
+        values = self._chosen(self._imputer().draw(data))
+        for v, columns in p.items():
+            values[v] = categories.drawn(values[v], columns)
+        return values
 
     def _seed(self, random_state: Any) -> int:
         """Of draws."""
@@ -766,15 +804,15 @@ def _on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval
     ends: list[list[Spool]] = []
     for part in parts:
         each = part if isinstance(part, Interval) else (part,)
-        ends = ends or [[Spool() for _ in views.x] for views in each]
+        ends = ends or [[Spool() for _ in (*views.x, *views.holes)] for views in each]
         for spools, views in zip(ends, each, strict=True):
-            for spool, x in zip(spools, views.x, strict=True):
-                spool.add(x.numpy())
-    mask, no_holes = torch.ones_like(data.mask), (None,) * len(data.x)
-    found = [
-        replace(data, x=on_demand([s.lazy() for s in spools]), mask=mask, holes=no_holes)
-        for spools in ends
-    ]
+            for spool, rows in zip(spools, (*views.x, *views.holes), strict=True):
+                spool.add(np.zeros(0) if rows is None else rows.numpy())
+    mask, found = torch.ones_like(data.mask), []
+    for spools in ends:
+        kept = [spool.lazy() if spool.n else None for spool in spools]
+        x, holes = (on_demand(part) for part in (kept[: len(data.x)], kept[len(data.x) :]))
+        found.append(replace(data, x=x, mask=mask, holes=holes))
     return found[0] if len(found) == 1 else Interval(*found)
 
 

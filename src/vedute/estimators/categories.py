@@ -11,19 +11,22 @@ and keep their order, so that the likeliest category is the one that `impute` ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec, numbers
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
+from vedute.nn import noise
 
 Floats = NDArray[np.float64]
 TINY = np.finfo(np.float64).tiny
+ROUNDING = 1e-9  # of sums of probabilities
 
 
 class Column(NamedTuple):
@@ -33,6 +36,9 @@ class Column(NamedTuple):
     name: Any
     categories: Sequence[Any]
     at: slice
+
+
+Probabilities = Mapping[int, Sequence[tuple[Column, Floats]]]  # (n, K), by view and column
 
 
 def columns(view: FittedView) -> list[Column]:
@@ -77,12 +83,12 @@ def _positions(shape: Sequence[int]) -> list[Any]:
 
 
 def probabilities(
-    views: Sequence[FittedView], values: Sequence[Floats], raw: Views, index: Any
-) -> dict[str, pd.DataFrame]:
-    """By view, those with categories only: the probability of each one, a row per sample.
+    views: Sequence[FittedView], values: Sequence[Floats], raw: Views
+) -> Probabilities:
+    """The probability of each category, of the views that have some.
 
     values: of all views as they are imputed, before a category is chosen, L arrays (n, *shape_v);
-    raw: what was observed, in the same units; index: of the rows
+    raw: what was observed, in the same units
     """
     found = {}
     for v, view in enumerate(views):
@@ -93,9 +99,83 @@ def probabilities(
             np.asarray(a).reshape(n, -1)
             for a in (view.possible(values[v]), raw.x[v].numpy(), raw.seen(v).numpy())
         )
-        blocks = [known(value[:, c.at], x[:, c.at], seen[:, c.at], len(c.categories)) for c in mine]
-        found[view.name] = pd.DataFrame(np.hstack(blocks), index, _labels(mine))
+        each = ((value[:, c.at], x[:, c.at], seen[:, c.at], len(c.categories)) for c in mine)
+        found[v] = [(c, known(*of)) for c, of in zip(mine, each, strict=True)]
     return found
+
+
+def frames(views: Sequence[FittedView], p: Probabilities, index: Any) -> dict[str, pd.DataFrame]:
+    """Probabilities by the name of the view, a row per sample; index: of the rows."""
+    return {
+        views[v].name: pd.DataFrame(
+            np.hstack([chances for _, chances in mine]), index, _labels([c for c, _ in mine])
+        )
+        for v, mine in p.items()
+    }
+
+
+def of_means(view: FittedView, mean: Floats) -> Sequence[tuple[Column, Floats]]:
+    """The probabilities of categories where values of this mean (n, *shape) are expected and
+    nothing is seen, (n, K) of each column."""
+    value = np.asarray(view.possible(mean)).reshape(len(mean), -1)
+    nothing = np.zeros(value.shape, bool)
+    return [
+        (c, known(value[:, c.at], value[:, c.at], nothing[:, c.at], len(c.categories)))
+        for c in columns(view)
+    ]
+
+
+def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:
+    """Values (n, *shape) of a view with a draw in each column of categories: one of its categories
+    in each row, as likely as p (n, K) says."""
+    flat = values.reshape(len(values), -1).copy()
+    for column, chances in p:
+        if len(column.categories) == 1:
+            continue
+        ends = chances.cumsum(1)
+        even = noise.even(torch.empty(len(flat), 1, dtype=torch.float64)).numpy()
+        choice = (ends <= even * ends[:, -1:]).sum(1)
+        alone = column.at.stop - column.at.start == 1  # the second category is a one, alone zero
+        flat[:, column.at] = choice[:, None] if alone else np.eye(chances.shape[1])[choice]
+    return flat.reshape(values.shape)
+
+
+def unordered(view: FittedView) -> list[Column]:
+    """Columns of three or more categories, of which none is between two others."""
+    return [column for column in columns(view) if len(column.categories) > 2]
+
+
+def emptied(values: Floats, mine: Sequence[Column]) -> Floats:
+    """Values (n, *shape) with NaN in these columns."""
+    flat = np.array(values.reshape(len(values), -1), float)
+    for column in mine:
+        flat[:, column.at] = np.nan
+    return flat.reshape(values.shape)
+
+
+def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Of each column of categories, the fewest that reach the level, likeliest first."""
+    if p.columns.nlevels == 1:
+        return pd.DataFrame({"category": _smallest(p, level)}, p.index)
+    names = p.columns.get_level_values(0)
+    return pd.DataFrame(
+        {
+            name: _smallest(p.loc[:, names == name].droplevel(0, axis=1), level)
+            for name in dict.fromkeys(names)
+        },
+        p.index,
+    )
+
+
+def _smallest(p: pd.DataFrame, level: float) -> list[tuple[Any, ...]]:
+    chances, categories = p.to_numpy(), list(p.columns)
+    order = np.argsort(-chances, axis=1, kind="stable")
+    before = np.take_along_axis(chances, order, 1).cumsum(1)
+    sizes = 1 + (before < level - ROUNDING).sum(1)
+    sizes = np.minimum(sizes, (chances > 0).sum(1))
+    return [
+        tuple(categories[k] for k in row[:size]) for row, size in zip(order, sizes, strict=True)
+    ]
 
 
 def _labels(mine: Sequence[Column]) -> Any:

@@ -20,7 +20,7 @@ from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.stack import stacked
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import front, progress, saving, sentence_decoding
+from vedute.estimators import categories, front, progress, saving, sentence_decoding
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Array, Estimator, check_count, log
 from vedute.estimators.digest import digest
@@ -310,6 +310,8 @@ class NeuralEstimator(Estimator):
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
                 mean = self._wide(v, view.likelihood.mean(out[0].float()).cpu().numpy())
                 drawn = view.noisy(mean, view.calibrated.noise)
+                p = categories.of_means(view, view.in_units(mean))
+                drawn = categories.drawn(drawn, p) if p else drawn
                 values[view.name] = fill.as_fitted(drawn, view.spec)
             return values
 

@@ -86,7 +86,8 @@ def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, pa
     made = array(_as_stored(ids, raw.index.dtype if inside else raw.dtypes.iloc[at]).to_numpy())
     at = table.schema.get_field_index(name)
     with suppress(ArrowException):
-        made = made.cast(table.schema.types[at])
+        stored = made.cast(table.schema.types[at])
+        made = stored if len(stored.unique()) == len(stored) else made  # two texts of one moment
     return table.set_column(at, name, made)
 
 

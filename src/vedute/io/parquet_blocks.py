@@ -45,13 +45,13 @@ class Writer:
         self.files.close()
 
     def add(self, views: Views, ids: Array) -> None:
-        """The next rows, which lack nothing."""
+        """The next rows, which lack nothing but the ends of intervals of categories."""
         index = pd.Index(ids, name=self.id_name)
-        for x, spec in zip(views.x, views.specs or (), strict=True):
+        for v, spec in enumerate(views.specs or ()):
             if spec.name not in self.tables:
                 path = below(self.folder, spec.name, ".parquet")
                 self.tables[spec.name] = self.files.enter_context(_Table(path))
-            self.tables[spec.name].add(_frame(x.numpy(), spec).set_axis(index))
+            self.tables[spec.name].add(_frame(views.filled(v), spec).set_axis(index))
 
 
 def _frame(x: Array, spec: ViewSpec) -> pd.DataFrame:
