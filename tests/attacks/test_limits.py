@@ -113,7 +113,8 @@ def changed(facts):
 def test_sizes_are_compared_with_the_tensors_before_a_network_is_built(method, monkeypatch):
     facts = saved(method, monkeypatch, steps=2, hidden=(4,), latent_dim=2)
     vedute.load("run")
-    both = facts["params"]["$dict"], facts["learned"]["settings_"]["$dict"]
+    learned = dict(facts["learned"]["$dict"])
+    both = facts["params"]["$dict"], learned["settings_"]["$dict"]
     pairs = [pair for part in both for pair in part if pair[0] == "latent_dim"]
     for size, message in ((3, "should be"), (10**5, "should be"), (10**9, "should be|overflow")):
         for pair in pairs:
