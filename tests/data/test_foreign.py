@@ -202,9 +202,9 @@ REFUSED = {
         lambda a: [pytest.importorskip("polars").LazyFrame({"k": [1.0, 2.0]})],
         r"cannot read views from LazyFrame; .* of a lazy one what its collect\(\) gives",
     ),
-    "dates": (
-        lambda a: [pa.table({"k": pa.array([1, 2], pa.timestamp("s"))})],
-        r"column 'k' holds datetime64.*, not numbers; drop the column",
+    "time spans": (
+        lambda a: [pa.table({"k": pa.array([1, 2], pa.duration("s"))})],
+        r"column 'k' holds timedelta64.*, not numbers; drop the column",
     ),
     "names twice": (
         lambda a: [pa.table([[1.0], [2.0]], names=["k", "k"])],

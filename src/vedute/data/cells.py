@@ -1,15 +1,18 @@
 """Columns as people write them, in frames and in files: text that means numbers or truth values,
-marks for missing values, and what dates, time spans and other words are refused with."""
+limits of detection, marks for missing values, and what time spans and other words are refused
+with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from vedute.data import dates
 
 MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
            "#N/A", "<NA>")  # fmt: skip
@@ -17,16 +20,22 @@ WHOLE = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # what parquet and Python have in cells, too
 EXACT = Context(prec=1000)  # digits; the largest float has 309
+MOST_NAMED = 5  # columns in a note
 MOST_LEVELS = 50  # of a column of text; more are names, or notes
 SUCH = {
-    **dict.fromkeys(("date", "datetime", "datetime64", "period"), "days since the first one"),
+    "period": "days since the first one",
     **dict.fromkeys(("timedelta", "timedelta64"), "seconds"),
 }
+PAIRS = (("true", "false"), ("yes", "no"), ("y", "n"))
+TRUTHS = {word: word == pair[0] for pair in PAIRS for word in pair}
+LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)")
 
 
-def check_kind(where: str, column: pd.Series) -> None:
-    """Refuse what would pass for numbers or text: dates, time spans, intervals, complex numbers,
-    lists and bytes."""
+def check_kind(where: str, column: pd.Series, drop: str = "drop the column") -> None:
+    """Refuse what would pass for numbers or text: time spans, intervals, complex numbers, lists and
+    bytes. drop: how to leave a column out."""
+    if dates.are_in(column):
+        return
     dtype: Any = column.dtype
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
     if dtype.kind == "O":
@@ -36,9 +45,7 @@ def check_kind(where: str, column: pd.Series) -> None:
         return
     such = f", such as {SUCH[kind]}" if kind in SUCH else ""
     held = f"{kind} objects" if pd.api.types.is_object_dtype(dtype) else dtype
-    raise ValueError(
-        f"{where} holds {held}, not numbers; drop the column, or convert it to numbers{such}"
-    )
+    raise ValueError(f"{where} holds {held}, not numbers; {drop}, or convert it to numbers{such}")
 
 
 def is_text(column: pd.Series) -> bool:
@@ -58,12 +65,11 @@ def stripped(column: pd.Series) -> pd.Series:
 def numbers(cells: pd.Series) -> pd.Series | None:
     """Cells as numbers, the nearest doubles, or truth values; None if one of them is neither."""
     kind = pd.api.types.infer_dtype(cells, skipna=True)
-    words = {"true": True, "false": False}
     there = cells.dropna()
     if kind == "boolean":
         return cells.astype("boolean")
-    if kind == "string" and len(there) and there.str.lower().isin(words).all():
-        return cells.str.lower().map(words).astype("boolean")
+    if kind == "string" and len(there) and there.str.lower().isin(TRUTHS).all():
+        return cells.str.lower().map(TRUTHS).astype("boolean")
     try:
         number = pd.to_numeric(cells)  # which rounds, before pandas 3.1
         number = cells.astype(np.float64) if number.dtype.kind in "Of" else number
@@ -71,6 +77,35 @@ def numbers(cells: pd.Series) -> pd.Series | None:
         return None
     plain = number.isna().any() and len(there) and all_match(cells, WHOLE)
     return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
+
+
+def limits(cells: pd.Series) -> pd.Series:
+    """Which cells are limits of detection, such as <0.3 or ≥ 100; none where nothing else is in
+    the column and some are below, others above: such are categories, <65 and >=65."""
+    texts = {x for x in cells.dropna() if isinstance(x, str)}
+    signs = {text: m[1] for text in texts if (m := LIMIT.fullmatch(text))}
+    found = cells.map(lambda x: isinstance(x, str) and x in signs).astype(bool)
+    both = {sign[0] in "<≤" for sign in signs.values()} == {True, False}
+    return found & (not both or len(cells.dropna()) > int(found.sum()))
+
+
+def without_limits(cells: pd.Series) -> pd.Series:
+    """Cells with numbers in place of limits of detection."""
+    which = limits(cells)
+    if not which.any():
+        return cells
+    return cells.mask(which, cells[which].str.lstrip("<>=≤≥").str.strip())
+
+
+def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
+    """What is said of the limits in a table: by column, the cells that are."""
+    many = sum(len(found) for found in taken.values())
+    example, names = next(iter(taken.values())).iloc[0], [repr(name) for name in taken]
+    more = f", ... ({len(names)} in all)" * (len(names) > MOST_NAMED)
+    place = f"in column{'s' * (len(names) > 1)} {', '.join(names[:MOST_NAMED])}{more}"
+    if many == 1:
+        return f"{where}: the cell {example!r} {place} is a limit, taken as its number"
+    return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
 
 
 def all_match(cells: pd.Series, pattern: str) -> bool:
@@ -84,9 +119,18 @@ def have_commas(cells: pd.Series) -> bool:
 
 def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
     """Of a column that is not all numbers: the row and the text of the first word, and all its
-    different texts. A few words among numbers are refused."""
+    different texts. A few words among numbers, limits or dates are refused."""
     there = cells.dropna().astype(str)
-    numeric = pd.to_numeric(there, errors="coerce").notna()
+    odd = dates.odd_one(there)
+    if odd is not None:
+        raise ValueError(
+            f"{where}, row {str(odd)!r} holds {there[odd]!r} among dates; write it as the others "
+            "are, or leave the cell empty"
+        )
+    numeric = pd.to_numeric(without_limits(there), errors="coerce").notna()
+    numeric |= there.str.fullmatch(COMMA)
+    if numeric.all():
+        numeric[:] = False
     row, text = str(there.index[~numeric][0]), there[~numeric].iloc[0]
     if numeric.mean() > 0.5:
         raise ValueError(
@@ -108,13 +152,15 @@ def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> 
 
 
 def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[str]:
-    """Values as text; truth values in the case of the `truth` that is there."""
+    """Values as text; truth values in the words and the case of the `truth` that is there."""
     cells = cells.tolist() if isinstance(cells, np.ndarray) else cells  # much faster
     values = [x.item() if isinstance(x, np.generic) else x for x in cells]
     text = [repr(x) if isinstance(x, float) else str(x) for x in values]
     if values and all(isinstance(x, bool) for x in values):
+        pair = next((p for p in PAIRS if truth.lower() in p), PAIRS[0])
         upper, lower = truth.isupper(), truth.islower()
-        return [t.upper() if upper else t.lower() if lower else t for t in text]
+        text = [pair[not x] for x in values]
+        return [t.upper() if upper else t if lower else t.capitalize() for t in text]
     if decimal == "," and all(isinstance(x, (int, float)) for x in values):
         return [t.replace(".", ",") for t in text]
     return text

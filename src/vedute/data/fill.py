@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped
+from vedute.data import dates
+from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped, without_limits
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
@@ -128,7 +129,8 @@ def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
 def float_specs(specs: Sequence[ViewSpec], names: Sequence[str]) -> tuple[ViewSpec, ...]:
     """Specs of the same views, of floats where they have one of these names."""
     return tuple(
-        replace(s, dtypes=("float64",) * len(s.dtypes)) if s.name in names else s for s in specs
+        replace(s, dtypes=("float64",) * len(s.dtypes), origins=()) if s.name in names else s
+        for s in specs
     )
 
 
@@ -185,17 +187,17 @@ def _filled_frame(
     frame = _with_absent(frame, spec) if len(columns) > frame.shape[1] else frame
     order = np.array([fitted[label] for label in fitted_names(frame.columns, columns)])
     levels = [spec.levels[c] if spec.levels is not None else None for c in order]
+    origins = [spec.origins[c] if spec.origins else None for c in order]
     ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
     where, alike, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
     for j, dtype in enumerate(frame.dtypes):
-        if levels[j] is None and is_plain(dtype):
+        if levels[j] is None and origins[j] is None and is_plain(dtype):
             alike.setdefault(dtype, []).append(j)
             continue
         at = slice(ends[j] - numbers(levels[j]), ends[j])
         holes = gap[:, at.start]
-        single[j] = _filled_column(
-            frame.iloc[:, j], where, len(index), value[:, at], holes, levels[j]
-        )
+        column, about = frame.iloc[:, j], (levels[j], origins[j])
+        single[j] = _filled_column(column, where, len(index), value[:, at], holes, *about)
     made = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
     parts = [pd.DataFrame(made)] if made else []
     for own in alike.values():
@@ -263,13 +265,16 @@ def _filled_column(
     n: int,
     block: Floats,
     hole: NDArray[np.bool_],
-    levels: tuple[Any, ...] | None,
+    levels: tuple[Any, ...] | None = None,
+    origin: str | None = None,
 ) -> Any:
     """One column of n cells: the user's where there is one, the model's elsewhere."""
     position = np.full(n, -1)
     position[where] = np.arange(len(column))
     own = ~hole & (position >= 0)
     dtype = column.dtype
+    if origin is not None:
+        return _filled_dates(column, position, own, block[:, 0], origin)
     if levels is not None:
         code = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
         code = np.minimum(code, len(levels) - 1)
@@ -290,18 +295,53 @@ def _filled_column(
     return filled.array
 
 
+def _filled_dates(
+    column: pd.Series,
+    position: NDArray[np.intp],
+    own: NDArray[np.bool_],
+    value: Floats,
+    origin: str,
+) -> Any:
+    """Dates in the dtype of the column, or in its words."""
+    text, given = is_text(column), stripped(column)
+    found = dates.of_text("", given) if text else column if dates.are_in(column) else None
+    like = np.array([], "datetime64[us]") if found is None else dates.stamps(found)
+    new = dates.since(value, origin, like)
+    if text:
+        cells = np.empty(len(new), dtype=object)
+        cells[:] = dates.written(new, dates.wording(given))
+        cells[own] = column.to_numpy(object)[position[own]]
+        return pd.Series(cells, dtype=column.dtype).array
+    cells = dates.like_column(new, column)
+    filled = pd.Series(cells, dtype=cells.dtype)
+    if own.any():
+        filled[own] = column.array[position[own]]
+    return filled.array
+
+
 def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
     """A column with the cells of `new` where they are `missing`, written as its others are."""
+    if new.dtype.kind == "M":
+        return _written_dates(column, new, missing)
     words = isinstance(new.dtype, pd.CategoricalDtype)
     if not words and not is_text(column):
         block = new.to_numpy(np.float64, na_value=np.nan)[:, None]
-        return pd.Series(
-            _filled_column(column, np.arange(len(new)), len(new), block, missing, None)
-        )
-    given, cells = stripped(column), column.to_numpy(object).copy()
+        return pd.Series(_filled_column(column, np.arange(len(new)), len(new), block, missing))
+    given, cells = without_limits(stripped(column)), column.to_numpy(object).copy()
     truth, mark = next(iter(given.dropna()), ""), "," if have_commas(given) else "."
     text = new.astype(object)[missing] if words else as_text(new[missing], mark, truth)
     cells[missing] = list(text)
+    return pd.Series(cells, dtype=object)
+
+
+def _written_dates(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
+    """The same of dates."""
+    cells, found = column.to_numpy(object).copy(), dates.stamps(new)
+    if is_text(column):
+        text = dates.written(found, dates.wording(stripped(column)))
+        cells[missing] = np.array(text, dtype=object)[missing]
+    else:
+        cells[missing] = dates.like_objects(found, column.astype(object))[missing]
     return pd.Series(cells, dtype=object)
 
 
@@ -330,7 +370,7 @@ def _filled_text(
     column: pd.Series, position: NDArray[np.intp], own: NDArray[np.bool_], value: Floats
 ) -> Any:
     """Text that means numbers or truth values: what is new is text, too."""
-    given = stripped(column)
+    given = without_limits(stripped(column))
     number, truth = as_numbers(given), next(iter(given.dropna()), "")
     assert number is not None
     cells = np.empty(len(value), dtype=object)

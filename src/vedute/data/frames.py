@@ -6,14 +6,14 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data import cells, limits
+from vedute.data import cells, dates, limits
 from vedute.data.ids import warn_of_look_alikes
 
 Levels = tuple[Any, ...] | None
@@ -37,6 +37,7 @@ class ViewSpec:
     levels: tuple[Levels, ...] | None = None
     dtypes: tuple[str, ...] = ()
     channels_last: bool = False
+    origins: tuple[str | None, ...] = ()
 
 
 def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
@@ -47,6 +48,7 @@ def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
     for what, own, then in (
         ("columns", columns, fitted.columns),
         ("categories", mine.levels, fitted.levels),
+        ("dates since", mine.origins, fitted.origins),
     ):
         if own != then:
             raise ValueError(
@@ -122,7 +124,7 @@ def from_frame(
     if fitted is not None and fitted.columns is not None:
         frame = _fitted_columns(name, frame, fitted.columns)
     columns: tuple[Hashable, ...] = tuple(frame.columns)
-    values, levels = _values(name, frame, fitted)
+    values, levels, origins = _values(name, frame, fitted)
     if fitted is not None and fitted.shape != values.shape[1:]:
         raise ValueError(
             f"view {name!r} has {values.shape[1]} features, fitted on {width(fitted.shape)}; "
@@ -131,7 +133,8 @@ def from_frame(
     out = np.full((len(ids), values.shape[1]), np.nan)
     out[ids.get_indexer(frame.index)] = values
     dtypes = tuple(str(getattr(d, "subtype", d)) for d in frame.dtypes)
-    return out, fitted or ViewSpec(name, values.shape[1:], columns, levels, dtypes)
+    spec = ViewSpec(name, values.shape[1:], columns, levels, dtypes, origins=origins)
+    return out, fitted or spec
 
 
 def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]) -> pd.DataFrame:
@@ -167,26 +170,53 @@ def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> lis
     return [known.get(text, c) for text, c in zip(texts, columns, strict=True)]
 
 
+class _Column(NamedTuple):
+    """One column as numbers (n, k), its levels if it is categorical, the day that it counts from if
+    it is of dates, and the cells that are limits."""
+
+    block: NDArray[np.float64]
+    levels: Levels = None
+    origin: str | None = None
+    limits: pd.Series | None = None
+
+
 def _values(
     name: str, frame: pd.DataFrame, fitted: ViewSpec | None
-) -> tuple[NDArray[np.float64], tuple[Levels, ...]]:
-    """A frame as numbers (n, k), and the levels of each column. Columns of numbers are taken at
-    once: there may be fifty thousand."""
-    known = (fitted and fitted.levels) or (None,) * frame.shape[1]
-    plain = np.array([k is None and is_plain(d) for k, d in zip(known, frame.dtypes, strict=True)])
-    others: dict[int, tuple[NDArray[np.float64], Levels]] = {}
+) -> tuple[NDArray[np.float64], tuple[Levels, ...], tuple[str | None, ...]]:
+    """A frame as numbers (n, k), the levels of each column, and the origins of its dates. Columns
+    of numbers are taken at once: there may be fifty thousand."""
+    none = (None,) * frame.shape[1]
+    known, since = (fitted and fitted.levels) or none, (fitted and fitted.origins) or none
+    each = zip(known, since, frame.dtypes, strict=True)
+    plain = np.array([k is None and day is None and is_plain(d) for k, day, d in each])
+    others: dict[int, _Column] = {}
     for c in np.flatnonzero(~plain).tolist():
         column = frame.iloc[:, c]
-        _check_kind(name, column, fitted is not None and known[c] is None)
-        others[c] = _column(name, column, known[c])
-    levels = tuple(others[c][1] if c in others else None for c in range(frame.shape[1]))
+        _check_kind(name, column, known[c], since[c], fitted is not None)
+        others[c] = _column(name, column, known[c], since[c])
+    _tell(name, frame, others, fitted is None)
+    levels = tuple(others[c].levels if c in others else None for c in range(frame.shape[1]))
+    origins = tuple(others[c].origin if c in others else None for c in range(frame.shape[1]))
     ends = np.cumsum([numbers(level) for level in levels])
     values = np.empty((len(frame), ends[-1]))
     table = frame if plain.all() else frame.loc[:, plain]
     values[:, ends[plain] - 1] = table.to_numpy(np.float64, na_value=np.nan)
-    for c, (block, _) in others.items():
-        values[:, ends[c] - block.shape[1] : ends[c]] = block
-    return values, levels
+    for c, found in others.items():
+        values[:, ends[c] - found.block.shape[1] : ends[c]] = found.block
+    return values, levels, origins if any(origins) else ()
+
+
+def _tell(name: str, frame: pd.DataFrame, others: Mapping[int, _Column], dates_too: bool) -> None:
+    """Say what was made of dates and of limits."""
+    days = {frame.columns[c]: x.origin for c, x in others.items() if x.origin is not None}
+    taken = {frame.columns[c]: x.limits for c, x in others.items() if x.limits is not None}
+    notes = [cells.limits_note(f"view {name!r}", taken)] if taken else []
+    if days and dates_too:
+        since = ", ".join(f"{c!r} since {day}" for c, day in [*days.items()][: cells.MOST_NAMED])
+        more = f", ... ({len(days)} in all)" * (len(days) > cells.MOST_NAMED)
+        notes += [f"view {name!r} has dates, which are taken as days: {since}{more}"]
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
 
 
 def is_plain(dtype: Any) -> bool:
@@ -196,35 +226,52 @@ def is_plain(dtype: Any) -> bool:
     return re.fullmatch(r"U?Int\d+|Float\d+|boolean", str(dtype)) is not None
 
 
-def _check_kind(name: str, s: pd.Series, numbers: bool) -> None:
-    """Refuse what would pass for numbers, and categories where numbers were fitted."""
-    cells.check_kind(f"view {name!r}, column {s.name!r}", s)
-    if numbers and isinstance(s.dtype, pd.CategoricalDtype):
+def _check_kind(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> None:
+    """Refuse what would pass for numbers, and another kind of column than was fitted."""
+    where = f"view {name!r}, column {s.name!r}"
+    cells.check_kind(where, s)
+    categorical = isinstance(s.dtype, pd.CategoricalDtype)
+    if since is not None and (categorical or is_plain(s.dtype)) and s.notna().any():
+        held = "categorical" if categorical else "numeric"
+        raise ValueError(f"{where} is {held}, fitted on dates; pass it as it was then")
+    if not fitted or known is not None:
+        return
+    if categorical:
+        raise ValueError(f"{where} is categorical, fitted on numbers; pass it as it was then")
+    if since is None and dates.are_in(s) and s.notna().any():
+        raise ValueError(f"{where} holds dates, fitted on numbers; pass it as it was then")
+
+
+def _column(name: str, s: pd.Series, known: Levels, since: str | None) -> _Column:
+    """One column as numbers (n, k)."""
+    if known is not None or isinstance(s.dtype, pd.CategoricalDtype):
+        return _categories(name, s, known)
+    taken = None
+    if not dates.are_in(s):
+        s, taken = _as_numbers(name, s)
+    if dates.are_in(s):
+        found = dates.stamps(s)
+        origin = since or dates.earliest(found)
+        return _Column(dates.days(found, origin)[:, None], None, origin)
+    return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, taken)
+
+
+def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
+    levels = known or _levels(s)
+    if not levels:
+        raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
+    strange = s[~s.isin(levels) & s.notna()]
+    if len(strange):
         raise ValueError(
-            f"view {name!r}, column {s.name!r} is categorical, fitted on numbers; "
-            "pass it as it was then"
+            f"view {name!r}, column {s.name!r} has the new category {listed(strange[:1])}; "
+            f"fitted on {listed(levels)}"
         )
-
-
-def _column(name: str, s: pd.Series, known: Levels) -> tuple[NDArray[np.float64], Levels]:
-    """One column as numbers (n, k) and its levels if it is categorical."""
-    if isinstance(s.dtype, pd.CategoricalDtype) or known is not None:
-        levels = known or _levels(s)
-        if not levels:
-            raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
-        strange = s[~s.isin(levels) & s.notna()]
-        if len(strange):
-            raise ValueError(
-                f"view {name!r}, column {s.name!r} has the new category {listed(strange[:1])}; "
-                f"fitted on {listed(levels)}"
-            )
-        codes = _codes(s, levels)
-        where = f"view {name!r}, column {s.name!r} of {len(levels)} categories"
-        one = numbers(levels) == 1
-        block = codes[:, None].astype(float) if one else _indicators(where, codes, len(levels))
-        block[codes < 0] = np.nan
-        return block, levels
-    return _as_numbers(name, s).to_numpy(np.float64, na_value=np.nan)[:, None], None
+    codes = _codes(s, levels)
+    where = f"view {name!r}, column {s.name!r} of {len(levels)} categories"
+    one = numbers(levels) == 1
+    block = codes[:, None].astype(float) if one else _indicators(where, codes, len(levels))
+    block[codes < 0] = np.nan
+    return _Column(block, levels)
 
 
 def _levels(s: pd.Series) -> tuple[Any, ...]:
@@ -249,27 +296,32 @@ def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
     return block
 
 
-def _as_numbers(name: str, s: pd.Series) -> pd.Series:
-    """Text that means numbers or truth values is read as in files."""
+def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
+    """Text that means numbers, truth values or dates is read as in files; and the cells that are
+    limits, if any."""
     if s.dtype.kind not in "OU":
-        return s
-    own = cells.stripped(s)
+        return s, None
+    where, given = f"view {name!r}, column {s.name!r}", cells.stripped(s)
+    own = cells.without_limits(given)
     found = cells.numbers(own)
     if found is None and cells.have_commas(own):
         example = next(x for x in own.dropna() if "," in x)
         raise ValueError(
-            f"view {name!r}, column {s.name!r} holds {example!r}, a number with a comma, as text; "
+            f"{where} holds {example!r}, a number with a comma, as text; "
             "read the file with pd.read_csv(..., decimal=','), or convert the column: "
             f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
         )
-    if found is None:
-        _, text, levels = cells.words(f"view {name!r}, column {s.name!r}", own)
-        few = len(levels) <= cells.MOST_LEVELS
-        raise ValueError(
-            f"view {name!r}, column {s.name!r} holds {text!r}, which is not a number; drop the "
-            "column, or make it numeric" + " or categorical (astype('category'))" * few
-        )
-    return found
+    if found is not None:
+        return found, None if own is given else given[cells.limits(given)]
+    days = dates.of_text(where, given)
+    if days is not None:
+        return days, None
+    _, text, levels = cells.words(where, given)
+    few = len(levels) <= cells.MOST_LEVELS
+    raise ValueError(
+        f"{where} holds {text!r}, which is not a number; drop the "
+        "column, or make it numeric" + " or categorical (astype('category'))" * few
+    )
 
 
 def numbers(levels: Levels) -> int:

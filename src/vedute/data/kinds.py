@@ -244,6 +244,8 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
     found = Observed.of(x, seen)
     if not found.many:
         return Recognised(KINDS["numbers"], "nothing is observed")
+    if spec is not None and any(spec.origins):
+        return Recognised(KINDS["numbers"], "dates among the columns")
     if bool((found.values == 1).all()):
         return _flags(x, found)
     if spec is not None and any(levels is not None for levels in spec.levels or ()):

@@ -146,4 +146,5 @@ def _spec(about: dict[str, Any]) -> ViewSpec:
         None if columns is None else tuple(columns),
         None if levels is None else tuple(None if k is None else tuple(k) for k in levels),
         tuple(about["dtypes"]),
+        origins=tuple(about.get("origins", ())),
     )

@@ -1,21 +1,27 @@
-"""Columns of a table: numbers, truth values, categories; messages for all others."""
+"""Columns of a table: numbers, truth values, dates, categories; messages for all others."""
 
 from __future__ import annotations
 
+import warnings
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from vedute.data import dates
 from vedute.data.cells import (
     MOST_LEVELS,
     WHOLE,
     all_match,
     check_kind,
     have_commas,
+    limits,
+    limits_note,
     numbers,
     stripped,
+    without_limits,
     words,
 )
 from vedute.io.data import Reading
@@ -26,30 +32,58 @@ THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # or one with thousands separ
 def typed(
     raw: pd.DataFrame, path: Path, how: Reading, whole: frozenset[Any] = frozenset()
 ) -> pd.DataFrame:
-    """Every column as numbers, truth values or categories; the label column as it is.
+    """Every column as numbers, truth values, dates or categories; the label column as it is.
 
     whole: columns of whole numbers that pandas holds as floats because some are missing.
     """
     if not whole and all(d.kind in "biuf" for d in raw.dtypes):
         return raw
     done: dict[Any, Any] = {}
-    commas: dict[Any, pd.Series] = {}
+    text: dict[Any, _Text] = {}
     for name, column in raw.items():
         if name == how.label or isinstance(column.dtype, pd.CategoricalDtype):
             done[name] = column
         elif column.dtype.kind in "biuf":
             done[name] = _nullable(column) if name in whole else column
+        elif dates.are_in(column):
+            done[name] = column
         else:
-            check_kind(f"{path}, column {name!r}", column)
-            cells = stripped(column)
-            number = numbers(cells)
-            if number is None and have_commas(cells):
-                commas[name] = cells
-                number = numbers(cells.str.replace(",", "."))
-            done[name] = _categories(name, cells, path, how) if number is None else number
-    if commas:
-        _check_commas(raw, commas, path, how)
+            text[name] = _read(f"{path}, column {name!r}", name, column, how)
+            done[name] = text[name].values
+    _check_commas(raw, text, path, how)
+    taken = {name: found.limits for name, found in text.items() if len(found.limits)}
+    if taken:
+        warnings.warn(limits_note(str(path), taken), stacklevel=2)
     return pd.DataFrame(done, index=raw.index, columns=raw.columns)
+
+
+class _Text(NamedTuple):
+    """What was made of a column of text; limits: the cells that are; cells: what numbers are read
+    from, limits as their numbers; commas: whether some have a decimal comma."""
+
+    values: pd.Series
+    limits: pd.Series
+    cells: pd.Series
+    commas: bool = False
+
+
+def _read(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
+    """A column that is neither of numbers nor of dates by its dtype."""
+    check_kind(where, column, f"--drop {name} leaves it out")
+    given = stripped(column)
+    cells = without_limits(given)
+    found = given[limits(given)] if cells is not given else given[:0]
+    number = numbers(cells)
+    if number is not None:
+        return _Text(number, found, cells)
+    if have_commas(cells):
+        number = numbers(cells.str.replace(",", "."))
+        if number is not None:
+            return _Text(number, found, cells, commas=True)
+    words = given.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
+    days = dates.of_text(where, words, f"or leave them out: --drop {name}")
+    made = _categories(name, words, where, how) if days is None else days
+    return _Text(made, given[:0], given[:0])
 
 
 def _nullable(column: pd.Series) -> Any:
@@ -59,32 +93,33 @@ def _nullable(column: pd.Series) -> Any:
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
-def _categories(name: Any, cells: pd.Series, path: Path, how: Reading) -> pd.Series:
+def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
     """Text as categories, with --one-hot and up to MOST_LEVELS of them; else a message."""
-    where = f"{path}, column {name!r}"
     row, text, levels = words(where, cells)
-    where = f"{where}, row {row!r} holds {text!r}"
-    if not how.one_hot:
-        also = f", --label {name} takes it for labels" if len(levels) <= MOST_LEVELS else ""
-        raise ValueError(
-            f"{where}, not a number; --one-hot makes categories of it{also}, or drop the column"
-        )
+    where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {name} leaves it out"
     if len(levels) > MOST_LEVELS:
         raise ValueError(
             f"{where}, one of {len(levels)} different texts; --one-hot takes up to {MOST_LEVELS}: "
-            "drop the column"
+            f"{drop}"
+        )
+    if not how.one_hot:
+        raise ValueError(
+            f"{where}, not a number; --one-hot makes categories of it, --label {name} takes it "
+            f"for labels, {drop}"
         )
     return cells.astype(pd.CategoricalDtype(levels))
 
 
-def _check_commas(
-    raw: pd.DataFrame, commas: dict[Any, pd.Series], path: Path, how: Reading
-) -> None:
+def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Reading) -> None:
     """Decimal commas must be the only decimal marks, and not look like thousands."""
+    commas = {name: found.cells for name, found in text.items() if found.commas}
+    if not commas:
+        return
     first, cells = next(iter(commas.items()))
     example = next(x for x in cells.dropna() if "," in x)
     floats = raw.select_dtypes("float64")
-    pointed = [c for c in floats if c not in commas and bool((floats[c].dropna() % 1 != 0).any())]
+    pointed = [c for c in floats if bool((floats[c].dropna() % 1 != 0).any())]
+    pointed += [c for c, found in text.items() if not found.commas and _points(found.cells)]
     if pointed:
         raise ValueError(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
@@ -96,3 +131,8 @@ def _check_commas(
             f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "
             "pass --decimal , for decimal commas, or remove the thousands separators"
         )
+
+
+def _points(cells: pd.Series) -> bool:
+    """Whether some numbers have a decimal point."""
+    return any("." in str(x) for x in cells.dropna())

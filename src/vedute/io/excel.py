@@ -14,7 +14,8 @@ from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
-from vedute.data import limits
+from vedute.data import dates, limits
+from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.io import columns, folder
 from vedute.io.data import Data, Filled, Reading, checked_ids
@@ -102,9 +103,27 @@ def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
     rows = [ids[i] if i in ids else _append(sheet, i) for i in frame.index.astype(str)]
     for j, (name, column) in enumerate(frame.items()):
         at = heads.get(str(name)) or _put(sheet, 1, max(sheet.max_column, 1) + 1, str(name))
-        values = column.tolist()
+        form, values = _as_written(sheet, at, column)
         for i in missing[:, j].nonzero()[0].tolist():
             _put(sheet, rows[i], at, values[i])
+            if form is not None:
+                sheet.cell(rows[i], at).number_format = form
+
+
+def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, list[Any]]:
+    """Values as the cells of a column of the sheet have them: dates in their format, dates and
+    truth values in their words."""
+    if column.dtype.kind not in "Mb":
+        return None, column.tolist()
+    cells = [sheet.cell(i, at) for i in range(2, sheet.max_row + 1)]
+    form = next((str(c.number_format) for c in cells if c.is_date), None)
+    text = [c.value.strip() for c in cells if isinstance(c.value, str)]
+    text = [x for x in text if x not in MISSING]
+    if not text:
+        return form, column.tolist()
+    if column.dtype.kind == "M":
+        return None, dates.written(dates.stamps(column), dates.wording(text))
+    return None, as_text(column.tolist(), truth=text[0])
 
 
 def _append(sheet: Any, key: str) -> int:

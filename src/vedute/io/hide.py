@@ -63,8 +63,9 @@ def _array(name: str, view: Any) -> Any:
         return view.toarray() if sparse.issparse(view) else np.asarray(view)
     text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
     if text:
+        held = "dates" if dict(view.dtypes.items())[text[0]].kind == "M" else "categories"
         raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; "
+            f"view {name!r}, column {text[0]!r} holds {held}, which an .npz file cannot; "
             "write OUT in the format of DATA"
         )
     return view.to_numpy(np.float64, na_value=np.nan)

@@ -79,8 +79,9 @@ def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA")
         return np.asarray(view)
     text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
     if text:
+        held = "dates" if dict(view.dtypes.items())[text[0]].kind == "M" else "categories"
         raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds categories, which an .npz file cannot; {hint}"
+            f"view {name!r}, column {text[0]!r} holds {held}, which an .npz file cannot; {hint}"
         )
     kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
     return view.to_numpy(np.result_type(*kinds))

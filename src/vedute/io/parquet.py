@@ -65,12 +65,17 @@ def write(
 
 def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) -> Any:
     """A table of arrow with new cells in one column, whose others stay bit for bit."""
-    from pyarrow import array, float64, types
+    from pyarrow import array, compute, float64, types
 
     at = table.schema.get_field_index(name)
     kind = table.schema.types[at]
     if missing.all() and new.dtype.kind == "f" and not types.is_floating(kind):
         return table.set_column(at, name, array(new.to_numpy()))
+    if types.is_temporal(kind):
+        cells = (
+            array(new.to_numpy()).cast(kind) if new.dtype.kind == "M" else array(list(new), kind)
+        )
+        return table.set_column(at, name, compute.if_else(missing, cells, table.column(at)))
     kind = float64() if types.is_null(kind) else kind
     column = pd.Series(table.column(at).cast(kind), dtype=pd.ArrowDtype(kind))
     return table.set_column(at, name, array(fill.written(column, new, missing), kind))

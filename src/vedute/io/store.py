@@ -243,6 +243,7 @@ def _described(spec: ViewSpec) -> dict[str, Any]:
         if levels is None
         else [None if k is None else [_word(c) for c in k] for k in levels],
         "dtypes": spec.dtypes,
+        **({"origins": spec.origins} if spec.origins else {}),
     }
 
 

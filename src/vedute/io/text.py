@@ -21,7 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.data.cells import MISSING, as_text
+from vedute.data.cells import MISSING, TRUTHS, as_text
+from vedute.data.dates import Wording, wording, written
 from vedute.io import columns, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
@@ -74,7 +75,11 @@ def write(
     ids = filled.index.astype(str)
     lines = [own.get(i) or CUT.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
     into = _Cells.of(lines, filled, missing, d)
-    beside = [a for frame in (ends or {}).values() for a in _columns(frame.iloc[order])]
+    beside = [
+        pair
+        for frame in (ends or {}).values()
+        for pair in zip(into.at.tolist(), _columns(frame.iloc[order]), strict=True)
+    ]
     more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
     step = max(1, CELLS // (len(d.columns) + len(more)))
     with opened(out, "w", d.encoding) as file:
@@ -83,7 +88,7 @@ def write(
         for part in (slice(i, i + step) for i in range(0, len(ids), step)):
             rows = [line.split(CUT) for line in lines[part]]
             into.fill(rows, part)
-            added = [as_text(a[part], into.decimal) for a in beside]
+            added = [into.text(at, a[part]) for at, a in beside]
             for i, row in enumerate(rows):
                 row[key] = spreadsheet.written(row[key])
                 row += [column[i] for column in added]
@@ -96,7 +101,8 @@ class _Cells(NamedTuple):
     values   (n, k) of some columns, beside the positions of these (k,): numbers of one dtype at
              once, there may be fifty thousand columns, others one by one
     missing  (n, columns): where they go; at (columns,): the columns in the file
-    decimal  mark, and truths: how truth values are written, by column, both as in the file
+    decimal  mark, and truths and days: how truth values and dates are written, by column, all as
+             in the file
     """
 
     values: list[tuple[list[int], NDArray[Any]]]
@@ -104,6 +110,7 @@ class _Cells(NamedTuple):
     at: NDArray[np.intp]
     decimal: str
     truths: dict[int, str]
+    days: dict[int, Wording | None]
 
     @classmethod
     def of(
@@ -113,14 +120,20 @@ class _Cells(NamedTuple):
         kinds = {place[c]: t.kind for c, t in filled.dtypes.items()}
         decimal = _decimal(lines, [j for j, kind in kinds.items() if kind in "iuf"])
         truths = _truths(lines, [j for j, kind in kinds.items() if kind == "b"])
-        return cls(_alike(filled), missing, np.array(list(kinds)), decimal, truths)
+        days = {j: wording(_column(lines, j)) for j, kind in kinds.items() if kind == "M"}
+        return cls(_alike(filled), missing, np.array(list(kinds)), decimal, truths, days)
+
+    def text(self, at: int, values: NDArray[Any]) -> list[str]:
+        """Values of a column as they are written."""
+        if values.dtype.kind == "M":
+            return written(values, self.days.get(at))
+        return as_text(values, self.decimal, self.truths.get(at, ""))
 
     def fill(self, rows: list[list[str]], part: slice) -> None:
         for which, values in self.values:
             i, c = self.missing[part, which].nonzero()
             at = self.at[which][c].tolist()
-            truth = self.truths.get(at[0], "") if at else ""
-            text = as_text(values[part][i, c], self.decimal, truth)
+            text = self.text(at[0], values[part][i, c]) if at else []
             for row, j, cell in zip(i.tolist(), at, text, strict=True):
                 rows[row][j] = cell
 
@@ -173,10 +186,14 @@ def _truths(lines: list[str], columns: list[int]) -> dict[int, str]:
         if len(found) == len(columns):
             break
         cells = [cell.strip() for cell in line.split(CUT)]
-        found |= {
-            j: cells[j] for j in columns if j not in found and cells[j].lower() in ("true", "false")
-        }
+        found |= {j: cells[j] for j in columns if j not in found and cells[j].lower() in TRUTHS}
     return found
+
+
+def _column(lines: list[str], j: int) -> list[str | None]:
+    """The cells of one column, None where they are empty."""
+    cells = (line.split(CUT)[j].strip() for line in lines)
+    return [None if cell in MISSING else cell for cell in cells]
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:

@@ -1,0 +1,248 @@
+"""Columns of dates: as days since the earliest one, and as dates again.
+
+A column is of dates if its dtype or its objects are, or if all its text is written in one way that
+can be read in one order of day and month. Hours count where there are any; of a time zone, the time
+of its clocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Stamps = NDArray[np.datetime64]
+Floats = NDArray[np.float64]
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.(?P<f>\d{1,9}))?)?Z?)?"
+DAY, MONTH, NAME, YEAR = (
+    r"(?P<d>\d{1,2})",
+    r"(?P<m>\d{1,2})",
+    r"(?P<b>[A-Za-z]{3,9})",
+    r"(?P<y>\d{4})",
+)
+ORDERS = (
+    *(rf"{YEAR}{s}{MONTH}{s}{DAY}" for s in ("-", "/", r"\.")),
+    *(rf"{DAY}{s}{MONTH}{s}{YEAR}" for s in (r"\.", "/", "-")),
+    *(rf"{MONTH}{s}{DAY}{s}{YEAR}" for s in ("/", "-")),
+    *(rf"{DAY}{s}{NAME}{s}{YEAR}" for s in ("", " ", "-")),
+    *(rf"{NAME} {DAY}{s} {YEAR}" for s in (",", "")),
+)
+FORMS = tuple(re.compile(order + TIME) for order in ORDERS)
+EARLIEST, LATEST = (np.datetime64(day, "us") for day in ("1678-01-01", "2261-12-31"))
+NOBODYS = "1970-01-01"  # what a column without any date counts from
+
+
+class Wording(NamedTuple):
+    """How the dates of a column of text are written; template: as `str.format` takes it, with the
+    names of months in this `case`, of so many letters."""
+
+    template: str
+    letters: int | None = None
+    case: str = ""
+
+    def write(self, stamps: Stamps) -> list[str]:
+        return [self._one(x) for x in stamps.astype("datetime64[us]").tolist()]
+
+    def _one(self, day: datetime) -> str:
+        name = MONTHS[day.month - 1][: self.letters]
+        name = name.upper() if self.case == "upper" else name
+        name = name if self.case in ("upper", "lower") else name.capitalize()
+        parts = {"y": day.year, "m": day.month, "d": day.day, "b": name}
+        times = {"H": day.hour, "M": day.minute, "S": day.second, "f": day.microsecond}
+        return self.template.format(**parts, **times)
+
+
+PLAIN, WITH_TIME = (
+    Wording("{y:04}-{m:02}-{d:02}"),
+    Wording("{y:04}-{m:02}-{d:02} {H:02}:{M:02}:{S:02}"),
+)
+
+
+def are_in(column: pd.Series) -> bool:
+    """Whether a column holds dates by its dtype, or by its objects."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or dtype.kind == "m":
+        return False
+    if dtype.kind == "M" or str(dtype).startswith(("date32", "date64")):
+        return True
+    if dtype.kind != "O" or isinstance(dtype, pd.PeriodDtype):
+        return False
+    return pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime", "datetime64")
+
+
+def stamps(column: pd.Series) -> Stamps:
+    """Dates (n,) by the clock of their place; NaT where there is none."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_localize(None)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
+        return np.asarray(column.to_numpy().astype("datetime64[us]"))
+    cells = column.astype(object)
+    return np.array([_stamp(x) for x in cells.where(cells.notna(), None)], "datetime64[us]")
+
+
+def _stamp(x: Any) -> Any:
+    """A date of any class by its clock."""
+    if x is None:
+        return np.datetime64("NaT", "us")
+    plain: Any = x.replace(tzinfo=None) if isinstance(x, datetime) else x
+    return np.datetime64(plain, "us")
+
+
+def earliest(found: Stamps) -> str:
+    """The day that days are counted from."""
+    there = found[~np.isnat(found)]
+    return str(there.min().astype("datetime64[D]")) if len(there) else NOBODYS
+
+
+def days(found: Stamps, origin: str) -> Floats:
+    """Days since the origin (n,), NaN where there is no date."""
+    return np.asarray((found - np.datetime64(origin, "us")) / np.timedelta64(1, "D"))
+
+
+def since(value: Floats, origin: str, like: Stamps) -> Stamps:
+    """Dates (n,) so many days after the origin; whole days where those of `like` are."""
+    there = like[~np.isnat(like)]
+    whole = bool((there == there.astype("datetime64[D]")).all())
+    value = np.nan_to_num(np.rint(value) if whole else value)
+    first = np.datetime64(origin, "us")
+    low, high = ((end - first) / np.timedelta64(1, "D") for end in (EARLIEST, LATEST))
+    seconds = np.rint(value.clip(min(low, 0.0), max(high, 0.0)) * 86_400)
+    return np.asarray(first + seconds.astype(np.int64).astype("timedelta64[s]"))
+
+
+def like_objects(found: Stamps, column: pd.Series) -> NDArray[Any]:
+    """Dates as objects of the class that a column has."""
+    first = next(iter(column.dropna()), None)
+    cells = np.empty(len(found), dtype=object)
+    if isinstance(first, pd.Timestamp):
+        cells[:] = [pd.Timestamp(x).tz_localize(first.tzinfo) for x in found]
+    elif isinstance(first, np.datetime64):
+        cells[:] = list(found)
+    elif isinstance(first, date) and not isinstance(first, datetime):
+        cells[:] = [x.date() for x in found.tolist()]
+    else:
+        zone = getattr(first, "tzinfo", None)
+        cells[:] = [x.replace(tzinfo=zone) for x in found.tolist()]
+    return cells
+
+
+def like_column(found: Stamps, column: pd.Series) -> Any:
+    """Dates in the dtype of a column; plain ones where that holds none."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        plain = pd.Series(found).dt
+        ambiguous = np.zeros(len(found), bool)
+        local = plain.tz_localize(dtype.tz, ambiguous=ambiguous, nonexistent="shift_forward")
+        return local.astype(dtype).array
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return found.astype(dtype)
+    if pd.api.types.is_object_dtype(dtype):
+        return like_objects(found, column)
+    if not are_in(column):
+        return found
+    return pd.array(like_objects(found, column.astype(object)).tolist(), dtype=dtype)
+
+
+def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> pd.Series | None:
+    """Text as dates; None if some of it is no date, or not written as the others are. Refused where
+    day and month cannot be told apart. drop: how to leave a column out."""
+    texts = _texts(cells)
+    fits = [form for form in FORMS if texts and all(_read(form, t) is not None for t in texts)]
+    if len(fits) > 1:
+        example = next(iter(texts))
+        raise ValueError(
+            f"{where} holds dates like {example!r}, of which day and month cannot be told apart; "
+            f"write them as in 2024-12-31, {drop}"
+        )
+    if not fits:
+        return None
+    known = {text: _read(fits[0], text) for text in texts}
+    found = [known.get(x, np.datetime64("NaT", "us")) for x in cells]
+    return pd.Series(np.array(found, "datetime64[us]"), cells.index, name=cells.name)
+
+
+def odd_one(cells: pd.Series) -> Any:
+    """The row of the first cell that is no date, where most are."""
+    there = cells.dropna()
+    for form in FORMS:
+        good = np.array([isinstance(x, str) and _read(form, x) is not None for x in there], bool)
+        if len(good) and good.mean() > 0.5:
+            return there.index[~good][0]
+    return None
+
+
+def wording(cells: Iterable[Any]) -> Wording | None:
+    """How the text of a column of dates is written; None if it holds no dates, or no text."""
+    texts = sorted({x for x in cells if isinstance(x, str)})
+    form = next((f for f in FORMS if texts and all(_read(f, t) is not None for t in texts)), None)
+    if form is None:
+        return None
+    matches = [_match(form, text) for text in texts]
+    longest = max(texts, key=len)
+    template, found = longest, _match(form, longest)
+    for part, (start, end) in sorted(
+        ((k, found.span(k)) for k in found.groupdict() if found[k] is not None),
+        key=lambda item: -item[1][0],
+    ):
+        padded = part in "yMS" or all(len(m[part] or "00") == 2 for m in matches)
+        spec = {"y": ":04", "b": "", "f": ""}.get(part, ":02" if padded else "")
+        written = "0" * (end - start) if part == "f" else f"{{{part}{spec}}}"
+        template = template[:start] + written + template[end:]
+    names = [m["b"] for m in matches if "b" in form.groupindex]
+    short = all(len(name) == 3 for name in names)
+    case = (
+        "upper" if names and names[0].isupper() else "lower" if names and names[0].islower() else ""
+    )
+    return Wording(template, 3 if short else None, case)
+
+
+def written(found: Stamps, like: Wording | None = None) -> list[str]:
+    """Dates as text."""
+    if like is None:
+        whole = bool((found == found.astype("datetime64[D]")).all())
+        like = PLAIN if whole else WITH_TIME
+    return like.write(found)
+
+
+def _texts(cells: Iterable[Any]) -> Sequence[Any]:
+    """All that is there, each once, in their order; nothing where it is not all text."""
+    there = list(dict.fromkeys(x for x in cells if x is not None and x == x))
+    return there if all(isinstance(x, str) for x in there) else []
+
+
+def _match(form: re.Pattern[str], text: str) -> re.Match[str]:
+    found = form.fullmatch(text)
+    assert found is not None
+    return found
+
+
+def _read(form: re.Pattern[str], text: str) -> Any:
+    """A date that is written in this form; None if it is not, or if there is no such day."""
+    found = form.fullmatch(text)
+    if found is None:
+        return None
+    part = found.groupdict()
+    month = _month(part["b"]) if part.get("b") else int(part["m"])
+    hour, minute, second = (int(part[k] or 0) for k in "HMS")
+    rest = int((part["f"] or "0").ljust(6, "0")[:6])
+    try:
+        day: Any = datetime(int(part["y"]), month, int(part["d"]), hour, minute, second, rest)
+    except ValueError:
+        return None
+    return np.datetime64(day, "us")
+
+
+def _month(name: str) -> int:
+    """1 to 12, or 0 if it is none."""
+    alike = [i for i, month in enumerate(MONTHS, 1) if name.lower() in (month, month[:3])]
+    return alike[0] if alike else 0
