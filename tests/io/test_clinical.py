@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from vedute import io
+from vedute import Views, io
 from vedute.cli import app
 
 N = 30
@@ -324,3 +324,87 @@ def test_yes_and_no_of_one_new_sample(tmp_path):
     (new / "blood.csv").write_text("id,iron,zinc\nq1,2,1\nq2,3,1\nq3,1,1\n")
     done("impute", tmp_path / "run", new, "-o", tmp_path / "out")
     assert cells(Path(tmp_path / "out" / "clinic.csv"), "smokes")[0] == "no"
+
+
+def notes():
+    return [f"note {i}, long" for i in range(N)]
+
+
+@pytest.mark.parametrize("words", [["--drop", "note", "--drop", "mrn"], ["--drop", "note, mrn"]])
+def test_unwanted_columns_are_left_out(tmp_path, words):
+    source = folder(tmp_path / "d", ("note", notes()), ("mrn", [f"X{i}" for i in range(N)]))
+    said = refused("fit", source, "-o", tmp_path / "run")
+    assert "'note', row 'p0' holds 'note 0, long', one of" in said or "--drop note" in said
+    assert "vedute fit" in done("inspect", source, *words)
+    done("fit", source, "-o", tmp_path / "run", *FIT, *words)
+    done("impute", tmp_path / "run", "-o", tmp_path / "out")
+    assert cells(tmp_path / "out" / "clinic.csv", "note") == notes()
+    fresh = folder(tmp_path / "new", ("note", notes()), ("mrn", notes()))
+    done("embed", tmp_path / "run", fresh, "-o", tmp_path / "e.csv")
+    without = folder(tmp_path / "less")
+    done("embed", tmp_path / "run", without, "-o", tmp_path / "f.csv")
+
+
+def test_the_command_that_inspect_suggests_drops_them_too(tmp_path):
+    source = folder(tmp_path / "d", ("a note", notes()))
+    said = done("inspect", source, "--drop", "a note")
+    assert "--drop 'a note'" in said
+
+
+@pytest.mark.parametrize(("word", "hint"), [("notes", "did you mean 'note'?"), ("zzz", "it has")])
+def test_a_name_that_no_table_has(tmp_path, word, hint):
+    source = folder(tmp_path / "d", ("note", notes()))
+    said = refused("fit", source, "-o", tmp_path / "run", "--drop", "note", "--drop", word)
+    assert f"has no column {word!r} for --drop; {hint}" in said
+
+
+def test_a_name_with_a_comma(tmp_path):
+    source = folder(tmp_path / "d", ("Na, serum", notes()), ("Na", range(N)))
+    assert "Na" in io.read(source, io.Reading(drop=["Na, serum"])).views["clinic"]
+
+
+def test_a_view_of_nothing_else_is_no_view(tmp_path):
+    source = folder(tmp_path / "d")
+    found = io.read(source, io.Reading(drop=["iron,zinc"]))
+    assert [*found.views] == ["clinic"]
+    with pytest.raises(ValueError, match="has no column left; --drop fewer"):
+        io.read(source, io.Reading(drop=["iron", "zinc", "age"]))
+
+
+def test_unwanted_columns_of_one_table_and_of_a_workbook(tmp_path):
+    pytest.importorskip("openpyxl")
+    table = tmp_path / "d.csv"
+    lines = [f"p{i},{number(i)},{i},free text {i}" for i in range(N)]
+    table.write_text("\n".join(["id,r1,s1,r_note", *lines]))
+    spec = tmp_path / "s.toml"
+    spec.write_text('[views]\nr = ["r1", "r_*"]\ns = "s*"\n')
+    found = done("inspect", table, "--views", spec, "--drop", "r_note")
+    assert "30 samples, 2 views" in found
+    frame = pd.read_csv(table, index_col="id")
+    frame.to_excel(tmp_path / "d.xlsx", sheet_name="all")
+    assert io.read(tmp_path / "d.xlsx", io.Reading(drop=["r_note"])).views["all"].shape == (N, 2)
+    with pytest.raises(ValueError, match=r"no column 's2' for --drop; did you mean 's1'"):
+        io.read(tmp_path / "d.xlsx", io.Reading(drop=["r_note", "s2"]))
+
+
+def test_drop_is_for_tables(tmp_path):
+    np.savez(tmp_path / "d.npz", a=Z)
+    assert "--drop is not for" in refused("inspect", tmp_path / "d.npz", "--drop", "a")
+
+
+def test_a_large_table_without_a_column(tmp_path, monkeypatch):
+    from vedute.io import streaming
+
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    source = folder(tmp_path / "d", ("note", notes()))
+    views, _ = streaming.opened(source, io.Reading(drop=["note"]))
+    assert views.shapes == [(2,), (1,)]
+
+
+def test_frames_without_a_column():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "note": ["x", "y"]})
+    assert Views.of({"f": frame, "g": frame[["a"]]}, drop="note").shapes == [(1,), (1,)]
+    assert Views.of([frame], drop=["note"]).shapes == [(1,)]
+    assert Views.of(frame, drop=["note"]).shapes == [(1,)]
+    with pytest.raises(ValueError, match="no view has a column 'nte' to drop; did you mean 'note'"):
+        Views.of(frame, drop=["nte"])

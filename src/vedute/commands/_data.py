@@ -73,6 +73,13 @@ class ReadingOptions(NamedTuple):
     decimal: Annotated[
         str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
     ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Leave a column of the tables out; repeatable, or a,b for several.",
+        ),
+    ] = None
 
     def checked(self) -> io.Reading:
         from vedute import io
@@ -84,12 +91,15 @@ class ReadingOptions(NamedTuple):
                 f"--decimal takes a comma, got {self.decimal!r}; points need no option"
             )
         spec, column = (None, None) if self.views is None else io.read_spec(self.views)
-        return io.Reading(spec, column, self.label, self.one_hot, self.samples, self.decimal)
+        return io.Reading(
+            *(spec, column, self.label, self.one_hot, self.samples, self.decimal), drop=self.drop
+        )
 
     def words(self) -> list[str]:
         """The options as they are typed."""
-        given = {k: v for k, v in self._asdict().items() if v and k != "one_hot"}
-        typed = [str(word) for name, v in given.items() for word in (f"--{name}", v)]
+        given = {k: v for k, v in self._asdict().items() if v and k not in ("one_hot", "drop")}
+        pairs = [*given.items(), *(("drop", name) for name in self.drop or ())]
+        typed = [str(word) for name, v in pairs for word in (f"--{name}", v)]
         return [*typed, "--one-hot"] if self.one_hot else typed
 
 
@@ -194,7 +204,9 @@ def open_run(
     model = load(run, method)
     known = run_folder.reading_of(run)
     given = {k: v for k, v in how._asdict().items() if v}
-    known = {k: v for k, v in known.items() if k in io.Reading._fields} | given
+    known = {k: v for k, v in known.items() if k in io.Reading._fields}
+    given |= {"drop": [*known.get("drop", ()), *given["drop"]]} if "drop" in given else {}
+    known |= given
     data = open_data(source, io.Reading(**known)._replace(lenient="label" not in given))
     return model, data, io.enter(data, model.specs)
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeGuard
 from unicodedata import normalize
 
@@ -340,6 +341,16 @@ def is_number(x: Any) -> bool:
 
 def width(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape))
+
+
+def close_to(name: Any, known: Iterable[Any]) -> str:
+    """What may have been meant by a name that is not known."""
+    names = [str(k) for k in known]
+    close = get_close_matches(str(name), names, cutoff=0.6)
+    if not close:
+        folded = {k.casefold(): k for k in names}
+        close = [folded[k] for k in get_close_matches(str(name).casefold(), folded, cutoff=0.6)]
+    return f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
 
 
 def listed(items: Any, most: int = 5) -> str:

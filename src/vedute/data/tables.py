@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from vedute.data.frames import is_frame
+from vedute.data.frames import close_to, is_frame
 from vedute.data.tensors import as_array
 
 Columns = Mapping[str, Any]
@@ -48,6 +48,25 @@ def top_levels(table: Any) -> Columns | None:
     if tops.hasnans:
         raise ValueError("a column has no name in the top level, that of the views; give it one")
     return {top: table.columns[tops == top].tolist() for top in tops.unique()}
+
+
+def without(X: Any, drop: str | Sequence[Any]) -> Any:
+    """Frames, alone or in a container, without some columns; a name that none has is refused."""
+    names = [drop] if isinstance(drop, str) else list(drop)
+    views = X.values() if isinstance(X, Mapping) else X if isinstance(X, (list, tuple)) else [X]
+    known = [c for v in views if isinstance(v, pd.DataFrame) for c in v.columns]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no view has a column {name!r} to drop; {close_to(name, known)}")
+    if isinstance(X, Mapping):
+        return {k: _rest(v, names) for k, v in X.items()}
+    return [_rest(v, names) for v in X] if isinstance(X, (list, tuple)) else _rest(X, names)
+
+
+def _rest(view: Any, names: list[Any]) -> Any:
+    if not isinstance(view, pd.DataFrame):
+        return view
+    return view.loc[:, [c not in names for c in view.columns]]
 
 
 def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:

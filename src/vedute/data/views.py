@@ -19,7 +19,7 @@ from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.lazy_view import Lazy, pieces, stretches
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
-from vedute.data.tables import Columns
+from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -65,6 +65,7 @@ class Views:
         *,
         like: Sequence[ViewSpec] | None = None,
         dtype: torch.dtype | None = None,
+        drop: str | Sequence[Any] = (),
     ) -> Views:
         """The one way into the library.
 
@@ -73,8 +74,9 @@ class Views:
         sample absent from a frame is a missing view; single NaN are holes. `mask` (n, L): False
         hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views;
         by default float32, and float64 where that would round away what tells samples apart.
+        `drop`: columns of DataFrames that are left out, of whatever view.
         """
-        views = Entry.of(X, mask, columns, like=like, dtype=dtype).views
+        views = Entry.of(X, mask, columns, like=like, dtype=dtype, drop=drop).views
         if y is not None:
             labels = np.asarray(y)
             if labels.shape != (len(views),):
@@ -330,12 +332,16 @@ class Entry:
         dtype: torch.dtype | None = None,
         aligned: bool = False,
         own: bool = False,
+        drop: str | Sequence[Any] = (),
     ) -> Entry:
         """Read X; the arguments are those of `Views.of` and of `checks.read`. own: float32 and
         float64 stay what they are."""
         if isinstance(X, Views):
+            if drop:
+                raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
             return cls(_fitting(_observed(X, mask), like), given=X)
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
+        X = without(X, drop) if len(drop) else X
         parts = checks.read(X, mask, columns, like, aligned)
         each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(

@@ -50,7 +50,7 @@ ANNOTATED = ENDINGS  # files that take results beside the data
 NOT_HIDDEN = (*ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
 AS_IT_IS = Reading()
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
-         "decimal": "--decimal"}  # fmt: skip
+         "decimal": "--decimal", "drop": "--drop"}  # fmt: skip
 
 
 def ending(path: str | Path) -> str:

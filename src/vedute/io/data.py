@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data.frames import check_forms, listed
+from vedute.data.frames import check_forms, close_to, listed
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -30,6 +29,7 @@ class Reading(NamedTuple):
     samples   "rows" or "columns": where they are in a .mat file; None: find out
     decimal   "," for numbers like 1,234 that could have been thousands
     lenient   columns may be missing, of labels and of views (files of new samples)
+    drop      columns that are left out; a name may hold several, with commas between
     """
 
     views: dict[str, list[str]] | None = None
@@ -39,6 +39,7 @@ class Reading(NamedTuple):
     samples: str | None = None
     decimal: str | None = None
     lenient: bool = False
+    drop: Sequence[str] | None = None
 
 
 class Data(NamedTuple):
@@ -172,7 +173,4 @@ def labels_there(y: Array) -> NDArray[np.bool_]:
 
 
 def no_label(label: str, path: Path, known: Iterable[Any]) -> ValueError:
-    names = [str(k) for k in known]
-    close = get_close_matches(label, names, cutoff=0.6)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
-    return ValueError(f"{path} has no column {label!r} for --label; {hint}")
+    return ValueError(f"{path} has no column {label!r} for --label; {close_to(label, known)}")

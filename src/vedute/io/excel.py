@@ -18,7 +18,8 @@ from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.io import columns, folder
-from vedute.io.data import Data, Filled, Reading, checked_ids
+from vedute.io.data import Data, Filled, Only, Reading, checked_ids
+from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"
@@ -27,9 +28,11 @@ ENDING = ".xlsx"
 def read(path: Path, how: Reading) -> Data:
     """Sheets as views; those that are empty are none."""
     sheets = _opened(path, values=True).worksheets
-    found = {s.title: _frame(path, s, how) for s in sheets if _cells(s)}
+    unwanted = Unwanted(how)
+    found = {s.title: _frame(path, s, how, unwanted.rest) for s in sheets if _cells(s)}
     if not found:
         raise ValueError(f"{path} has no cells; put a view on each sheet, ids in the first column")
+    unwanted.check(path)
     return folder.gathered(found, path, how)
 
 
@@ -69,7 +72,7 @@ def _cells(sheet: Any) -> list[tuple[Any, ...]]:
     return [row for row in rows if any(x is not None for x in row)]
 
 
-def _frame(path: Path, sheet: Any, how: Reading) -> pd.DataFrame:
+def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
     """Columns as numbers, truth values, categories or labels; the index is ids, as text."""
     where = path / sheet.title
     head, *rows = _cells(sheet)
@@ -86,7 +89,7 @@ def _frame(path: Path, sheet: Any, how: Reading) -> pd.DataFrame:
         raise ValueError(f"{where}: column {listed(names[names.duplicated()])} is there twice")
     index = checked_ids(raw[0].map(_id), where).rename(None if head[0] is None else str(head[0]))
     frame = raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
-    return columns.typed(frame, where, how)
+    return columns.typed(frame[only(list(frame.columns))], where, how)
 
 
 def _id(cell: Any) -> str:

@@ -31,8 +31,9 @@ from vedute.io.data import (
     plain,
 )
 from vedute.io.paths import below
+from vedute.io.unwanted import Unwanted
 
-OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal")
+OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
 FOLDERS = (*onefile.KINDS, ".npy", ".zarr")  # names of folders that some would take for views
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
@@ -40,14 +41,19 @@ READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 def read(path: Path, how: Reading) -> Data:
     """The views in a folder; samples may lack any of them."""
     found: dict[str, pd.DataFrame | Keyed] = {}
+    unwanted = Unwanted(how)
     for name, file in files(path).items():
-        found[name] = onefile.read(file, how) if _is_table(file) else _keyed(file)
+        table = _is_table(file)
+        found[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
+    unwanted.check(path)
     return gathered(found, path, how)
 
 
 def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading) -> Data:
     """Views joined by id, without the labels in them."""
-    found = dict(found)
+    found = {k: v for k, v in found.items() if isinstance(v, Keyed) or v.shape[1]}
+    if not found:
+        raise ValueError(f"{path} has no column left; --drop fewer of them")
     y = _take_labels(found, path, how)
     if all(isinstance(v, Keyed) and v.ids is None for v in found.values()):
         return Data({k: v.values for k, v in found.items()}, keys=tuple(found), path=path, how=how)

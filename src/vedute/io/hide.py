@@ -108,7 +108,7 @@ def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None
     if onefile.ending(source) == ".parquet":
         from pyarrow import array, parquet
 
-        index = onefile.read(source, how).index
+        index = onefile.read(source, how, lambda _: []).index
         table = parquet.read_table(literal(source)).filter(array(index.isin(list(kept))))
         parquet.write_table(table, literal(out))
     else:

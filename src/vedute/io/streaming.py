@@ -27,7 +27,8 @@ from vedute.data.sparse_view import on_demand
 from vedute.data.spool import Spool
 from vedute.data.views import Views, loses
 from vedute.io import arrays, folder, onefile, parquet, table, text
-from vedute.io.data import Reading, checked_ids, joined, name_of, nullable, plain
+from vedute.io.data import Only, Reading, checked_ids, joined, name_of, nullable, plain
+from vedute.io.unwanted import Unwanted
 
 LARGE = 2**28  # bytes of files: smaller ones are read at once
 ROWS = 2**16  # of a table, at a time
@@ -56,7 +57,9 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
         return None
     if how.label is not None:
         raise NotPlainError("labels are taken out of it")
-    found = {name: _table(file, how) for name, file in files.items()}
+    unwanted = Unwanted(how)
+    found = {name: _table(file, how, unwanted.rest) for name, file in files.items()}
+    unwanted.check(path)
     indices = [t.ids for t in found.values() if t.ids is not None]
     if indices and len(indices) < len(found):
         raise NotPlainError("some views have no ids")
@@ -76,21 +79,22 @@ def _files(path: Path) -> dict[str, Path] | None:
     return {"": path} if onefile.ending(path) in onefile.KINDS else None
 
 
-def _table(path: Path, how: Reading) -> Table:
+def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
     is_text = onefile.KINDS[onefile.ending(path)] is text
     spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
     with closing((text if is_text else parquet).chunks(path, how, ROWS)) as chunks:
-        for chunk in chunks:
+        for whole in chunks:
+            chunk = whole[only(list(whole.columns))]
             _check_numbers(chunk)
             values = chunk.to_numpy(np.float64, na_value=np.nan)
             spool.add(values)
             ids.append(chunk.index)
             dtypes.append(dict(chunk.dtypes))
             seen.append(_empty_and_whole(values))
-    if not ids:
-        raise NotPlainError(f"{path} has no rows")
+    if not ids or not dtypes[0]:
+        raise NotPlainError(f"{path} has no rows, or no column")
     index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if is_text:

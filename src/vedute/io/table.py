@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from vedute.data.frames import listed
+from vedute.data.frames import close_to
 from vedute.data.plain_files import plain_file
 from vedute.io import onefile
 from vedute.io.data import (
@@ -31,8 +30,9 @@ from vedute.io.data import (
     no_label,
     plain,
 )
+from vedute.io.unwanted import Unwanted
 
-OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal")
+OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
 EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
 
 
@@ -43,12 +43,17 @@ def read(path: Path, how: Reading) -> Data:
             f"{path} is one table; pass --views to choose the columns of each view: {EXAMPLE}"
         )
     cut: dict[str, list[Any]] = {}
+    unwanted = Unwanted(how)
 
     def only(columns: list[Any]) -> list[Any]:
         if how.label is not None and how.label not in columns and not how.lenient:
             raise no_label(how.label, path, columns)
         features = [c for c in columns if c != how.label]
-        cut.update(chosen(how.views or {}, features, path, how.lenient))
+        kept = set(unwanted.rest(features))
+        unwanted.check(path)
+        views = chosen(how.views or {}, features, path, how.lenient)
+        parts = {name: [c for c in part if c in kept] for name, part in views.items()}
+        cut.update({name: part for name, part in parts.items() if part})
         return [how.label, *(c for part in cut.values() for c in part)]
 
     frame = onefile.read(path, how, only)
@@ -112,7 +117,6 @@ def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: 
     found = [c for c in columns if fnmatchcase(str(c), pattern)]
     found = found or [c for c in columns if str(c).startswith(pattern)]
     if not found and not lenient:
-        close = get_close_matches(pattern, [str(c) for c in columns], cutoff=0.6)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
+        hint = close_to(pattern, columns)
         raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
     return found

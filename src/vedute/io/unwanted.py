@@ -1,0 +1,45 @@
+"""Columns that a user leaves out, in whatever table they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vedute.data.frames import close_to
+from vedute.io.data import Reading
+
+
+class Unwanted:
+    """The columns that `how` drops, and all columns that tables were seen to have."""
+
+    def __init__(self, how: Reading) -> None:
+        self.how = how
+        self.known: dict[str, None] = {}
+
+    def rest(self, columns: list[Any]) -> list[Any]:
+        """The columns of a table that stay."""
+        if not self.how.drop:
+            return columns
+        names = [str(c) for c in columns]
+        self.known |= dict.fromkeys(names)
+        gone = {name for word in self.how.drop for name in _names(word, names)}
+        return [c for c in columns if str(c) not in gone]
+
+    def check(self, path: Path) -> None:
+        """Refuse a name that no table has."""
+        if self.how.lenient:
+            return
+        names = [*self.known]
+        for word in self.how.drop or ():
+            lost = [name for name in _names(word, names) if name not in self.known]
+            if word == self.how.label:
+                raise ValueError(f"--label and --drop both name {word!r}; leave out one of them")
+            if lost:
+                raise ValueError(
+                    f"{path} has no column {lost[0]!r} for --drop; {close_to(lost[0], names)}"
+                )
+
+
+def _names(word: str, known: list[str]) -> list[str]:
+    """One name, or several with commas between where none is that."""
+    return [word] if word in known else [name.strip() for name in word.split(",")]
