@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from vedute import __version__, commands
 from vedute.commands import _ranks
 from vedute.data.escaping import escaped
+from vedute.data.problems import MOST_SHOWN, ProblemsError
 from vedute.training import stopping
 
 ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
@@ -120,8 +121,19 @@ def one_sentence(error: BaseException) -> str:
     return " ".join(text.split())
 
 
+def listed(sentences: Sequence[str]) -> str:
+    """Several problems, one per line."""
+    shown = [f"  - {sentence}" for sentence in sentences[:MOST_SHOWN]]
+    more = len(sentences) - len(shown)
+    shown += [f"  - ... and {more} more"] if more else []
+    return "\n".join([f"{len(sentences)} problems:", *shown])
+
+
 def answer(error: Exception) -> tuple[str, int]:
-    """A sentence for an error that ended a command, and the exit code."""
+    """A sentence for an error that ended a command, or one for each of several, and the exit
+    code."""
+    if isinstance(error, ProblemsError):
+        return listed(error.sentences), 2
     text = one_sentence(error)
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))

@@ -383,7 +383,7 @@ def test_unwanted_columns_of_one_table_and_of_a_workbook(tmp_path):
     frame = pd.read_csv(table, index_col="id")
     frame.to_excel(tmp_path / "d.xlsx", sheet_name="all")
     assert io.read(tmp_path / "d.xlsx", io.Reading(drop=["r_note"])).views["all"].shape == (N, 2)
-    with pytest.raises(ValueError, match=r"no column 's2' for --drop; did you mean 's1'"):
+    with pytest.raises(ValueError, match=r"no column 's2' for --drop; it has"):
         io.read(tmp_path / "d.xlsx", io.Reading(drop=["r_note", "s2"]))
 
 

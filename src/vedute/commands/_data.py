@@ -18,6 +18,7 @@ from vedute.commands._terminal import say
 
 if TYPE_CHECKING:
     from vedute import io
+    from vedute.data.frames import ViewSpec
     from vedute.data.views import Entry, Views
     from vedute.estimators.base import Estimator
 
@@ -149,15 +150,13 @@ def groups_of(word: str | None, data: io.Data) -> Any:
 
 def check(views: Views) -> None:
     """Refuse data that nothing can be learned from: empty columns, views without common samples."""
-    specs = views.specs or ()
+    from vedute.data.problems import incomplete, noted
 
+    specs = views.specs or ()
     for v, spec in enumerate(specs):
-        empty = ~views.ever_seen(v).flatten()
-        if bool(empty.any()) and bool(views.mask[:, v].any()) and not any(spec.levels or ()):
-            j = int(empty.int().argmax())
-            name = spec.columns[j] if spec.columns else j
-            raise ValueError(f"view {spec.name!r}, column {name!r} has no value; drop the column")
-    if len(specs) > 1 and int(views.mask.sum(1).max()) < 2:
+        with noted(part=False):
+            _check_columns(views, v, spec)
+    if len(specs) > 1 and int(views.mask.sum(1).max()) < 2 and not incomplete():
         firsts = []
         for v, name in enumerate(views.names):
             rows = views.mask[:, v].nonzero().flatten().tolist()[:1]
@@ -168,6 +167,36 @@ def check(views: Views) -> None:
             f"no sample has two views: no id is in two of them (first ids: {', '.join(firsts)}); "
             "give a sample the same id in all views"
         )
+
+
+def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
+    """Refuse columns without any value."""
+    from vedute.data.frames import listed
+
+    empty = (~views.ever_seen(v).flatten()).nonzero().flatten().tolist()
+    if not empty or not bool(views.mask[:, v].any()) or any(spec.levels or ()):
+        return
+    names = [spec.columns[j] if spec.columns else j for j in empty]
+    fix = f" (--drop {','.join(map(str, names[:5]))})" if spec.columns else ""
+    which = f"column {names[0]!r} has no value; drop the column"
+    if len(names) > 1:
+        which = f"columns {listed(names)} have no value; drop the columns"
+    raise ValueError(f"view {spec.name!r}, {which}{fix}")
+
+
+def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[io.Data, Views, Any]:
+    """Data to learn from, as they are, checked, and the groups of samples; all problems at once."""
+    from vedute import io
+    from vedute.data.problems import all_at_once, noted
+
+    known: Any = None
+    with all_at_once():
+        given = open_data(source, how)
+        with noted(part=False):
+            known = groups_of(groups, given)
+        views = io.enter(given).views
+        check(views)
+    return given, views, known
 
 
 def source_of(run: Path, source: str | None) -> str:

@@ -254,14 +254,10 @@ def _learn(
     model: Estimator, source: str, how: io.Reading, groups: str | None
 ) -> tuple[Estimator, Views]:
     """Read the data, and fit; on several ranks until all have."""
-    from vedute import io
     from vedute.methods._best_pair import for_views
     from vedute.training import ranks
 
-    given = _data.open_data(source, how)
-    known = _data.groups_of(groups, given)
-    views = io.enter(given).views
-    _data.check(views)
+    _, views, known = _data.opened(source, how, groups)
     model = for_views(model, len(views.names))
     model.__dict__["keep_checkpoint"] = True  # until the run is published
     with warnings.catch_warnings():

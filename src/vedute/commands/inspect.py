@@ -44,6 +44,7 @@ def run(
     from vedute import io
     from vedute.analysis import inspection
     from vedute.commands import _settings
+    from vedute.data.problems import all_at_once, noted_any
 
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"OUT must end in .png, got {out}")
@@ -51,7 +52,10 @@ def run(
         raise ImportError("the figure needs matplotlib: pip install 'vedute[plots]'")
     how = reading.checked()
     with nullcontext() if out is None else io.atomic_file(out, force) as part:
-        views = io.enter(_data.open_data(data, how)).views
+        with all_at_once():
+            views = io.enter(_data.open_data(data, how)).views
+            if noted_any():
+                _data.check(views)
         facts = inspection.inspect(views, _settings.kinds(kind or []))
         if part is not None:
             from vedute.figures import plots

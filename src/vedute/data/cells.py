@@ -121,23 +121,32 @@ def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
     """Of a column that is not all numbers: the row and the text of the first word, and all its
     different texts. A few words among numbers, limits or dates are refused."""
     there = cells.dropna().astype(str)
-    odd = dates.odd_one(there)
-    if odd is not None:
+    odd = dates.odd_ones(there)
+    if odd:
         raise ValueError(
-            f"{where}, row {str(odd)!r} holds {there[odd]!r} among dates; write it as the others "
-            "are, or leave the cell empty"
+            f"{where}, row {str(odd[0])!r} holds {there[odd[0]]!r} among dates; write it as the "
+            f"others are, or leave the cell empty{_so_are([str(i) for i in odd[1:]])}"
         )
     numeric = pd.to_numeric(without_limits(there), errors="coerce").notna()
     numeric |= there.str.fullmatch(COMMA)
     if numeric.all():
         numeric[:] = False
-    row, text = str(there.index[~numeric][0]), there[~numeric].iloc[0]
+    odd_rows = [str(i) for i in there.index[~numeric]]
+    row, text = odd_rows[0], there[~numeric].iloc[0]
     if numeric.mean() > 0.5:
         raise ValueError(
             f"{where}, row {row!r} holds {text!r} among numbers; correct it, or leave the cell "
-            "empty"
+            f"empty{_so_are(odd_rows[1:])}"
         )
     return row, text, sorted(there.unique())
+
+
+def _so_are(rows: list[str]) -> str:
+    """Further rows with the same problem."""
+    if not rows:
+        return ""
+    more = f", ... ({len(rows)} in all)" * (len(rows) > MOST_NAMED)
+    return f" (also row{'s' * (len(rows) > 1)} {', '.join(map(repr, rows[:MOST_NAMED]))}{more})"
 
 
 def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from vedute.data import images
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
+from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.sparse_view import Sparse
 from vedute.data.tables import Columns, as_table, is_table, split, top_levels
 from vedute.data.tensors import as_array
@@ -61,16 +62,20 @@ def read(
     arrays, specs = [], []
     for name in fitted or views:
         own = getattr(views[name], "index", None) if aligned else index
-        array, spec = _array(name, views[name], n, own, fitted.get(name))
-        arrays.append(array)
-        specs.append(spec)
+        with noted():
+            array, spec = _array(name, views[name], n, own, fitted.get(name))
+            arrays.append(array)
+            specs.append(spec)
+    if not arrays:
+        raise EnoughError
     ids = None if index is None else np.asarray(index)
     missing = [_missing(a) for a in arrays]
     present = [_present(a, e) for a, e in zip(arrays, missing, strict=True)]
     seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
     holes = [_holes(e, seen[:, v]) for v, e in enumerate(missing)]
     for v, (a, spec) in enumerate(zip(arrays, specs, strict=True)):
-        _check_finite(a, seen[:, v], spec.name, ids)
+        with noted(part=False):
+            _check_finite(a, seen[:, v], spec.name, ids)
     zeroed = [_zeroed(a, seen[:, v], holes[v]) for v, a in enumerate(arrays)]
     return Parts(X, columns, views, index, zeroed, seen, holes, ids, specs)
 
@@ -92,8 +97,9 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
                 f"{rows(labels[wrong[:, v]])} no value there; correct the mask or the data"
             )
     blank = ~seen.any(1)
-    if blank.any():
-        raise ValueError(f"{rows(labels[blank])} no observed view; drop such rows")
+    with noted(part=False):
+        if blank.any() and not incomplete():
+            raise ValueError(f"{rows(labels[blank])} no observed view; drop such rows")
     return seen
 
 

@@ -171,14 +171,14 @@ def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> p
     return pd.Series(np.array(found, "datetime64[us]"), cells.index, name=cells.name)
 
 
-def odd_one(cells: pd.Series) -> Any:
-    """The row of the first cell that is no date, where most are."""
+def odd_ones(cells: pd.Series) -> list[Any]:
+    """The rows of cells that are no dates, where most are."""
     there = cells.dropna()
     for form in FORMS:
         good = np.array([isinstance(x, str) and _read(form, x) is not None for x in there], bool)
         if len(good) and good.mean() > 0.5:
-            return there.index[~good][0]
-    return None
+            return there.index[~good].tolist()
+    return []
 
 
 def wording(cells: Iterable[Any]) -> Wording | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vedute.data import cells, dates, limits
 from vedute.data.ids import warn_of_look_alikes
+from vedute.data.problems import EnoughError, noted
 
 Levels = tuple[Any, ...] | None
 Frame = pd.DataFrame | pd.Series
@@ -193,8 +194,11 @@ def _values(
     others: dict[int, _Column] = {}
     for c in np.flatnonzero(~plain).tolist():
         column = frame.iloc[:, c]
-        _check_kind(name, column, known[c], since[c], fitted is not None)
-        others[c] = _column(name, column, known[c], since[c])
+        with noted():
+            _check_kind(name, column, known[c], since[c], fitted is not None)
+            others[c] = _column(name, column, known[c], since[c])
+    if len(others) < (~plain).sum():
+        raise EnoughError
     _tell(name, frame, others, fitted is None)
     levels = tuple(others[c].levels if c in others else None for c in range(frame.shape[1]))
     origins = tuple(others[c].origin if c in others else None for c in range(frame.shape[1]))

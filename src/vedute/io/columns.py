@@ -24,6 +24,7 @@ from vedute.data.cells import (
     without_limits,
     words,
 )
+from vedute.data.problems import noted
 from vedute.io.data import Reading
 
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # or one with thousands separators
@@ -48,13 +49,16 @@ def typed(
         elif dates.are_in(column):
             done[name] = column
         else:
-            text[name] = _read(f"{path}, column {name!r}", name, column, how)
-            done[name] = text[name].values
-    _check_commas(raw, text, path, how)
+            with noted():
+                text[name] = _read(f"{path}, column {name!r}", name, column, how)
+                done[name] = text[name].values
+    with noted(part=False):
+        _check_commas(raw, text, path, how)
     taken = {name: found.limits for name, found in text.items() if len(found.limits)}
     if taken:
         warnings.warn(limits_note(str(path), taken), stacklevel=2)
-    return pd.DataFrame(done, index=raw.index, columns=raw.columns)
+    kept = raw.columns if len(done) == raw.shape[1] else raw.columns[raw.columns.isin([*done])]
+    return pd.DataFrame(done, index=raw.index, columns=kept)
 
 
 class _Text(NamedTuple):

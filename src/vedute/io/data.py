@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data.frames import check_forms, close_to, listed
+from vedute.data.problems import noted
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -146,14 +147,23 @@ def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
 def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
     """Stripped text ids; a missing or repeated one is refused."""
     index = pd.Index(ids.str.strip())
-    if (index == "").any():
-        row = int((index == "").argmax())
-        after = f" (after {index[row - 1]!r})" if row else ""
-        raise ValueError(f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it")
-    twice = index[index.duplicated()].unique()
-    if len(twice):
-        raise ValueError(f"{path}: id {listed(twice)} occurs twice; keep one row per sample")
-    return index
+    blank = np.asarray(index == "")
+    with noted():
+        if blank.any():
+            row = int(blank.argmax())
+            after = f" (after {index[row - 1]!r})" if row else ""
+            raise ValueError(
+                f"{path}: row {row + 1}{after} has no sample id; give it one, or drop it"
+            )
+    twice = index[index.duplicated() & ~blank].unique()
+    with noted():
+        if len(twice):
+            raise ValueError(f"{path}: id {listed(twice)} occurs twice; keep one row per sample")
+    wrong = index.duplicated() | blank
+    if not wrong.any():
+        return index
+    rows = [f"row {i + 1}" for i in range(len(index))]
+    return pd.Index(np.where(wrong, rows, index.to_numpy(object)))
 
 
 def labels(found: pd.Series) -> Array:

@@ -17,6 +17,7 @@ import pandas as pd
 from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
+from vedute.data.problems import noted
 from vedute.io import columns, folder
 from vedute.io.data import Data, Filled, Only, Reading, checked_ids
 from vedute.io.unwanted import Unwanted
@@ -27,13 +28,15 @@ ENDING = ".xlsx"
 
 def read(path: Path, how: Reading) -> Data:
     """Sheets as views; those that are empty are none."""
-    sheets = _opened(path, values=True).worksheets
-    unwanted = Unwanted(how)
-    found = {s.title: _frame(path, s, how, unwanted.rest) for s in sheets if _cells(s)}
-    if not found:
+    sheets = [sheet for sheet in _opened(path, values=True).worksheets if _cells(sheet)]
+    if not sheets:
         raise ValueError(f"{path} has no cells; put a view on each sheet, ids in the first column")
-    unwanted.check(path)
-    return folder.gathered(found, path, how)
+    unwanted = Unwanted(how)
+    found: dict[str, Any] = {}
+    for sheet in sheets:
+        with noted():
+            found[sheet.title] = _frame(path, sheet, how, unwanted.rest)
+    return folder.gathered(found, path, how, unwanted, len(found) == len(sheets))
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:

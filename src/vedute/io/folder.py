@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
+from vedute.data.problems import EnoughError, incomplete, noted, noted_any
 from vedute.io import arrays, images, onefile
 from vedute.io.arrays import Keyed
 from vedute.io.data import (
@@ -42,26 +43,45 @@ def read(path: Path, how: Reading) -> Data:
     """The views in a folder; samples may lack any of them."""
     found: dict[str, pd.DataFrame | Keyed] = {}
     unwanted = Unwanted(how)
-    for name, file in files(path).items():
+    named = files(path)
+    for name, file in named.items():
         table = _is_table(file)
-        found[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
-    unwanted.check(path)
-    return gathered(found, path, how)
+        with noted():
+            found[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
+    return gathered(found, path, how, unwanted, len(found) == len(named))
 
 
-def gathered(found: Mapping[str, pd.DataFrame | Keyed], path: Path, how: Reading) -> Data:
-    """Views joined by id, without the labels in them."""
+def gathered(
+    found: Mapping[str, pd.DataFrame | Keyed],
+    path: Path,
+    how: Reading,
+    unwanted: Unwanted,
+    whole: bool,
+) -> Data:
+    """Views joined by id, without the labels in them. whole: whether all could be read; a column
+    that is looked for may be in the others."""
+    if whole:
+        with noted(part=False):
+            unwanted.check(path)
+    how = how if whole else how._replace(lenient=True)
     found = {k: v for k, v in found.items() if isinstance(v, Keyed) or v.shape[1]}
     if not found:
+        if incomplete():
+            raise EnoughError
         raise ValueError(f"{path} has no column left; --drop fewer of them")
-    y = _take_labels(found, path, how)
+    y: pd.Series | None = None
+    with noted(part=False):
+        y = _take_labels(found, path, how)
+    if y is None and how.label is not None and noted_any():
+        found = _without_labels(found, how.label)
     if all(isinstance(v, Keyed) and v.ids is None for v in found.values()):
         return Data({k: v.values for k, v in found.items()}, keys=tuple(found), path=path, how=how)
     for name, view in found.items():
         if isinstance(view, Keyed) and view.ids is None:
             raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
     indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values()]
-    warn_of_look_alikes(dict(zip(found, indices, strict=True)))
+    if not incomplete():
+        warn_of_look_alikes(dict(zip(found, indices, strict=True)))
     ids = joined(indices)
     views: dict[str, Any] = {}
     mask = np.ones((len(ids), len(found)), bool)
@@ -92,22 +112,30 @@ def files(path: Path) -> dict[str, Path]:
         raise ValueError(f"{path} is a RUN of `vedute fit`, not data; name the data")
     found: dict[str, Path] = {}
     for file in sorted(path.iterdir(), key=lambda p: p.name):
-        if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
-            raise ValueError(f"{file} is a spreadsheet; export it as CSV")
-        if not file.exists():
-            raise FileNotFoundError(f"{file} is a broken link; repair or remove it")
-        if file.name.startswith("."):
-            continue
-        if not (_is_table(file) or _is_keyed(file)):
-            _check_ignored(file)
-            continue
-        name = onefile.stem(file) if file.is_file() else file.name
-        if name in found:
-            raise ValueError(f"{file} and {found[name].name} are both view {name!r}; keep one")
-        found[name] = file
-    if not found:
+        with noted():
+            if _is_view(file):
+                name = onefile.stem(file) if file.is_file() else file.name
+                if name in found:
+                    twice = f"{file} and {found[name].name} are both view {name!r}"
+                    raise ValueError(f"{twice}; keep one")
+                found[name] = file
+    if not found and not incomplete():
         raise FileNotFoundError(f"{path} is a folder without views; put one file per view {READ}")
     return found
+
+
+def _is_view(file: Path) -> bool:
+    """Whether a file or folder is a view; refused where it looks like one."""
+    if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
+        raise ValueError(f"{file} is a spreadsheet; export it as CSV")
+    if not file.exists():
+        raise FileNotFoundError(f"{file} is a broken link; repair or remove it")
+    if file.name.startswith("."):
+        return False
+    if _is_table(file) or _is_keyed(file):
+        return True
+    _check_ignored(file)
+    return False
 
 
 def _check_ignored(file: Path) -> None:
@@ -162,6 +190,20 @@ def _take_labels(
     if not found:
         raise ValueError(f"{path} has labels and nothing else; add one file per view {READ}")
     return y
+
+
+def _without_labels(
+    found: Mapping[str, pd.DataFrame | Keyed], label: str
+) -> dict[str, pd.DataFrame | Keyed]:
+    """The views, where something is wrong with the labels in them."""
+    rest = {
+        k: v if isinstance(v, Keyed) else v.drop(columns=label, errors="ignore")
+        for k, v in found.items()
+    }
+    kept = {k: v for k, v in rest.items() if isinstance(v, Keyed) or v.shape[1]}
+    if not kept:
+        raise EnoughError
+    return kept
 
 
 def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data) -> None:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from vedute.data.frames import close_to
 from vedute.data.plain_files import plain_file
+from vedute.data.problems import EnoughError, noted
 from vedute.io import onefile
 from vedute.io.data import (
     Data,
@@ -46,11 +47,13 @@ def read(path: Path, how: Reading) -> Data:
     unwanted = Unwanted(how)
 
     def only(columns: list[Any]) -> list[Any]:
-        if how.label is not None and how.label not in columns and not how.lenient:
-            raise no_label(how.label, path, columns)
+        with noted(part=False):
+            if how.label is not None and how.label not in columns and not how.lenient:
+                raise no_label(how.label, path, columns)
         features = [c for c in columns if c != how.label]
         kept = set(unwanted.rest(features))
-        unwanted.check(path)
+        with noted(part=False):
+            unwanted.check(path)
         views = chosen(how.views or {}, features, path, how.lenient)
         parts = {name: [c for c in part if c in kept] for name, part in views.items()}
         cut.update({name: part for name, part in parts.items() if part})
@@ -60,7 +63,11 @@ def read(path: Path, how: Reading) -> Data:
     id_name = name_of([frame.index])
     frame = aligned(frame, joined([frame.index]))
     y = labels(frame[how.label]) if how.label in frame.columns else None
-    views = {name: frame[part] for name, part in cut.items()}
+    there = set(frame.columns)  # where problems are gathered, not all
+    parts = {name: [c for c in part if c in there] for name, part in cut.items()}
+    views = {name: frame[part] for name, part in parts.items() if part}
+    if not views:
+        raise EnoughError(f"{path} has no column left; --drop fewer of them")
     return Data(views, None, plain(frame.index), y, tuple(cut), path, how, id_name)
 
 
@@ -100,7 +107,10 @@ def chosen(
     home: dict[Any, str] = {}
     for name, patterns in wanted.items():
         for pattern in patterns:
-            for column in _matching(pattern, columns, name, path, lenient):
+            some: list[Any] = []
+            with noted():
+                some = _matching(pattern, columns, name, path, lenient)
+            for column in some:
                 if home.setdefault(column, name) != name:
                     raise ValueError(
                         f"{path}: column {column!r} is in the views {home[column]!r} and {name!r}; "

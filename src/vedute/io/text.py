@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from vedute.data import limits
 from vedute.data.cells import MISSING, TRUTHS, as_text
 from vedute.data.dates import Wording, wording, written
+from vedute.data.problems import noted
 from vedute.io import columns, spreadsheet
 from vedute.io.data import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.dialect import Dialect, opened, sniff
@@ -41,11 +42,13 @@ def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     at = id_column(d.columns, how.id, path)
     raw, ids = _raw(path, d, at)
     index = checked_ids(ids.str.strip().map(spreadsheet.read), path)
-    check_ids(index, d.columns[at], path)
+    with noted():
+        check_ids(index, d.columns[at], path)
     names = {j: name for j, name in enumerate(d.columns) if j != at}
     for j, name in names.items():
-        if not name and raw[j].notna().any():
-            raise ValueError(f"{path}: column {j + 1} has no name; name it in the first line")
+        with noted():
+            if not name and raw[j].notna().any():
+                raise ValueError(f"{path}: column {j + 1} has no name; name it in the first line")
     wanted = set(only([name for name in names.values() if name]))
     names = {j: name for j, name in names.items() if name in wanted}
     raw = raw[list(names)]
