@@ -49,3 +49,16 @@ def test_a_sample_that_lacks_a_value_is_less_uncertain_than_one_that_lacks_a_vie
     assert doubt["p3"] <= 0.5 + 1 / 12 + 1e-6
     assert np.isnan(doubt["p4"])
     assert line(run, "p4")["uncertainty"] == samples.NONE
+
+
+def test_a_missing_value_is_shown_however_near_the_mean_it_is():
+    rng = np.random.default_rng(1)
+    ids = [f"p{i}" for i in range(50)]
+    wide = pd.DataFrame(rng.normal(size=(50, 200)), ids).add_prefix("c")
+    wide.loc["p7", "c123"] = np.nan
+    views = {"wide": wide, "scan": pd.DataFrame(rng.normal(size=(50, 3)), ids, list("xyz"))}
+    model = Blend(experts=("mean_fill", "lowrank_fill"), random_state=0).fit(views)
+    found = run_folder.of_model(model, views).found
+    mine = np.flatnonzero(found["listed"][found["sample_of"]] == 7)
+    inferred = [t for t in mine if not found["sample_seen"][t]]
+    assert [found["sample_names"][found["sample_name"][t]] for t in inferred] == ["c123"]

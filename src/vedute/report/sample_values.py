@@ -137,8 +137,8 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
-    """Of each sample some features of each view, those farthest from their mean: more of views
-    that are missing than of those that are there."""
+    """Of each sample some features of each view, those that it lacks and those farthest from their
+    mean: more of views that are missing than of those that are there."""
     items = {v: _items(view.spec) for v, view in looked.items()}
     for i, seen in enumerate(mask):
         lost = [v for v in looked if not seen[v]]
@@ -170,11 +170,12 @@ def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int,
 
 
 def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
-    """Some features of sample i, in their order."""
+    """Some features of sample i, in their order: those that it lacks before others."""
     unit = np.where(view.unit > 0, view.unit, 1.0)
     z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
     far = np.maximum.reduceat(np.abs(z[0]), [at.start for _, at, _ in items])
-    for f in np.sort(np.argsort(-far, kind="stable")[:count]):
+    seen = np.logical_and.reduceat(view.seen[i], [at.start for _, at, _ in items])
+    for f in np.sort(np.lexsort((-far, seen))[:count]):
         name, at, levels = items[f]
         first = at.start + (int(view.value[i, at].argmax()) if levels else 0)
         value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))

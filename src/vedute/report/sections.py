@@ -70,9 +70,9 @@ def own(run: FittedRun) -> str:
     if "sample_of" in run.found and len(run.found["sample_of"]):
         lead += (
             "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
-            f"{len(run.found['listed'])} most uncertain samples: up to 30 features that are "
-            "farthest from the mean. Bars reach from three standard deviations below the mean of a "
-            "feature to three above."
+            f"{len(run.found['listed'])} most uncertain samples: up to 30 features, those that "
+            "are missing and those farthest from the mean. Bars reach from three standard "
+            "deviations below the mean of a feature to three above."
         )
     return section("samples", "Samples", lead, body) if body else ""
 
