@@ -408,3 +408,17 @@ def test_frames_without_a_column():
     assert Views.of(frame, drop=["note"]).shapes == [(1,)]
     with pytest.raises(ValueError, match="no view has a column 'nte' to drop; did you mean 'note'"):
         Views.of(frame, drop=["nte"])
+
+
+@pytest.mark.parametrize(
+    ("good", "odd"), [(".", "13,5"), (",", "13.5"), (",", "low"), (".", "low")]
+)
+def test_an_odd_cell_among_numbers_is_the_odd_one(tmp_path, good, odd):
+    column = [odd if i == 4 else number(i, good) for i in range(N)]
+    said = refused("inspect", folder(tmp_path / "d", ("crp", column), separator=";"))
+    assert f"column 'crp', row 'p4' holds {odd!r} among numbers" in said
+
+
+def test_names_with_blanks_are_quoted_in_the_way_out(tmp_path):
+    said = refused("inspect", folder(tmp_path / "d", ("a note", notes())))
+    assert "and another text in every row; --drop 'a note' leaves it out" in said

@@ -171,13 +171,15 @@ def check(views: Views) -> None:
 
 def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     """Refuse columns without any value."""
+    from shlex import quote
+
     from vedute.data.frames import listed
 
     empty = (~views.ever_seen(v).flatten()).nonzero().flatten().tolist()
     if not empty or not bool(views.mask[:, v].any()) or any(spec.levels or ()):
         return
     names = [spec.columns[j] if spec.columns else j for j in empty]
-    fix = f" (--drop {','.join(map(str, names[:5]))})" if spec.columns else ""
+    fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
     which = f"column {names[0]!r} has no value; drop the column"
     if len(names) > 1:
         which = f"columns {listed(names)} have no value; drop the columns"

@@ -127,10 +127,11 @@ def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
             f"{where}, row {str(odd[0])!r} holds {there[odd[0]]!r} among dates; write it as the "
             f"others are, or leave the cell empty{_so_are([str(i) for i in odd[1:]])}"
         )
-    numeric = pd.to_numeric(without_limits(there), errors="coerce").notna()
-    numeric |= there.str.fullmatch(COMMA)
-    if numeric.all():
-        numeric[:] = False
+    plain = without_limits(there)
+    numeric = pd.to_numeric(plain, errors="coerce").notna()
+    commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{WHOLE}", x) is not None).astype(bool)
+    numeric = commas if commas.mean() > numeric.mean() else numeric
+    numeric = numeric & ~numeric.all()
     odd_rows = [str(i) for i in there.index[~numeric]]
     row, text = odd_rows[0], there[~numeric].iloc[0]
     if numeric.mean() > 0.5:

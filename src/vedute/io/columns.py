@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from datetime import date
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from vedute.data.cells import (
 from vedute.data.problems import noted
 from vedute.io.data import Reading
 
+FEW_NAMES = 10  # texts that differ in all rows: names or notes where there are more
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # or one with thousands separators
 
 
@@ -73,7 +75,7 @@ class _Text(NamedTuple):
 
 def _read(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
     """A column that is neither of numbers nor of dates by its dtype."""
-    check_kind(where, column, f"--drop {name} leaves it out")
+    check_kind(where, column, f"--drop {quote(str(name))} leaves it out")
     given = stripped(column)
     cells = without_limits(given)
     found = given[limits(given)] if cells is not given else given[:0]
@@ -85,7 +87,7 @@ def _read(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
         if number is not None:
             return _Text(number, found, cells, commas=True)
     words = given.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
-    days = dates.of_text(where, words, f"or leave them out: --drop {name}")
+    days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
     made = _categories(name, words, where, how) if days is None else days
     return _Text(made, given[:0], given[:0])
 
@@ -100,15 +102,18 @@ def _nullable(column: pd.Series) -> Any:
 def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
     """Text as categories, with --one-hot and up to MOST_LEVELS of them; else a message."""
     row, text, levels = words(where, cells)
-    where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {name} leaves it out"
+    word = quote(str(name))
+    where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {word} leaves it out"
     if len(levels) > MOST_LEVELS:
         raise ValueError(
             f"{where}, one of {len(levels)} different texts; --one-hot takes up to {MOST_LEVELS}: "
             f"{drop}"
         )
+    if not how.one_hot and FEW_NAMES < len(levels) == cells.notna().sum():
+        raise ValueError(f"{where}, and another text in every row; {drop}")
     if not how.one_hot:
         raise ValueError(
-            f"{where}, not a number; --one-hot makes categories of it, --label {name} takes it "
+            f"{where}, not a number; --one-hot makes categories of it, --label {word} takes it "
             f"for labels, {drop}"
         )
     return cells.astype(pd.CategoricalDtype(levels))
