@@ -128,7 +128,7 @@ def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Re
     example = next(x for x in cells.dropna() if "," in x)
     floats = raw.select_dtypes("float64")
     pointed = [c for c in floats if bool((floats[c].dropna() % 1 != 0).any())]
-    pointed += [c for c, found in text.items() if not found.commas and _points(found.cells)]
+    pointed += [c for c, found in text.items() if len(found.limits) and _points(found)]
     if pointed:
         raise ValueError(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
@@ -142,6 +142,6 @@ def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Re
         )
 
 
-def _points(cells: pd.Series) -> bool:
+def _points(found: _Text) -> bool:
     """Whether some numbers have a decimal point."""
-    return any("." in str(x) for x in cells.dropna())
+    return not found.commas and any(isinstance(x, str) and "." in x for x in found.cells)

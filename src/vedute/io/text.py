@@ -78,10 +78,11 @@ def write(
     ids = filled.index.astype(str)
     lines = [own.get(i) or CUT.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
     into = _Cells.of(lines, filled, missing, d)
+    place = {c: j for j, c in enumerate(d.columns)}
     beside = [
-        pair
+        (place[str(c)], a)
         for frame in (ends or {}).values()
-        for pair in zip(into.at.tolist(), _columns(frame.iloc[order]), strict=True)
+        for c, a in zip(frame.columns, _columns(frame.iloc[order]), strict=True)
     ]
     more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
     step = max(1, CELLS // (len(d.columns) + len(more)))
