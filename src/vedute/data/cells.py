@@ -131,7 +131,7 @@ def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
     numeric = pd.to_numeric(plain, errors="coerce").notna()
     commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{WHOLE}", x) is not None).astype(bool)
     numeric = commas if commas.mean() > numeric.mean() else numeric
-    numeric = numeric & ~numeric.all()
+    numeric = numeric.where(~numeric, not numeric.all())
     odd_rows = [str(i) for i in there.index[~numeric]]
     row, text = odd_rows[0], there[~numeric].iloc[0]
     if numeric.mean() > 0.5:

@@ -75,7 +75,7 @@ class _Text(NamedTuple):
 
 def _read(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
     """A column that is neither of numbers nor of dates by its dtype."""
-    check_kind(where, column, f"--drop {quote(str(name))} leaves it out")
+    check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
     given = stripped(column)
     cells = without_limits(given)
     found = given[limits(given)] if cells is not given else given[:0]
