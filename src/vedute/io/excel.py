@@ -120,7 +120,7 @@ def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, lis
     """Values as the cells of a column of the sheet have them: dates in their format, dates and
     truth values in their words."""
     if column.dtype.kind not in "Mb":
-        return None, column.tolist()
+        return None, column.astype(object).where(column.notna(), None).tolist()
     cells = [sheet.cell(i, at) for i in range(2, sheet.max_row + 1)]
     form = next((str(c.number_format) for c in cells if c.is_date), None)
     text = [c.value.strip() for c in cells if isinstance(c.value, str)]

@@ -131,6 +131,8 @@ class _Cells(NamedTuple):
         """Values of a column as they are written."""
         if values.dtype.kind == "M":
             return written(values, self.days.get(at))
+        if values.dtype.kind == "O":  # categories; an interval of them has no ends
+            values = np.where(pd.isna(values), "", values)
         return as_text(values, self.decimal, self.truths.get(at, ""))
 
     def fill(self, rows: list[list[str]], part: slice) -> None:
