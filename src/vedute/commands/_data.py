@@ -173,12 +173,16 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     """Refuse columns without any value."""
     from shlex import quote
 
-    from vedute.data.frames import listed
+    from vedute.data.frames import listed, numbers
 
     empty = (~views.ever_seen(v).flatten()).nonzero().flatten().tolist()
-    if not empty or not bool(views.mask[:, v].any()) or any(spec.levels or ()):
+    if not empty or not bool(views.mask[:, v].any()):
         return
-    names = [spec.columns[j] if spec.columns else j for j in empty]
+    columns = list(spec.columns or range(len(views.ever_seen(v).flatten())))
+    if spec.columns and spec.levels:  # a column of categories takes several numbers
+        each = zip(spec.columns, spec.levels, strict=True)
+        columns = [name for name, levels in each for _ in range(numbers(levels))]
+    names = list(dict.fromkeys(columns[j] for j in empty))
     fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
     which = f"column {names[0]!r} has no value; drop the column"
     if len(names) > 1:

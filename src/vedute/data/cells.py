@@ -5,7 +5,7 @@ with."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -106,6 +106,24 @@ def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
     if many == 1:
         return f"{where}: the cell {example!r} {place} is a limit, taken as its number"
     return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
+
+
+def words_of_truth(cells: pd.Series) -> tuple[str, str] | None:
+    """The words for no and yes, as a column of these has them first; None if it has others."""
+    first = next(iter(cells.dropna()), None)
+    if not isinstance(first, str) or TRUTHS.get(first.lower()) is None or first.lower() in PAIRS[0]:
+        return None
+    no, yes = as_text([False, True], truth=first)
+    return no, yes
+
+
+def same_truths(cells: pd.Series, levels: Sequence[Any]) -> pd.Series:
+    """Words for yes and no as those that were fitted, where these are such words."""
+    meant = {TRUTHS.get(k.lower()): k for k in levels if isinstance(k, str)}
+    if len(levels) != 2 or {*meant} != {True, False}:
+        return cells
+    words = {x: meant.get(TRUTHS.get(str(x).lower()), x) for x in cells.dropna().unique()}
+    return cells if all(k == v for k, v in words.items()) else cells.astype(object).map(words)
 
 
 def all_match(cells: pd.Series, pattern: str) -> bool:

@@ -262,6 +262,7 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None) -> _Colum
 
 
 def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
+    s = s if known is None else cells.same_truths(s, known)
     levels = known or _levels(s)
     if not levels:
         raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")

@@ -24,6 +24,7 @@ from vedute.data.cells import (
     stripped,
     without_limits,
     words,
+    words_of_truth,
 )
 from vedute.data.problems import noted
 from vedute.io.data import Reading
@@ -81,7 +82,8 @@ def _read(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
     found = given[limits(given)] if cells is not given else given[:0]
     number = numbers(cells)
     if number is not None:
-        return _Text(number, found, cells)
+        pair = words_of_truth(cells)
+        return _Text(number if pair is None else _two(number, pair), found, cells)
     if have_commas(cells):
         number = numbers(cells.str.replace(",", "."))
         if number is not None:
@@ -97,6 +99,12 @@ def _nullable(column: pd.Series) -> Any:
     values = column.to_numpy(np.float64)
     missing = np.isnan(values)
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
+
+
+def _two(truth: pd.Series, pair: tuple[str, str]) -> pd.Series:
+    """Truth values as two categories, the words for no and yes."""
+    words = truth.astype(object).map({False: pair[0], True: pair[1]})
+    return words.astype(pd.CategoricalDtype([*pair]))
 
 
 def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
