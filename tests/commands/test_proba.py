@@ -36,7 +36,7 @@ def place(tmp_path, monkeypatch):
 def test_probabilities_are_those_of_the_model_and_ends_are_empty(place):
     done("impute", "run", "-o", "out", "--interval", "0.9", "--proba", "p.csv")
     p = pd.read_csv("p.csv", index_col="patient")
-    wanted = [f"clinic.stage={s}" for s in STAGES] + ["clinic.smokes=False", "clinic.smokes=True"]
+    wanted = [f"clinic.stage={s}" for s in STAGES] + ["clinic.smokes=no", "clinic.smokes=yes"]
     assert list(p) == wanted
     np.testing.assert_allclose(p.iloc[:, :3].sum(axis=1), 1)
     given = pd.read_csv("data/clinic.csv", index_col="patient")
@@ -51,7 +51,7 @@ def test_probabilities_are_those_of_the_model_and_ends_are_empty(place):
         assert (ends.loc[given.index, "stage"] == given["stage"]).all()
         assert ends["age"].notna().all()
     frames = {k: pd.read_csv(f"data/{k}.csv", index_col="patient") for k in ("blood", "clinic")}
-    frames["clinic"] = frames["clinic"].astype({"stage": "category"})
+    frames["clinic"] = frames["clinic"].astype({"stage": "category", "smokes": "category"})
     found = vedute.load("run").impute_proba(frames)["clinic"]
     np.testing.assert_allclose(found, p.loc[found.index], atol=1e-6)
 
