@@ -66,20 +66,20 @@ lint: .venv/.done
 	$(BIN)/mypy
 
 # Kills, crashes, odd inputs and damaged files by the thousand, an hour or two; what is recorded is
-# not done again. The table in docs/trust.md: `benchmarks/soak.py --table`.
+# not done again. The table in docs/trust.md: `python -m vedute_bench.soak --table`.
 soak: .venv/.done
-	$(BIN)/python benchmarks/soak.py
+	$(BIN)/python -m vedute_bench.soak
 
 # The clustering table of the MVP paper: 15 minutes with a large GPU, many hours without one.
 # Finished runs are kept: it may be stopped, and goes on.
-RESULTS := benchmarks/results/mvp-clustering
+RESULTS := bench/results/mvp-clustering
 bench: .venv/.done
 	$(BIN)/vedute bench mvp-clustering -o $(RESULTS)/records.jsonl
 	$(MAKE) tables
 
 # The tables and figures of all studies again, from the records that are here. The study `clustering`
 # shares runs with mvp-clustering.
-STUDIES := benchmarks/results
+STUDIES := bench/results
 tables: .venv/.done
 	mkdir -p build
 	cat $(STUDIES)/clustering/records.jsonl $(RESULTS)/records.jsonl > build/clustering.jsonl
@@ -99,28 +99,28 @@ tables: .venv/.done
 	grep '"label": "mvp (100 epochs)"' $(STUDIES)/shapes/records.jsonl > build/shapes/records.jsonl
 	$(BIN)/vedute report build/shapes/records.jsonl -o build/shapes/report --force
 	cp build/shapes/report/side-by-side-shapes-0.5.png docs/images/inferred-shapes-64.png
-	$(BIN)/python benchmarks/what_works.py
-	$(BIN)/python benchmarks/defaults.py --tables
-	$(BIN)/python benchmarks/gaps.py --table
-	$(BIN)/python benchmarks/image_defaults.py --tables
-	$(BIN)/python benchmarks/leaders.py
-	$(BIN)/python benchmarks/evenness.py --tables
+	$(BIN)/python -m vedute_bench.pages.what_works
+	$(BIN)/python -m vedute_bench.experiments.defaults --tables
+	$(BIN)/python -m vedute_bench.rivals.gaps --table
+	$(BIN)/python -m vedute_bench.experiments.image_defaults --tables
+	$(BIN)/python -m vedute_bench.pages.leaders
+	$(BIN)/python -m vedute_bench.experiments.evenness --tables
 
 # Every table and figure of the MVP paper beside ours: docs/paper, from the records that are here. A page
 # says by which command a study gets its records.
 paper: .venv/.done
-	$(BIN)/python benchmarks/paper_pages.py
+	$(BIN)/python -m vedute_bench.paper.pages
 
-# docs/leaderboard.md, from what papers report (benchmarks/leaderboard.toml) and our records.
+# docs/leaderboard.md, from what papers report (bench/src/vedute_bench/pages/leaderboard.toml) and our records.
 leaderboard: .venv/.done
-	$(BIN)/python benchmarks/leaderboard.py
+	$(BIN)/python -m vedute_bench.pages.leaderboard
 
 # Every method beside MOFA, scikit-learn's imputers, ridge and forests on the sets in VEDUTE_DATA, and
 # docs/rivals.md. It goes on where it was: RIVALS='--minutes 30 --only methods=mvp,mofa' does a part.
 rivals: .venv/.done
 	@$(BIN)/python -c 'import mofapy2' 2>/dev/null || $(PIP) install -c constraints.txt -e '.[rivals]'
-	$(BIN)/python benchmarks/rivals.py $(RIVALS)
-	$(BIN)/python benchmarks/rivals.py --table
+	$(BIN)/python -m vedute_bench.rivals.rivals $(RIVALS)
+	$(BIN)/python -m vedute_bench.rivals.rivals --table
 
 # The docs site, in build/site: build/site/index.html opens in a browser. The stories of the gallery run
 # once, for some minutes; what they gave is kept in build/gallery until they or the package change.

@@ -285,8 +285,8 @@ def _note(ax: Axes, x: float, y: float, text: str, ink: Ink, align: str, size: f
 def polymnist() -> None:
     """Two samples of every digit, one row per view. Needs MNIST and scikit-image, unlike main."""
     from vedute.datasets import polymnist as data
-    from vedute.figures.contact_sheet import sheet
     from vedute.figures.png import png
+    from vedute_bench.figures.contact_sheet import sheet
 
     views = data.load("test", n=400)
     assert views.y is not None
@@ -297,9 +297,9 @@ def polymnist() -> None:
 
 def shapes() -> None:
     """Two objects of every class, each from five sides. Needs no data, but the seconds to draw."""
-    from vedute.datasets import shapes as data
-    from vedute.figures.contact_sheet import sheet
     from vedute.figures.png import png
+    from vedute_bench.datasets import shapes as data
+    from vedute_bench.figures.contact_sheet import sheet
 
     views = data.load(n=100)
     assert views.y is not None

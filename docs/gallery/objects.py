@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from vedute import KernelFill, KNNFill, MeanFill, drop_views, plot
-from vedute.datasets import shapes
 from vedute.metrics.scores import imputation_errors_by_view
+from vedute_bench.datasets import shapes
 
 ROWS = 240  # objects
 objects = shapes.load(n=ROWS, size=32)

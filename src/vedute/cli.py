@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
+from types import SimpleNamespace
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -186,8 +187,23 @@ def flowing(doc: str) -> str:
     return "\n\n".join(" ".join(p.split()) for p in cleandoc(doc).split("\n\n"))
 
 
+def _module(name: str) -> Any:
+    """The module of a command. One of another distribution that cannot be imported says so when it
+    is called, and spoils no other."""
+    try:
+        return commands.find(name)
+    except ImportError as error:
+        problem = str(error)
+
+    def run() -> None:
+        raise ImportError(problem)
+
+    run.__doc__ = "Cannot be imported."
+    return SimpleNamespace(run=run, EXAMPLE=f"vedute {name}")
+
+
 for _name in commands.available():
-    _command = commands.find(_name)
+    _command = _module(_name)
     app.command(
         _name,
         cls=Command,

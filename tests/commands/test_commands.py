@@ -21,12 +21,13 @@ from shell import done, refused, short_mvp, vedute_
 
 import vedute
 from vedute import Blend, cli, io, methods
-from vedute.commands import _demo_digits, _demo_images, _settings, available
+from vedute.commands import _demo_digits, _settings, available
 from vedute.estimators.base import Estimator
 from vedute.estimators.saving import sealed
 from vedute.io import toml
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
+from vedute_bench.commands import _demo_images
 
 SRC = Path(__file__).parents[2] / "src"
 SMALL = short_mvp(steps=20, warmup=5)

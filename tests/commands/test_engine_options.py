@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from shell import refused
 
-from vedute.benchmark import records
 from vedute.commands import _engine
+from vedute_bench.runner import records
 
 STUDY = """
 datasets = ["synthetic"]

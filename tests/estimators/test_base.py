@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import small
+from every_method import small
 from sklearn.exceptions import NotFittedError
 
 from vedute import MVP, BestPair, Views, load

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import IMPUTING, METHODS, small
+from every_method import IMPUTING, METHODS, small
 
 from vedute import DCCA, Blend, GaussianFill, LowRankFill, MeanFill, Views
 from vedute.estimators.categories import known, projected, smallest_sets

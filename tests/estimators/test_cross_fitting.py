@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import small
+from every_method import small
 
 from vedute import methods
 from vedute.data.holdout import HoldOut, choose

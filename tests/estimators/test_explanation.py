@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from blobs import blobs
-from conftest import IMPUTING, METHODS, small
+from every_method import IMPUTING, METHODS, small
 
 from vedute import DCCA, MVP, Blend, LowRankFill, MeanFill, RidgeFill, Views
 from vedute.methods._best_pair import for_views

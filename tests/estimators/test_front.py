@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import METHODS, small
+from every_method import METHODS, small
 from numpy.testing import assert_allclose
 
 import vedute

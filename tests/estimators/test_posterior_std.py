@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from blobs import batch_of, blobs, built, poisoned
-from conftest import METHODS, small
+from every_method import METHODS, small
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 

@@ -13,13 +13,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import METHODS, small
+from every_method import METHODS, small
 from rich.console import Console
 from sklearn.base import clone
 
 from vedute import DCCA, MVP, BestPair, Blend, Views, load
 from vedute.analysis import comparison
-from vedute.benchmark import plan
 from vedute.estimators import base, imputation, progress
 from vedute.estimators.progress import Task, lines
 from vedute.methods import _apart
@@ -27,6 +26,7 @@ from vedute.methods._best_pair import for_views
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
 from vedute.report.run_folder import FittedRun
+from vedute_bench.runner import plan
 
 NAN = np.nan
 

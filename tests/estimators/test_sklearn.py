@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CLUSTERING, IMPUTING, METHODS, PAIRED, REPRESENTATIVES, SMALL, each, small
+from every_method import CLUSTERING, IMPUTING, METHODS, PAIRED, REPRESENTATIVES, SMALL, each, small
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer

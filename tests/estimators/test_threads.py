@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from conftest import small
+from every_method import small
 
 from vedute import MVP, MMVAEPlus
 from vedute.nn import noise

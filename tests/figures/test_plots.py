@@ -71,17 +71,3 @@ def test_figures_leave_no_trace():
     before = dict(mpl.rcParams)
     plots.missing_pattern(np.ones((5, 2), bool), ["a", "b"])
     assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.parametrize("names", [["a", "b", "c"], ["a long name " * 4, "b", "c", "d", "e", "f"]])
-def test_a_legend_has_room(names):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.4), layout="constrained")
-    lines = {name: figure.subplots().plot([0, 1])[0] for name in names[:1]}
-    plots.legend_below(figure, dict.fromkeys(names, lines[names[0]]))
-    FigureCanvasAgg(figure).draw()
-    box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0
-    assert box.x1 <= figure.bbox.width

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import small
+from every_method import small
 from shell import done, refused, short_mvp, vedute_
 
 from vedute import MVP, Views, io, load

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import METHODS, small
+from every_method import METHODS, small
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import METHODS
+from every_method import METHODS
 from numpy.testing import assert_allclose
 from sklearn.kernel_ridge import KernelRidge
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLUSTERING, GENERATING, IMPUTING, METHODS, PAIRED, each, small
+from every_method import CLUSTERING, GENERATING, IMPUTING, METHODS, PAIRED, each, small
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from capture import losses_captured
-from conftest import small
+from every_method import small
 
 import vedute
 from vedute import methods

@@ -19,7 +19,7 @@ from blobs import (
     poisoned,
     same,
 )
-from conftest import small
+from every_method import small
 from torch.nn.functional import cosine_similarity as cos
 
 from vedute.data.views import Views

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from blobs import batch_of, blobs, built, check_clusters, check_resuming, gradients, poisoned, same
-from conftest import small
+from every_method import small
 from sklearn.mixture import GaussianMixture
 from torch.distributions import Categorical, Normal, kl_divergence
 

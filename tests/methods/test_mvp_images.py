@@ -14,7 +14,6 @@ import torch
 import vedute
 from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
-from vedute.datasets import shapes
 from vedute.estimators import neural, pace, saving
 from vedute.estimators.settings import declared
 from vedute.methods import _sharpening, _trimmings, mvp, presets
@@ -22,6 +21,7 @@ from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.history import second
+from vedute_bench.datasets import shapes
 
 IMAGE = (3, 16, 16)
 NORMAL = LIKELIHOODS["normal"]

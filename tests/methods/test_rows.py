@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import IMPUTING, METHODS, small
+from every_method import IMPUTING, METHODS, small
 
 from vedute.estimators import base, imputation, sentence_decoding
 from vedute.methods._best_pair import for_views

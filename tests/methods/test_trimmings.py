@@ -9,7 +9,7 @@ import pytest
 import torch
 from blobs import blobs
 from building import model_of
-from conftest import METHODS, small
+from every_method import METHODS, small
 from oracles import vaes
 from scipy.linalg import hadamard
 from torch import nn

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 from building import model_of
-from conftest import METHODS
+from every_method import METHODS
 from oracles import vaes
 from oracles.vaes import batch_of, complete
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import each, small
+from every_method import each, small
 from PIL import Image
 from safetensors.numpy import load_file
 from shell import done, refused, short_mvp

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from capture import losses_captured
-from conftest import METHODS, PAIRED, small
+from every_method import METHODS, PAIRED, small
 
 from vedute import Views
 from vedute.methods import mvae

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import METHODS, PAIRED, small
+from every_method import METHODS, PAIRED, small
 
 from vedute import Views
 from vedute.estimators.abilities import models

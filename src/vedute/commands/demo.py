@@ -18,15 +18,11 @@ def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
     seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
     force: _options.Force = False,
-    images: Annotated[
-        bool, typer.Option("--images", help="Objects from five sides, instead of digits.")
-    ] = False,
 ) -> Answer:
     """Cluster handwritten digits and infer their missing views, against three simple fills.
 
     2000 digits in six views (bundled); half of them lack about half their views. No labels
-    are used but for the scores. Takes two minutes on two cores. With --images: 2000 objects made
-    on the spot, each seen from five sides; the missing sides are inferred, which takes longer.
+    are used but for the scores. Takes two minutes on two cores.
     """
     from time import perf_counter
 
@@ -36,14 +32,12 @@ def run(
     from rich.console import Console
 
     from vedute import io
-    from vedute.commands import _demo_digits, _demo_images
+    from vedute.commands import _demo_digits
 
     console = Console(highlight=False)
-    demo = _demo_images if images else _demo_digits
     with io.atomic_folder(out, force) as folder:
-        console.print(demo.TITLE)
-        result = demo.run(folder, seed)
-        seconds = result.seconds if images else perf_counter() - start
-        scores = result.scores() | {"seconds": round(seconds, 1)}
+        console.print(_demo_digits.TITLE)
+        result = _demo_digits.run(folder, seed)
+        scores = result.scores() | {"seconds": round(perf_counter() - start, 1)}
         (folder / "scores.json").write_text(f"{json.dumps(scores)}\n", encoding="utf-8")
     return Answer(scores, lambda: result.show(console, out))

@@ -1,4 +1,4 @@
-"""vedute report: a page about a run, or tables and figures of a study."""
+"""vedute report: a page about a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from vedute.benchmark.records import RunRecord
 from vedute.commands import _answer, _options
 from vedute.commands._answer import Answer
 from vedute.commands._terminal import say
@@ -18,13 +17,9 @@ EXAMPLE = "vedute report run -o page.html"
 @_answer.offers_json
 def run(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN",
-            help="A folder that `vedute fit` wrote, or a .jsonl file that `vedute bench` wrote.",
-        ),
+        Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")
     ],
-    out: Annotated[Path, _options.out("The page (.html), or the folder of tables, to write.")],
+    out: Annotated[Path, _options.out("The page to write, .html.")],
     ids: _options.Ids = True,
     values: _options.Values = True,
     shapes: Annotated[
@@ -36,104 +31,12 @@ def run(
     """Write one self-contained page about RUN: its data, training, map, clusters, inferred views.
 
     The page needs no network, reads without scripts and prints. --no-ids leaves out the names
-    of samples, files and folders, --no-values the values and labels of single samples. From
-    records of `vedute bench`: tables (Markdown, LaTeX, CSV) and figures, means and population
-    standard deviations over seeds, the best marked, the paper's beside, and where there is
-    enough to compare, average ranks, paired tests and a critical-difference plot; of generation
-    runs, scores over the number of missing views, and images of all methods side by side from
-    the folder pictures beside RUN.
+    of samples, files and folders, --no-values the values and labels of single samples.
     """
-    if source.is_dir():
-        from vedute.commands import _pages
+    if not source.is_dir():
+        raise ValueError(f"{source} is not a folder that `vedute fit` wrote; name one of these")
+    from vedute.commands import _pages
 
-        with _pages.new(out, force) as part:
-            _pages.write(source, part, ids, shapes or (), values)
-        return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))
-    if source.suffix != ".jsonl":
-        raise ValueError(
-            f"{source} is neither a folder that `vedute fit` wrote nor a .jsonl file of `vedute "
-            "bench`; name one of these"
-        )
-    return _study(source, out, force)
-
-
-def _study(source: Path, out: Path, force: bool) -> Answer:
-    from importlib.util import find_spec
-
-    from vedute import io
-    from vedute.benchmark import records
-
-    if out.suffix in (".html", ".md", ".csv", ".png"):
-        raise ValueError(f"of records there are several tables: OUT is their folder, got {out}")
-    found = records.read(source)
-    if not found:
-        raise ValueError(f"{source} has no records; run `vedute bench` first")
-    plots = find_spec("matplotlib") is not None
-    inferred = [r for r in found if r.get("task") == "generation"]
-    others = [r for r in found if r.get("task") != "generation"]
-    with io.atomic_folder(out, force) as folder:
-        if others:
-            _clustering(others, folder, plots)
-        if inferred:
-            _generation(inferred, folder, plots, source.parent / "pictures")
-        written = sorted(p.name for p in folder.iterdir())
-    if not plots:
-        say("no figures: they need matplotlib, pip install 'vedute[plots]'")
-    said = f"wrote {', '.join(written)} to {out}"
-    return Answer({"wrote": [out / name for name in written]}, lambda: say(said))
-
-
-def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
-    from vedute.benchmark import curves, ranking, tables
-    from vedute.benchmark.summary import Summary
-    from vedute.metrics import significance
-
-    summary = Summary.of(found)
-    texts = {
-        "tables.md": tables.markdown(summary),
-        "tables.tex": tables.latex(summary),
-        "tables.csv": tables.comma_separated(summary),
-    }
-    ranks = significance.compare(summary.comparable("acc"))
-    if ranks is not None:
-        texts["ranks.md"] = ranking.markdown(ranks)
-        texts["tests.csv"] = ranking.comma_separated(ranks)
-    _write(folder, texts)
-    drawn = plots and summary.by_rate()
-    for score in [k for k in ("acc", "error") if drawn and summary.rows(k)]:
-        curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
-    if plots and ranks is not None:
-        ranking.diagram(ranks).savefig(folder / "ranks.png", dpi=150)
-
-
-def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
-    from vedute import io
-    from vedute.benchmark import generation_tables, method_grid
-    from vedute.benchmark.summary import Summary
-
-    summary = Summary.of(found)
-    texts = {
-        "generation.md": generation_tables.markdown(summary),
-        "generation.csv": generation_tables.comma_separated(summary),
-    }
-    _write(folder, texts)
-    summary = Summary.of(_as_planned(found))
-    for dataset, rate in generation_tables.places(summary) if plots else ():
-        figure = generation_tables.curves(summary, dataset, rate)
-        figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
-        shown = method_grid.load(summary, dataset, rate, pictures)
-        if shown:
-            figure = method_grid.draw(shown)
-            path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
-            figure.savefig(path, dpi=method_grid.DPI)
-
-
-def _write(folder: Path, texts: dict[str, str]) -> None:
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _as_planned(found: list[RunRecord]) -> list[RunRecord]:
-    """Without the runs that a user changed with --set, where there are others."""
-    places = {(r["dataset"], r["rate"]) for r in found if not r["overrides"]}
-    return [r for r in found if not r["overrides"] or (r["dataset"], r["rate"]) not in places]
+    with _pages.new(out, force) as part:
+        _pages.write(source, part, ids, shapes or (), values)
+    return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))

@@ -1,4 +1,5 @@
-"""One file per dataset, each with a `load() -> Views`. The folder is the registry."""
+"""One file per dataset, each with a `load() -> Views`. The folder is the registry, which modules of
+other distributions join by entry points of the group `vedute.datasets`."""
 
 from __future__ import annotations
 
@@ -6,13 +7,30 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
+from vedute.data import plugins
 from vedute.data.views import Views
 from vedute.datasets import _files
 
+GROUP = "vedute.datasets"  # of the entry points of other distributions
+
+
+def of_this_package() -> list[str]:
+    return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+
 
 def available() -> list[str]:
-    return sorted(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
+    """Names of datasets, those of other distributions last."""
+    mine = of_this_package()
+    return mine + sorted(plugins.registered(GROUP).keys() - {*mine})
+
+
+def find(name: str) -> Any:
+    """The module datasets/<name>.py, or the one that is an entry point of this name."""
+    if name in of_this_package():
+        return import_module(f"{__name__}.{name}")
+    return plugins.imported(plugins.registered(GROUP)[name])
 
 
 def has(source: str) -> bool:
@@ -37,7 +55,7 @@ def load(name: str, split: str | None = None) -> Views:
         if own is None:
             raise KeyError(f"no dataset {name!r}; choose from {', '.join(available())}")
         return own
-    loader = import_module(f"{__name__}.{name}").load
+    loader = find(name).load
     if split is not None and "split" not in signature(loader).parameters:
         raise ValueError(f"{name} has no parts to train and to test; load it whole")
     data: Views = loader() if split is None else loader(split=split)

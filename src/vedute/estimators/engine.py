@@ -10,6 +10,7 @@ an array, which joblib maps into memory (loky) or scatters (Dask) once for all t
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import threading
@@ -35,6 +36,14 @@ def elsewhere() -> bool:
     backend, n_jobs = get_active_backend()
     jobs = backend.default_n_jobs if n_jobs is None else n_jobs
     return jobs != 1 and not getattr(backend, "supports_sharedmem", False)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on a Mac
+        return os.cpu_count() or 1
 
 
 def size() -> int:

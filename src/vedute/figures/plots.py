@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -45,7 +45,6 @@ OFFSET: dict[str, Any] = {"textcoords": "offset points"}
 SMALL: dict[str, Any] = {"fontsize": 8, "color": GREY}
 CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 MOST_PATTERNS = 24
-LINE, LETTER = 0.6, 0.075  # inches of a legend
 MOST_POINTS = 5000  # t-SNE of more takes too long
 
 
@@ -156,23 +155,6 @@ def inferred_images(
             for ax, note in zip(drawn, notes, strict=bool(notes)):
                 ax.set_xlabel(note, **SMALL)
     return figure
-
-
-def curve_with_band(
-    ax: Axes, x: ArrayLike, means: ArrayLike, stds: ArrayLike, style: str, color: str, label: str
-) -> None:
-    """Means over x, with a band of one standard deviation."""
-    mean, std = np.asarray(means), np.asarray(stds)
-    ax.fill_between(x, mean - std, mean + std, color=color, alpha=0.18, linewidth=0)
-    ax.plot(x, mean, style, color=color, linewidth=1.8, markersize=3.5, label=label)
-
-
-def legend_below(figure: Figure, lines: Mapping[str, Any]) -> None:
-    """Under all panels, in as many columns as the longest name leaves room for."""
-    widest = LINE + LETTER * max((len(name) for name in lines), default=1)
-    columns = max(1, min(len(lines), int(figure.get_figwidth() / widest)))
-    where: Any = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    figure.legend(lines.values(), lines.keys(), **where)
 
 
 def panels(n: int, size: tuple[float, float], **grid: Any) -> tuple[Figure, Sequence[Axes]]:

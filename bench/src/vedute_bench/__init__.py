@@ -1,0 +1,1 @@
+"""Studies of vedute: everything that only they need."""

@@ -1,0 +1,1 @@
+"""What `vedute` gains: `bench`, `bench-demo`, `bench-tables`; one file per command."""

@@ -1,0 +1,40 @@
+"""vedute bench-demo: objects from five sides, half of them incomplete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
+
+EXAMPLE = "vedute bench-demo -o demo-out"
+
+
+@_answer.offers_json
+def run(
+    out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
+    seed: Annotated[int, typer.Option(help="Of the model; the data stay the same.")] = 0,
+    force: _options.Force = False,
+) -> Answer:
+    """Infer the missing sides of 2000 rendered objects.
+
+    The objects are made on the spot, each seen from five sides; half of them lack some. MVP infers
+    the missing sides from those that are there. Takes some minutes without a GPU.
+    """
+    import json
+
+    from rich.console import Console
+
+    from vedute import io
+    from vedute_bench.commands import _demo_images
+
+    console = Console(highlight=False)
+    with io.atomic_folder(out, force) as folder:
+        console.print(_demo_images.TITLE)
+        result = _demo_images.run(folder, seed)
+        scores = result.scores() | {"seconds": round(result.seconds, 1)}
+        (folder / "scores.json").write_text(f"{json.dumps(scores)}\n", encoding="utf-8")
+    return Answer(scores, lambda: result.show(console, out))

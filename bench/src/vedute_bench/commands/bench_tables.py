@@ -1,0 +1,116 @@
+"""vedute bench-tables: tables and figures of a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vedute.commands import _answer, _options
+from vedute.commands._answer import Answer
+from vedute.commands._terminal import say
+from vedute_bench.runner.records import RunRecord
+
+EXAMPLE = "vedute bench-tables records.jsonl -o tables"
+
+
+@_answer.offers_json
+def run(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RECORDS", help="What `vedute bench` wrote: a .jsonl or a .jsonl.xz file."
+        ),
+    ],
+    out: Annotated[Path, _options.out("The folder of tables to write.")],
+    force: _options.Force = False,
+) -> Answer:
+    """Write tables (Markdown, LaTeX, CSV) and figures of the runs in RECORDS.
+
+    They have means and population standard deviations over seeds, the best marked, the paper's
+    beside, and where there is enough to compare, average ranks, paired tests and a
+    critical-difference plot. Of generation runs: scores over the number of missing views, and
+    images of all methods side by side from the folder pictures beside RECORDS.
+    """
+    from importlib.util import find_spec
+
+    from vedute import io
+    from vedute_bench.runner import records
+
+    if not source.name.endswith((".jsonl", ".jsonl.xz")):
+        raise ValueError(f"{source} is not a .jsonl file of `vedute bench`; name one of these")
+    if out.suffix in (".html", ".md", ".csv", ".png"):
+        raise ValueError(f"of records there are several tables: OUT is their folder, got {out}")
+    found = records.read(source)
+    if not found:
+        raise ValueError(f"{source} has no records; run `vedute bench` first")
+    plots = find_spec("matplotlib") is not None
+    inferred = [r for r in found if r.get("task") == "generation"]
+    others = [r for r in found if r.get("task") != "generation"]
+    with io.atomic_folder(out, force) as folder:
+        if others:
+            _clustering(others, folder, plots)
+        if inferred:
+            _generation(inferred, folder, plots, source.parent / "pictures")
+        written = sorted(p.name for p in folder.iterdir())
+    if not plots:
+        say("no figures: they need matplotlib, pip install 'vedute[plots]'")
+    said = f"wrote {', '.join(written)} to {out}"
+    return Answer({"wrote": [out / name for name in written]}, lambda: say(said))
+
+
+def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
+    from vedute_bench.metrics import significance
+    from vedute_bench.summaries import curves, ranking, tables
+    from vedute_bench.summaries.summary import Summary
+
+    summary = Summary.of(found)
+    texts = {
+        "tables.md": tables.markdown(summary),
+        "tables.tex": tables.latex(summary),
+        "tables.csv": tables.comma_separated(summary),
+    }
+    ranks = significance.compare(summary.comparable("acc"))
+    if ranks is not None:
+        texts["ranks.md"] = ranking.markdown(ranks)
+        texts["tests.csv"] = ranking.comma_separated(ranks)
+    _write(folder, texts)
+    drawn = plots and summary.by_rate()
+    for score in [k for k in ("acc", "error") if drawn and summary.rows(k)]:
+        curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
+    if plots and ranks is not None:
+        ranking.diagram(ranks).savefig(folder / "ranks.png", dpi=150)
+
+
+def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
+    from vedute import io
+    from vedute_bench.summaries import generation_tables, method_grid
+    from vedute_bench.summaries.summary import Summary
+
+    summary = Summary.of(found)
+    texts = {
+        "generation.md": generation_tables.markdown(summary),
+        "generation.csv": generation_tables.comma_separated(summary),
+    }
+    _write(folder, texts)
+    summary = Summary.of(_as_planned(found))
+    for dataset, rate in generation_tables.places(summary) if plots else ():
+        figure = generation_tables.curves(summary, dataset, rate)
+        figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
+        shown = method_grid.load(summary, dataset, rate, pictures)
+        if shown:
+            figure = method_grid.draw(shown)
+            path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
+            figure.savefig(path, dpi=method_grid.DPI)
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _as_planned(found: list[RunRecord]) -> list[RunRecord]:
+    """Without the runs that a user changed with --set, where there are others."""
+    places = {(r["dataset"], r["rate"]) for r in found if not r["overrides"]}
+    return [r for r in found if not r["overrides"] or (r["dataset"], r["rate"]) not in places]

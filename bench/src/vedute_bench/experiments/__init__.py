@@ -1,0 +1,1 @@
+"""Experiments of one script each; none has a study."""

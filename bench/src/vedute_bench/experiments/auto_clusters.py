@@ -1,0 +1,112 @@
+"""How many clusters `n_clusters="auto"` finds on every labelled real set in VEDUTE_DATA.
+
+    python -m vedute_bench.experiments.auto_clusters [--methods lowrank_fill,mvp] [--keep FOLDER]
+    python -m vedute_bench.experiments.auto_clusters --table     print the table of docs/choosing.md
+
+The representation of each method (random_state 0) on complete data and with half of the views
+missing (`bernoulli`, seed 42); with --keep it is kept there as an .npz, or taken from there, so
+that another rule takes seconds. A record of the same method, set and rate is replaced. `seconds`
+are CPU time of the rule alone.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from vedute import methods
+from vedute.data import missing
+from vedute.estimators import clustering
+from vedute_bench.places import RESULTS
+from vedute_bench.rivals import real_sets
+
+OUT = RESULTS / "auto_clusters" / "records.jsonl"
+RATES, MASK_SEED, PROTOCOL = (0.5, 0.0), 42, "bernoulli"
+Record = dict[str, Any]
+
+
+def representation(method: str, dataset: str, rate: float, keep: Path | None) -> Any:
+    """(n, D), fitted or taken from the folder."""
+    path = None if keep is None else keep / f"{method}-{dataset}-{rate:g}.npz"
+    if path is not None and path.is_file():
+        return np.load(path)["z"]
+    views = real_sets.load(dataset)
+    views = missing.drop_views(views, rate, MASK_SEED, PROTOCOL) if rate else views
+    model = methods.find(method)(random_state=0)
+    model.__dict__["_calibrate"] = lambda *_: None  # intervals, which are not needed here
+    z = model.fit(views).embedding_
+    if path is not None:
+        np.savez(path, z=z)
+    return z
+
+
+def measure(method: str, dataset: str, rate: float, keep: Path | None) -> Record:
+    z = representation(method, dataset, rate, keep)
+    start = process_time()
+    found, _ = clustering.choose(z, clustering.AUTO, seed=0)
+    seconds = round(process_time() - start, 2)
+    true = len(np.unique(real_sets.load(dataset).y))
+    where = {"method": method, "dataset": dataset, "rate": rate, "n": len(z), "dim": z.shape[1]}
+    return {**where, "true": true, "found": found, "seconds": seconds}
+
+
+def key(record: Record) -> tuple[Any, ...]:
+    return record["method"], record["dataset"], record["rate"]
+
+
+def write(record: Record) -> None:
+    """In place of the record of the same run."""
+    kept = [r for r in known() if key(r) != key(record)]
+    lines = sorted([*kept, record], key=key)
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text("".join(f"{json.dumps(r)}\n" for r in lines), encoding="utf-8")
+
+
+def known() -> list[Record]:
+    lines = OUT.read_text(encoding="utf-8").splitlines() if OUT.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def table() -> str:
+    """A row per set, a column per method and rate; below, how often each is right."""
+    found = {key(r): r for r in known()}
+    columns = sorted({(m, rate) for m, _, rate in found})
+    heads = [f"{m}, {'half missing' if rate else 'complete'}" for m, rate in columns]
+    lines = [f"| set | classes | {' | '.join(heads)} |", f"|---|--:|{'--:|' * len(columns)}"]
+    for name, true in sorted({(r["dataset"], r["true"]) for r in found.values()}):
+        row = [found.get((m, name, rate), {}).get("found", "–") for m, rate in columns]
+        lines.append(f"| {name} | {true} | {' | '.join(map(str, row))} |")
+    for word, most in (("right", 0), ("right or off by one", 1)):
+        row = []
+        for column in columns:
+            off = [abs(r["found"] - r["true"]) for k, r in found.items() if (k[0], k[2]) == column]
+            row.append(f"{sum(o <= most for o in off)} of {len(off)}")
+        lines.append(f"| **{word}** | | {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--methods", default="lowrank_fill,mvp")
+    parser.add_argument("--sets", default=",".join(real_sets.available()))
+    parser.add_argument("--rates", default=",".join(map(str, RATES)))
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    if options.table:
+        return print(table())
+    for rate in map(float, options.rates.split(",")):
+        for method in options.methods.split(","):
+            for dataset in options.sets.split(","):
+                record = measure(method, dataset, rate, options.keep)
+                write(record)
+                print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()

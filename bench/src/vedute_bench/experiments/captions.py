@@ -1,0 +1,111 @@
+"""Pictures from sentences and sentences from pictures, on the generated set `captions`.
+
+    python -m vedute_bench.experiments.captions [--quick] [--device cuda]
+
+Fits MVP on pairs of which half lack one side, then asks of the test split: do captions inferred
+from pictures alone name the right class and colour, and does a classifier of real pictures find the
+right class in those drawn from captions alone? Do these show the colour by their pixels, beside
+real ones and chance (`vedute.colors`)? Writes bench/results/captions-<device>.json.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from vedute.data.missing import drop_views
+from vedute.data.views import Views
+from vedute.methods.mvp import MVP
+from vedute_bench.datasets import captions
+from vedute_bench.generation import classifiers
+from vedute_bench.metrics import colors
+from vedute_bench.places import RESULTS
+from vedute_bench.speed import stopwatch
+
+RATE, MASK_SEED = 0.5, 42
+SETTINGS: dict[str, Any] = {
+    "network": "polymnist",
+    "latent_dim": 64,
+    "likelihood": {"image": "normal"},
+    "output": "tanh",
+    "average": False,  # a picture has more information than a sentence
+    "rec_weight": 4.0,
+    "batch_size": 256,
+    "lr": 2e-3,
+    "cooldown": 2000,
+    "early_stopping": False,  # pictures get worse while sentences still get better
+    "random_state": 0,
+}
+
+
+def main() -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a short run, for trying it out")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--samples", type=int, default=25_000)
+    parser.add_argument("--size", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=7_000)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    samples, steps = (200, 10) if options.quick else (options.samples, options.steps)
+    train, test = (captions.load(samples, split=s, size=options.size) for s in ("train", "test"))
+    start = perf_counter()
+    model = MVP(**SETTINGS, steps=steps, device=options.device)
+    model.fit(drop_views(train, RATE, MASK_SEED))
+    fact = {"samples": samples, "size": options.size, "steps": model.history_[-1]["step"]}
+    fact |= {"seconds": round(perf_counter() - start, 1)}
+    fact |= {"device": stopwatch.device_name(options.device), "torch": torch.__version__}
+    fact |= {"settings": SETTINGS | {"steps": steps}, "rate": RATE, "mask_seed": MASK_SEED}
+    fact |= from_pictures(model, test) | from_captions(model, train, test, options)
+    print(json.dumps(fact, indent=1))
+    options.out.mkdir(parents=True, exist_ok=True)
+    name = f"captions-{stopwatch.slug(fact['device'])}{'-quick' if options.quick else ''}.json"
+    (options.out / name).write_text(json.dumps(fact, indent=1) + "\n", encoding="utf-8")
+
+
+def alone(test: Views, view: int) -> Views:
+    """The test samples with nothing but this view."""
+    hidden = torch.ones_like(test.mask)
+    hidden[:, view] = False
+    return test.hide(hidden)
+
+
+def from_pictures(model: MVP, test: Views) -> dict[str, Any]:
+    """Whether the first class and the first colour that a caption names are those of the object."""
+    imputed = model.impute(alone(test, 0)).x[1]
+    found, true = captions.meaning(imputed), captions.meaning(test.x[1])
+    kind, color = (f == t for f, t in zip(found, true, strict=True))
+    examples = [captions.words(t) for t in imputed[:10]]
+    shares = {"class": kind, "colour": color, "both": kind & color}
+    percent = {f"captions_{k}": round(100 * float(np.mean(v)), 2) for k, v in shares.items()}
+    return percent | {"examples": examples}
+
+
+def from_captions(model: MVP, train: Views, test: Views, options: Any) -> dict[str, Any]:
+    """Whether classifiers of real pictures find the class and the colour of the sentence."""
+    drawn = model.impute(alone(test, 1)).x[0]
+    found: dict[str, Any] = {}
+    for part, name in enumerate(("class", "colour")):
+        real, asked = (
+            torch.from_numpy(captions.meaning(views.x[1])[part]) for views in (train, test)
+        )
+        recipe = classifiers.RECIPES["shared"]
+        judge = classifiers.train(train.x[0], real, int(real.max()) + 1, recipe, options.device)
+        ours, theirs = (classifiers.accuracy(judge, x, asked) for x in (drawn, test.x[0]))
+        found[f"pictures_{name}"] = round(100 * ours, 2)
+        found[f"classifier_{name}"] = round(100 * theirs, 2)
+    said = [captions.words(t) for t in test.x[1]]
+    for name, x in {"pictures": drawn, "real": test.x[0]}.items():
+        seen = colors.agreement(torch.as_tensor(x), said, ground="white")
+        found |= {f"{name}_pixels_{k}": round(100 * v, 2) for k, v in seen.items()}
+    return found
+
+
+if __name__ == "__main__":
+    main()

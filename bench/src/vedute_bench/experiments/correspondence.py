@@ -1,0 +1,145 @@
+"""Does a correspondence between views form, and does it predict the error of hidden views?
+
+    python -m vedute_bench.experiments.correspondence [--datasets cub,scene15] [--seeds 0,1]
+                                                       the runs that are missing, a JSON line each
+
+MVP from its defaults, with and without the permutation, with and without the hiding of views, as in
+the study `ingredients`; half of the samples incomplete. After the training, of samples whose views
+are all given, what `dynamics` measures: how far predicted latents are from the views' own, and the
+silhouettes of latents by target and by source; and the error of hidden views. `what_works` makes
+the table and the figure.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from scipy import stats
+
+from vedute import datasets, drop_views
+from vedute.data.views import Views
+from vedute.figures import plots
+from vedute.methods.mvp import MVP
+from vedute_bench.experiments import dynamics
+from vedute_bench.places import RESULTS
+from vedute_bench.runner import records, run
+
+Record = dict[str, Any]
+FILE = RESULTS / "correspondence" / "records.jsonl"
+DATASETS = ("handwritten", "cub", "scene15", "msrc_v1", "tcga_brca", "wikipedia")
+RATE, MASK_SEED, SEEDS = 0.5, 42, range(10)
+PARTS: dict[str, dict[str, Any]] = {
+    "permutation + hiding": {},
+    "permutation": {"view_dropout": 0.0},
+    "hiding": {"permutation": "none"},
+    "neither": {"permutation": "none", "view_dropout": 0.0},
+}
+COLUMNS = {  # score: head, digits
+    "predicted": ("distance to the own latent", 2),
+    "by_target": ("silhouette by target", 2),
+    "by_source": ("by source", 2),
+    "error": ("error of hidden views", 3),
+}
+
+
+def measure(dataset: str, label: str, seed: int) -> Record:
+    truth = datasets.load(dataset)
+    seen = drop_views(truth, RATE, MASK_SEED)
+    model = MVP(random_state=seed, **PARTS[label]).fit(seen)
+    shown = dynamics._some(truth, truth.mask.all(1).numpy())
+    scores = _scores(model, shown) | {"error": dynamics.hidden_error(model, truth, seen)}
+    about = {"study": "correspondence", "dataset": dataset, "label": label, "seed": seed}
+    about |= {"rate": RATE, "mask_seed": MASK_SEED, "device": run._device(model), **run.code()}
+    return about | {"scores": {k: round(v, 4) for k, v in scores.items()}}
+
+
+def _scores(model: MVP, shown: Views) -> dict[str, float]:
+    assert shown.y is not None
+    found = dynamics.numbers(dynamics.Latents.of(model, shown), shown.y)
+    return {k: v for k, v in found.items() if k in COLUMNS}
+
+
+def recorded(file: Path) -> list[Record]:
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def correlations(runs: Sequence[Record]) -> tuple[float, float]:
+    """Spearman's, of distance and error in one dataset: over the settings' means, and over the
+    seeds of each setting, whose correlations are averaged."""
+    by_label = {k: [r["scores"] for r in runs if r["label"] == k] for k in PARTS}
+    means = [(_mean(s, "predicted"), _mean(s, "error")) for s in by_label.values()]
+    within = [_spearman([(s["predicted"], s["error"]) for s in own]) for own in by_label.values()]
+    return _spearman(means), fmean(within)
+
+
+def _mean(scores: Sequence[dict[str, float]], name: str) -> float:
+    return fmean(s[name] for s in scores)
+
+
+def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
+    return float(stats.spearmanr(*zip(*pairs, strict=True)).statistic)
+
+
+def table(found: Sequence[Record]) -> str:
+    heads = ["", *(head for head, _ in COLUMNS.values())]
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * len(COLUMNS)]
+    for dataset, label in product(_datasets(found), PARTS):
+        own = [r["scores"] for r in found if (r["dataset"], r["label"]) == (dataset, label)]
+        cells = (f"{_mean(own, k):.{digits}f}" for k, (_, digits) in COLUMNS.items())
+        lines.append(f"| {dataset}, {label} | {' | '.join(cells)} |")
+    lines += ["", "| Spearman's correlation of distance and error | over settings | over seeds |"]
+    lines.append("|---|--:|--:|")
+    for dataset in _datasets(found):
+        over = correlations([r for r in found if r["dataset"] == dataset])
+        lines.append(f"| {dataset} | {' | '.join(f'{x:+.2f}' for x in over)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _datasets(found: Sequence[Record]) -> list[str]:
+    return [d for d in DATASETS if any(r["dataset"] == d for r in found)]
+
+
+@plots.styled
+def figure(found: Sequence[Record]) -> Any:
+    """Distance and error of every run, a panel per dataset."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(10, 5.6), layout="constrained")
+    axes = drawn.subplots(2, 3).flat
+    for ax, dataset in zip(axes, _datasets(found), strict=False):
+        for label, color in zip(PARTS, plots.cycle(len(PARTS)), strict=True):
+            own = [r["scores"] for r in found if (r["dataset"], r["label"]) == (dataset, label)]
+            x, y = ([s[k] for s in own] for k in ("predicted", "error"))
+            ax.scatter(x, y, s=14, color=color, label=label, alpha=0.8, linewidths=0)
+        ax.set_title(dataset)
+    drawn.supxlabel("distance of predicted latents from the views' own, of their length")
+    drawn.supylabel("error of hidden views")
+    handles, labels = drawn.axes[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside upper center", ncols=len(PARTS))
+    return drawn
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
+    options = parser.parse_args(words)
+    FILE.parent.mkdir(exist_ok=True)
+    done = {(r["dataset"], r["label"], r["seed"]) for r in recorded(FILE)}
+    wanted = product(map(int, options.seeds.split(",")), options.datasets.split(","), PARTS)
+    for seed, dataset, label in wanted:
+        if (dataset, label, seed) not in done:
+            records.append(FILE, measure(dataset, label, seed))
+            print(dataset, label, seed, flush=True)
+
+
+if __name__ == "__main__":
+    main()

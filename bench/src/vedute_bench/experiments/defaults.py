@@ -1,0 +1,323 @@
+"""Settings of a method compared by the error of hidden views on the real sets in VEDUTE_DATA.
+
+    python -m vedute_bench.experiments.defaults -o records.jsonl [--methods mvae,mvtcae]
+        [--variants base,drop] [--sets cub,msrc_v1] [--jobs 14] [--minutes 9]
+    python -m vedute_bench.experiments.defaults --table records.jsonl [--against now]
+    python -m vedute_bench.experiments.defaults --tables    for docs/defaults.md
+
+`--sets handwritten:500`: so many of its rows.
+
+Masks are bernoulli at rate .5 with seeds 7 and 8, none of which any study uses. Labels are only
+read to record `acc`, which chooses nothing. Runs that have a record are not made again; when the
+time is up, those in progress are given up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from threading import Timer
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vedute import drop_views, io, methods
+from vedute.metrics import scores
+from vedute_bench.places import RESULTS
+from vedute_bench.rivals import real_sets
+from vedute_bench.runner import records, workers
+from vedute_bench.runner.records import RunRecord
+
+Settings = dict[str, Any]
+LIGHT = {"steps": 700, "cooldown": 250, "lr": 6e-3, "batch_size": 256}
+LIGHTER = LIGHT | {"weight_decay": 0.1, "patience": 200}
+FIRST = {"steps": 2300, "cooldown": 300, "lr": 2e-3, "batch_size": 128, "patience": 400}
+SHORT = {"steps": 500, "cooldown": 200}
+OF_MVP: dict[str, Settings] = {
+    "base": FIRST | {"weight_decay": 0.0},  # the defaults of the first release
+    "s700": {"steps": 700},  # the defaults of the second
+    "now": {},
+    "s1200": FIRST | {"steps": 1200, "cooldown": 250},
+    "s700lr4": LIGHT | {"lr": 4e-3, "batch_size": 128},
+    "s700lr6b256": LIGHT | {"weight_decay": 0.0, "patience": 400},
+    "hid256": {"hidden": (256, 256)},
+    "rec300": {"rec_weight": 300.0},
+    "drop1": {"dropout": 0.1},
+    "drop5": {"dropout": 0.5},
+    "lat64": {"latent_dim": 64},
+    "vd.5": {"view_dropout": 0.5},
+    "wide": {"components": None},
+    "pca32": {"components": 32},
+    "b128": {"batch_size": 128},
+    "s500": SHORT,
+    "s500b192": SHORT | {"batch_size": 192},
+    "b128lr4": {"batch_size": 128, "lr": 4e-3},
+}
+# The second defaults, and what was tried before the third (results/defaults/layers.jsonl).
+LAYERS2 = {"hidden": (128, 128), "map_hidden": (64, 64), "again": None}
+LAYERS2 |= {"steps": 500, "batch_size": 256}
+FEWER = {"batch_size": 128, "steps": 300}
+LAYERS: dict[str, Settings] = {
+    "layers2": {},
+    **{f"layers2again{n}": {"again": n} for n in (60, 100, 150)},
+    "layers2b128s300": FEWER,
+    **{f"layers2hid{n}": {"hidden": (n, n)} for n in (64, 96)},
+    **{f"layers2m{n}": {"map_hidden": (n,)} for n in (32, 64)},
+    "layers2m32x32": {"map_hidden": (32, 32)},
+    "layers2lin": {"maps": "linear"},
+    "layers2lat24": {"latent_dim": 24},
+    **{f"h{n}": {"hidden": (n,)} for n in (128, 256, 512)},
+    **{f"h{n}m32": {"hidden": (n,), "map_hidden": (32,)} for n in (128, 256)},
+    "h256m64": {"hidden": (256,), "map_hidden": (64,)},
+    **{f"h{n}s300": {"hidden": (n,), "steps": 300} for n in (128, 256)},
+    **{f"h{n}b128s300": {"hidden": (n,), **FEWER} for n in (128, 256)},
+    **{f"h{n}lat48": {"hidden": (n,), "latent_dim": 48} for n in (128, 256)},
+    **{
+        f"h{n}lat{d}m32": {"hidden": (n,), "latent_dim": d, "map_hidden": (32,)}
+        for n, d in ((128, 48), (128, 64), (192, 48))
+    },
+    **{f"h{n}again60": {"hidden": (n,), "again": 60} for n in (128, 256)},
+    "h128lat48again60": {"hidden": (128,), "latent_dim": 48, "again": 60},
+    "h128b128s300again60": {"hidden": (128,), "again": 60, **FEWER},
+    "h128m64b128s300again60": {"hidden": (128,), "map_hidden": (64,), "again": 60, **FEWER},
+}
+OF_MVP |= {name: LAYERS2 | settings for name, settings in LAYERS.items()}
+PLAIN = FIRST | {"weight_decay": 0.0, "cooldown": 0}  # the VAEs of the first release
+PLAIN |= {"dropout": 0.0, "balance": 0.0, "view_dropout": 0.0}
+DROP = PLAIN | {"dropout": None}
+ALL = DROP | {"balance": None, "cooldown": 250, "view_dropout": 0.3}
+OF_VAES: dict[str, Settings] = {
+    "base": PLAIN,
+    "drop": DROP,
+    "bal": DROP | {"balance": None},
+    "cool": DROP | {"cooldown": 250},
+    "vd": DROP | {"view_dropout": 0.3},
+    "all": ALL,
+    "light": ALL | LIGHTER,
+    "now": {},
+    "h128": {"hidden": (128,)},
+    "h128lat48": {"hidden": (128,), "latent_dim": 48},
+}
+FOUR = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
+OF_BLEND: dict[str, Settings] = {
+    "now": {},
+    "base": {"experts": FOUR},
+    "mvae": {"experts": (*FOUR, "mvae")},
+    "mvae_light": {
+        "experts": (*FOUR, "mvae"),
+        "expert_settings": {f"mvae__{k}": v for k, v in LIGHTER.items()},
+    },
+    "mopoe": {"experts": (*FOUR, "mopoe")},
+    **{
+        name: {"expert_settings": {f"mvp__{k}": v for k, v in (LAYERS2 | settings).items()}}
+        for name, settings in LAYERS.items()
+    },
+}
+FAMILIES = {"mvp": OF_MVP, "blend": OF_BLEND}
+DRAWS = ((0, 7), (1, 8))  # random_state, seed of the mask
+FOLDER = RESULTS / "defaults"
+BEFORE = {"reuters1200_dim10": "reuters1200"}  # what sets were called
+VAES = ("mvae", "mvtcae", "mopoe", "mmjsd", "mmvaeplus", "mmvae")
+# By table of docs/defaults.md: the records, the methods, what errors are divided by.
+PAGE: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "mvp": ("records", ("mvp",), "base"),
+    "vaes": ("records", VAES, "base"),
+    "blend": ("records", ("blend",), "base"),
+    "layers-mvp": ("layers", ("mvp",), "layers2"),
+    "layers-blend": ("layers", ("blend",), "layers2"),
+    "layers-vaes": ("layers", VAES[:4], "now"),
+}
+
+
+class Run(NamedTuple):
+    """One fit; the names are those of a record."""
+
+    method: str
+    set: str
+    variant: str
+    seed: int
+    mask: int
+
+
+# What is to be done.
+
+
+def variants(method: str) -> dict[str, Settings]:
+    """By name, what is set; a variant of a setting that the method has not is left out."""
+    known = {f.name for f in fields(methods.find(method))}
+    found: dict[str, Settings] = {}
+    for name, settings in FAMILIES.get(method, OF_VAES).items():
+        mine = {k: v for k, v in settings.items() if k in known}
+        if mine not in found.values():
+            found[name] = mine
+    return found
+
+
+def planned(options: argparse.Namespace) -> list[Run]:
+    """All runs that are asked for and have no record, the longest first."""
+    done = {key(r) for r in read(options.out)} if options.out.exists() else set()
+    runs = [
+        Run(method, name, variant, *draw)
+        for method in options.methods
+        for variant in options.variants or variants(method)
+        for name in options.sets or real_sets.available()
+        for draw in DRAWS
+        if variant in variants(method)
+    ]
+    return sorted((run for run in runs if run not in done), key=work, reverse=True)
+
+
+def read(path: Path) -> list[RunRecord]:
+    """A last line that was cut off does not count."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def key(record: RunRecord) -> Run:
+    """Records of before there were several methods are MVP's; a set may have had another name."""
+    found = Run(**{k: record.get(k, "mvp") for k in Run._fields})
+    return found._replace(set=BEFORE.get(found.set, found.set))
+
+
+def work(run: Run) -> int:
+    """A guess: numbers decoded in all steps."""
+    model = methods.find(run.method)(**variants(run.method)[run.variant])
+    steps, rows = (vars(model).get(k) or 1 for k in ("steps", "batch_size"))
+    return int(steps * rows * _width(run.set))
+
+
+@cache
+def _width(name: str) -> int:
+    views = real_sets.load(name)
+    return sum(x[0].numel() for x in views.x)
+
+
+# Doing it.
+
+
+def measure(run: Run) -> RunRecord:
+    """One fit, and the error of what was hidden."""
+    truth = real_sets.load(run.set)
+    views = drop_views(truth, 0.5, run.mask)
+    hidden = (truth.mask & ~views.mask).numpy()
+    settings = {"n_clusters": len(np.unique(truth.y)), "random_state": run.seed}
+    model = methods.find(run.method)(**settings, **variants(run.method)[run.variant])
+    start = perf_counter()
+    model.fit(views)
+    seconds = perf_counter() - start
+    filled = [x.numpy() for x in model.impute(views).x]
+    error = scores.imputation_error(list(io.of_views(truth).views.values()), filled, hidden)
+    acc = 100 * scores.clustering_scores(truth.y, model.labels_)["acc"]
+    found = {"error": round(error, 4), "acc": round(acc, 1), "steps": model.history_[-1]["step"]}
+    return {**run._asdict(), **found, "seconds": round(seconds, 1)}
+
+
+def run_all(runs: Sequence[Run], out: Path, jobs: int, minutes: float) -> None:
+    """Each record is written as soon as there is one; processes end with this one."""
+    limit = Timer(60 * minutes, os._exit, (0,))
+    limit.daemon = True
+    limit.start()
+    for run, outcome in workers.outcomes(measure, [workers.Lane(runs, jobs, 1)]):
+        if not isinstance(outcome, BaseException):
+            records.append(out, outcome)
+        print(*run, outcome, flush=True)
+    limit.cancel()
+
+
+# The tables.
+
+
+def table(found: Sequence[RunRecord], against: str) -> str:
+    """Of one method, per variant: the geometric mean over sets of its error over that of the
+    variant `against`."""
+    lines = [f"| variant | sets | error / {against} |", "|---|--:|--:|"]
+    for variant, ratios in _ratios(found, against).items():
+        lines.append(f"| {variant} | {len(ratios)} | {_mean(ratios):.4f} |")
+    return "\n".join(lines) + "\n"
+
+
+def grid(found: Sequence[RunRecord], against: str) -> str:
+    """The same of several methods, a row each; the least is bold where it is below 1."""
+    rows = {m: _ratios(mine, against) for m, mine in _by_method(found).items()}
+    columns = [v for v in next(iter(rows.values())) if v != against]
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + "--:|" * len(columns)]
+    for method, row in rows.items():
+        means = {v: _mean(row[v]) for v in columns}
+        least = min(1.0, *means.values())
+        cells = (f"**{x:.3f}**" if x == least else f"{x:.3f}" for x in means.values())
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def of_page(name: str) -> str:
+    """A table of docs/defaults.md."""
+    file, chosen, against = PAGE[name]
+    by_method = _by_method(read(FOLDER / f"{file}.jsonl"))
+    found = [r for method in chosen for r in by_method[method]]
+    return (table if len(chosen) == 1 else grid)(found, against)
+
+
+def _by_method(found: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    groups = defaultdict(list)
+    for r in found:
+        groups[key(r).method].append(r)
+    return dict(groups)
+
+
+def _ratios(found: Sequence[RunRecord], against: str) -> dict[str, list[float]]:
+    """By variant, set by set; of sets that have both."""
+    errors: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for r in found:
+        errors[key(r).variant][key(r).set][r["seed"]] = r["error"]
+    base = errors.get(against, {})
+    return {
+        variant: [
+            _ratio(mine, base[s]) for s, mine in by_set.items() if mine.keys() & base.get(s, {})
+        ]
+        for variant, by_set in errors.items()
+    }
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
+
+
+def _ratio(mine: dict[int, float], base: dict[int, float]) -> float:
+    """Of the mean errors of the draws that both have."""
+    both = mine.keys() & base.keys()
+    return sum(mine[d] for d in both) / sum(base[d] for d in both)
+
+
+def main() -> None:
+    names = dict(type=lambda text: text.split(","))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--methods", "--method", default=["mvp"], **names)
+    parser.add_argument("--variants", **names)
+    parser.add_argument("--sets", **names)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e5)
+    parser.add_argument("--table", type=Path, help="print a table of these records")
+    parser.add_argument("--tables", action="store_true", help="write those of docs/defaults.md")
+    parser.add_argument("--against", default="base", help="the variant that others are divided by")
+    options = parser.parse_args()
+    if options.table:
+        for method, found in _by_method(read(options.table)).items():
+            print(f"{method}\n\n{table(found, options.against)}")
+        return
+    if options.tables:
+        for name in PAGE:
+            (FOLDER / f"{name}.md").write_text(of_page(name), encoding="utf-8")
+        return
+    run_all(planned(options), options.out, options.jobs, options.minutes)
+
+
+if __name__ == "__main__":
+    main()

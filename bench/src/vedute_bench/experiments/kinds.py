@@ -1,0 +1,96 @@
+"""What the kinds of views are worth: z-scores, the kinds that are found, and others in their place.
+
+    python -m vedute_bench.experiments.kinds -o records.jsonl [--methods mvp] [--sets movies617]
+    python -m vedute_bench.experiments.kinds --table bench/results/kinds/records.jsonl
+
+Half of the views are hidden as in `rivals.rivals`; error of hidden views in the units of the
+data, accuracy of k-means in percent.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from vedute import methods
+from vedute.data import missing
+from vedute.data.views import Views
+from vedute.metrics import scores
+from vedute_bench.rivals import real_sets
+from vedute_bench.runner import records
+
+RATE, MASK_SEED, PROTOCOL, SEEDS = 0.5, 42, "bernoulli", (0, 1, 2)
+VARIANTS: dict[str, dict[str, Any]] = {"z-scores": {"scaling": "standard"}, "found": {}}
+OTHERS: dict[str, dict[str, dict[str, Any]]] = {  # where another kind is as plausible
+    "movies617": {"counts": {"kinds": "counts"}},
+    "movies617, presence": {"binary": {"kinds": "binary"}},
+}
+
+
+def load(dataset: str) -> Views:
+    """A set of real_sets, or whether its values are above zero."""
+    name, _, presence = dataset.partition(", ")
+    truth = real_sets.load(name)
+    return replace(truth, x=tuple((x > 0).float() for x in truth.x)) if presence else truth
+
+
+def variants(dataset: str) -> dict[str, dict[str, Any]]:
+    return VARIANTS | OTHERS.get(dataset, {})
+
+
+def measure(*what: Any) -> dict[str, Any]:
+    """One fit, and the error of what was hidden."""
+    method, dataset, variant, seed = what
+    truth = load(dataset)
+    views = missing.drop_views(truth, RATE, MASK_SEED, PROTOCOL)
+    K, start = len(np.unique(truth.y)), perf_counter()
+    found = methods.find(method)(n_clusters=K, random_state=seed, **variants(dataset)[variant])
+    filled = [x.numpy() for x in found.fit(views).impute(views).x]
+    hidden = (truth.mask & ~views.mask).numpy()
+    return {
+        **dict(zip(("method", "dataset", "variant", "seed"), what, strict=True)),
+        "error": round(scores.imputation_error(truth.arrays(), filled, hidden), 5),
+        "acc": round(100 * scores.clustering_scores(truth.y, found.labels_)["acc"], 2),
+        "seconds": round(perf_counter() - start, 1),
+    }
+
+
+def table(known: list[dict[str, Any]]) -> Iterator[str]:
+    """Markdown: error and accuracy, mean of the seeds."""
+    yield "| | | seeds | error | accuracy |\n|---|---|--:|--:|--:|"
+    for key in dict.fromkeys((r["dataset"], r["method"], r["variant"]) for r in known):
+        mine = [r for r in known if (r["dataset"], r["method"], r["variant"]) == key]
+        error, acc = (np.mean([r[k] for r in mine]) for k in ("error", "acc"))
+        yield f"| {key[0]}, {key[1]} | {key[2]} | {len(mine)} | {error:.4f} | {acc:.1f} |"
+
+
+def main() -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--methods", nargs="+", default=["lowrank_fill", "mvp", "blend"])
+    parser.add_argument(
+        "--sets", nargs="+", default=[*real_sets.available(), "movies617, presence"]
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if options.table:
+        return print("\n".join(table([json.loads(line) for line in options.table.open()])))
+    for dataset in options.sets:
+        for seed in options.seeds:
+            for method in options.methods:
+                for variant in variants(dataset):
+                    record = measure(method, dataset, variant, seed)
+                    print(json.dumps(record), flush=True)
+                    records.append(options.out, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""How many samples it takes: error at hidden views by the number of rows.
+
+    python -m vedute_bench.experiments.sample_size            goes on with what is not recorded yet
+    python -m vedute_bench.experiments.sample_size --table    the table in docs/costs.md
+
+Some rows of a set, of which half lack views (mask seed 42), are given to a method; the error is
+that of the views that were hidden so, in standard deviations of each feature: 1 is what the mean
+gets. Three draws of rows each. One thread; records in bench/results/sample-size.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from itertools import product
+from statistics import mean, stdev
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from vedute import __version__, drop_views, methods
+from vedute.data.views import Views
+from vedute.datasets import synthetic
+from vedute.metrics.scores import imputation_error
+from vedute_bench.places import RESULTS
+from vedute_bench.rivals import real_sets
+from vedute_bench.runner import workers
+
+FILE = RESULTS / "sample-size" / "records.jsonl"
+ROWS, SETS, SEEDS = (
+    (20, 50, 100, 200, 500, 1000),
+    ("handwritten", "scene15", "synthetic"),
+    (0, 1, 2),
+)
+METHODS = ("mean_fill", "knn_fill", "ridge_fill", "lowrank_fill", "kernel_fill")
+
+
+def load(name: str) -> Views:
+    return synthetic.load(max(ROWS)) if name == "synthetic" else real_sets.load(name)
+
+
+def measure(name: str, whole: Views, rows: int, method: str, seed: int) -> dict[str, object]:
+    """One record."""
+    some = np.sort(np.random.default_rng(seed).permutation(len(whole))[:rows])
+    truth = whole[some]
+    given = drop_views(truth, 0.5, 42)
+    start = perf_counter()
+    filled = methods.find(method)(random_state=0).fit(given).impute(given)
+    seconds = perf_counter() - start
+    hidden = (truth.mask & ~given.mask).numpy()
+    return {
+        "dataset": name,
+        "rows": rows,
+        "method": method,
+        "seed": seed,
+        "error": imputation_error(truth.x, filled.x, hidden),
+        "seconds": seconds,
+        "version": __version__,
+        "device": workers.cpu_name(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def recorded() -> list[dict[str, object]]:
+    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def run() -> None:
+    done = {tuple(r[k] for k in ("dataset", "rows", "method", "seed")) for r in recorded()}
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    with FILE.open("a", encoding="utf-8") as file:
+        for name in SETS:
+            whole = load(name)
+            for rows, method, seed in product(ROWS, METHODS, SEEDS):
+                if rows <= len(whole) and (name, rows, method, seed) not in done:
+                    record = measure(name, whole, rows, method, seed)
+                    file.write(json.dumps(record) + "\n")
+                    file.flush()
+
+
+def table() -> str:
+    """Mean and standard deviation over draws."""
+    found: dict[tuple[object, object], dict[object, list[float]]] = {}
+    for r in recorded():
+        row = found.setdefault((r["dataset"], r["method"]), {})
+        row.setdefault(r["rows"], []).append(float(str(r["error"])))
+    heads = ["data", "method", *map(str, ROWS)]
+    lines = [heads, ["---", "---", *["--:"] * len(ROWS)]]
+    for (name, method), row in found.items():
+        cells = [f"{mean(row[n]):.2f} ± {stdev(row[n]):.2f}" if n in row else "–" for n in ROWS]
+        lines.append([str(name), f"`{method}`", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    if parser.parse_args().table:
+        print(table())
+    else:
+        torch.set_num_threads(1)
+        run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What figures of studies share."""

@@ -1,0 +1,1 @@
+"""How well views are inferred and generated: classifiers, floors, likelihoods, k-means."""

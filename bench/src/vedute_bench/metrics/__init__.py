@@ -1,0 +1,1 @@
+"""Significance of differences between methods, and colors of pictures and words."""

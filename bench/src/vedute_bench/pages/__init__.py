@@ -1,0 +1,1 @@
+"""Pages of tables, figures and words, from records."""

@@ -1,0 +1,261 @@
+"""Sections A.4 and A.5: objectives, priors, what they cost, and how latents move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean, median
+
+from vedute_bench import studies
+from vedute_bench.paper import figures, numbers
+from vedute_bench.paper.exhibit import (
+    NONE,
+    SAME,
+    Made,
+    World,
+    both_starts,
+    one_start,
+)
+from vedute_bench.paper.numbers import PRINTED, table, text
+from vedute_bench.runner.records import RunRecord
+from vedute_bench.summaries.summary import Cell, Summary
+
+
+def curves(world: World) -> Made:
+    runs = [r for r in world.results.all("paper-curves") if "history" in r]
+    source = numbers.source(world.results, "paper-curves")
+    if not runs:
+        return Made(NONE, [source])
+    mean = mean_history(runs)
+    names, warm = [k for k in mean if k != "step"], int(runs[0]["settings"]["warmup"])
+    total = [sum(mean[k][e] for k in names) for e in range(len(mean["step"]))]
+    shown = {"all": total, **{k: mean[k] for k in names}}
+    epochs = [e for e in (1, warm, warm + 1, len(total)) if 1 <= e <= len(total)]
+    rows = [[k, *(f"{values[e - 1]:.1f}" for e in epochs)] for k, values in shown.items()]
+    falls = total[-1] < total[min(warm, len(total) - 1)]
+    word = "Reproduced" if falls else "Not reproduced"
+    sentence = (
+        f"{word}: the loss changes at the end of the warm-up, and {'falls' if falls else 'rises'} "
+        f"from then on to the last epoch, from {total[min(warm, len(total) - 1)]:.1f} to "
+        f"{total[-1]:.1f}. The figure prints no numbers."
+    )
+    link = world.picture(
+        "paper-curves", "Loss by epoch", lambda: figures.curves({"": shown}, warm, list(shown))
+    )
+    return Made(sentence, [link, table(["epoch", *map(str, epochs)], rows), source])
+
+
+def mean_history(runs: Sequence[RunRecord]) -> dict[str, list[float]]:
+    """Mean over seeds, of the epochs that all have."""
+    histories = [r["history"] for r in runs]
+    epochs = min(len(h["step"]) for h in histories)
+    return {k: [fmean(h[k][e] for h in histories) for e in range(epochs)] for k in histories[0]}
+
+
+def convergence(world: World) -> Made:
+    """Which objective trains best, and most evenly."""
+    source = numbers.source(world.results, "paper-convergence")
+    summary = world.results.summary("paper-convergence")
+    labels = [entry.label for entry in studies.load("paper-convergence").entries]
+    histories: dict[str, dict[str, list[float]]] = {}
+    rows, rough = [], {}
+    for dataset in SAME:
+        for label in labels:
+            found = summary.records.get((label, dataset, 0.5), [])
+            runs = [r for r in found if "history" in r]
+            if not runs:
+                continue
+            rough[label, dataset] = fmean(roughness(r) for r in runs)
+            error = text(summary.cell(label, dataset, 0.5, "error"), 3)
+            both = both_starts(summary, label, dataset, 0.5, "acc")
+            rows.append([f"{dataset}: {label}", *both, error, f"{rough[label, dataset]:.2f}"])
+            histories.setdefault(label, mean_history(runs))  # of the first dataset
+    if not rows:
+        return Made(NONE, [source])
+    heads = ["", "ACC, one start", "ten", "error of hidden views", "change per epoch, %"]
+    terms = ["reconstruction", "kl_views", "kl_consensus"]
+    link = world.picture(
+        "paper-convergence",
+        "Terms of the loss by epoch, for four objectives",
+        lambda: figures.curves(histories, None, terms),
+    )
+    return Made(_claims(summary, rough), [link, table(heads, rows), source])
+
+
+def roughness(record: RunRecord) -> float:
+    """How much the loss changes from an epoch to the next after the warm-up, median, in percent."""
+    history, warm = record["history"], int(record["settings"]["warmup"])
+    names = [k for k in history if k != "step"]
+    total = [sum(history[k][e] for k in names) for e in range(warm, len(history["step"]))]
+    changes = [abs(b - a) / a for a, b in pairwise(total) if a]
+    return 100 * median(changes) if changes else 0.0
+
+
+def _claims(summary: Summary, rough: Mapping[tuple[str, str], float]) -> str:
+    """What the paper says of symmetric divergences, and of two objectives together."""
+    steady, among = _steadier(summary, rough)
+    best, of = _together(summary)
+    if not among:
+        return NONE
+    held = [n == among for n in steady.values()] + [n == of for n in best.values()]
+    word = "Reproduced" if all(held) else "Partly reproduced" if any(held) else "Not reproduced"
+    divergence = " and ".join(f"the smaller {k} on {n}" for k, n in steady.items())
+    objective = " and ".join(f"the {k} on {n}" for k, n in best.items())
+    return (
+        f"{word}: beside the one-sided, the symmetric divergence has {divergence} of {among} "
+        f"datasets. Of eq3, eq1 and eq2, eq3 has {objective} of {of}."
+    )
+
+
+def _steadier(
+    summary: Summary, rough: Mapping[tuple[str, str], float]
+) -> tuple[dict[str, int], int]:
+    """On how many datasets, of how many; with two views both divergences are the same."""
+    names = ("eq3, symmetric", "eq3, forward")
+    many = [d for d in SAME if PRINTED["datasets"][d]["views"] > 2]
+    known = [d for d in many if all((k, d) in rough for k in names)]
+    spread = {(k, d): _cell(summary, k, d, "acc").std or 0.0 for k in names for d in known}
+    wins = {
+        what: sum(values[names[0], d] < values[names[1], d] for d in known)
+        for what, values in (("spread of ACC over seeds", spread), ("change per epoch", rough))
+    }
+    return wins, len(known)
+
+
+def _together(summary: Summary) -> tuple[dict[str, int], int]:
+    """On how many datasets both objectives together are best, of how many."""
+    labels = ("eq3, symmetric", "eq1", "eq2")
+    known = [d for d in SAME if all((k, d, 0.5) in summary.records for k in labels)]
+    best = sum(
+        max(labels, key=lambda k: _cell(summary, k, d, "acc").mean) == labels[0] for d in known
+    )
+    least = sum(
+        min(labels, key=lambda k: _cell(summary, k, d, "error").mean) == labels[0] for d in known
+    )
+    return {"best accuracy": best, "least error of hidden views": least}, len(known)
+
+
+def _cell(summary: Summary, label: str, dataset: str, score: str) -> Cell:
+    found = summary.cell(label, dataset, 0.5, score)
+    assert found is not None
+    return found
+
+
+def prior(world: World) -> Made:
+    summary = world.results.summary("paper-prior")
+    source = numbers.source(world.results, "paper-prior")
+    labels = [entry.label for entry in studies.load("paper-prior").entries]
+    rows, better, compared = [], 0, 0
+    for dataset in SAME:
+        plain = one_start(summary, "standard", dataset, 0.5, "acc")
+        for label in labels:
+            ours = one_start(summary, label, dataset, 0.5, "acc")
+            if ours is None:
+                continue
+            error = summary.cell(label, dataset, 0.5, "error")
+            both = both_starts(summary, label, dataset, 0.5, "acc")
+            rows.append([f"{dataset}: {label}", *both, text(error, 3)])
+            if plain is not None and label != "standard":
+                compared += 1
+                better += ours.mean > plain.mean + (plain.std or 0.0)
+    if not rows:
+        return Made(NONE, [source])
+    word = "Reproduced" if compared and better == compared else "Partly reproduced"
+    word = word if better else "Not reproduced"
+    sentence = (
+        f"{word}: an informational prior is ahead of N(0, 1) by more than one standard deviation "
+        f"over seeds in {better} of {compared} cases (accuracy, one k-means start)."
+    )
+    heads = ["", "ACC, one start", "ten", "error of hidden views"]
+    return Made(sentence, [table(heads, rows), source])
+
+
+def complexity(world: World) -> Made:
+    found = world.results.all("paper-complexity")
+    source = numbers.facts(found, "python -m vedute_bench.speed.complexity")
+    if not found:
+        return Made(NONE, [source])
+    body, sentences = [], []
+    for device in sorted({r["device"] for r in found}):
+        kinds: dict[str, dict[int, Mapping[str, float]]] = {}
+        for r in found:
+            if r["device"] == device:
+                kinds.setdefault(f"{r['objective']}, {r['prior']}", {})[r["views"]] = r["scores"]
+        body.append(f"**{device}**\n\n{_costs(kinds)}")
+        sentences.append(_ratios(device, kinds))
+    rule = "A tenth more time counts as no additional computation."
+    return Made(" ".join([*sentences, rule]), [*body, source])
+
+
+def _costs(kinds: Mapping[str, Mapping[int, Mapping[str, float]]]) -> str:
+    views = sorted({n for found in kinds.values() for n in found})
+    quick = min(found[n]["ms"] for found in kinds.values() for n in views) < 10  # as on a GPU
+    rows = []
+    for what, digits in (("ms", 1 + quick), ("time", 2), ("gflop", 2), ("mib", 1)):
+        title = {"time": "times eq2", "gflop": "GFLOP", "mib": "MiB kept"}.get(what, what)
+        rows += [
+            [f"{kind}: {title}", *(f"{found[n][what]:.{digits}f}" for n in views)]
+            for kind, found in kinds.items()
+        ]
+    return table(["views", *map(str, views)], rows)
+
+
+def _ratios(device: str, kinds: Mapping[str, Mapping[int, Mapping[str, float]]]) -> str:
+    def between(a: str, b: str, score: str = "time") -> list[float]:
+        return [kinds[a][n][score] / kinds[b][n][score] for n in kinds[b]]
+
+    more, fused = between("eq3, cyclic", "eq2, cyclic"), between("eq3, fusion", "eq3, cyclic")
+    work = between("eq3, cyclic", "eq2, cyclic", "gflop")
+    word = "Reproduced" if max(more) <= 1.1 and min(fused) > 1 else "Partly reproduced"
+    return (
+        f"{word} ({device}): eq3 takes {min(more):.2f} to {max(more):.2f} times as long as eq2 "
+        f"(it decodes both tables: {min(work):.2f} to {max(work):.2f} times the operations), and "
+        f"the fusion prior {min(fused):.2f} to {max(fused):.2f} times as long as the cyclic one."
+    )
+
+
+def dynamics(world: World) -> Made:
+    found = world.results.all("paper-dynamics")
+    if not found:
+        command = "python -m vedute_bench.experiments.dynamics"
+        return Made(NONE, [f"{numbers.facts([], command)}, or `{command} polymnist` with a GPU"])
+    body, sentences = [], []
+    for dataset in sorted({r["dataset"] for r in found}):
+        mine = [r for r in found if r["dataset"] == dataset]
+        strips = world.results.folder / "paper-dynamics" / f"{dataset}.png"
+        if strips.exists():
+            name = f"paper-dynamics-{dataset}"
+            alt = f"Latents of {dataset} by view, consensus by source, mean consensus by class"
+            body.append(world.picture(name, alt, strips.read_bytes))
+        heads = ["epoch", *mine[0]["scores"]]
+        rows = [[str(r["epoch"]), *(f"{v:.3f}" for v in r["scores"].values())] for r in mine]
+        line = numbers.facts(mine, f"python -m vedute_bench.experiments.dynamics {_asked(mine[0])}")
+        body += [f"**{dataset}**\n\n{table(heads, rows)}", line]
+        sentences.append(_moved(dataset, mine[0]["scores"], mine[-1]["scores"]))
+    return Made(" ".join(sentences), body)
+
+
+def _asked(record: RunRecord) -> str:
+    return f"{record['dataset']} --epochs {record['epochs']} --warmup {record['warmup']}"
+
+
+def _moved(dataset: str, first: Mapping[str, float], last: Mapping[str, float]) -> str:
+    """Whether latents gather by view, consensuses of all sources mix, classes part: at the end, and
+    by training."""
+    claims = {  # score, at the end, by training
+        "latents gather by view": ("by_target", last["by_target"] > 0, 1),
+        "consensuses mix": ("consensus", last["consensus"] < 0.1, -1),
+        "classes part": ("nmi", last["nmi"] > first["nmi"], 1),
+        "maps are not the identity": ("identity", last["identity"] > 0.1, 0),
+    }
+    said, held = [], []
+    for claim, (k, holds, sign) in claims.items():
+        learned = sign * (last[k] - first[k]) >= 0
+        start, end = "" if holds else "not that ", "" if learned or not holds else " from the start"
+        said.append(f"{start}{claim}{end} (`{k}` {first[k]:.2f} to {last[k]:.2f})")
+        held.append(holds and learned)
+    word = "Reproduced" if all(held) else "Partly reproduced" if any(held) else "Not reproduced"
+    return f"{word} on {dataset}: {'; '.join(said)}."
+
+
+EXHIBITS = (curves, convergence, prior, complexity, dynamics)

@@ -1,0 +1,1 @@
+"""Every method beside what else one would impute with."""

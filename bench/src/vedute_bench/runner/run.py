@@ -1,0 +1,400 @@
+"""One run: fit, score, and record everything that is needed to do it again.
+
+A record has what was asked (`Run`), the rates of its mask, versions, device, threads, and
+
+    commit          of the code, with -dirty where it was changed since; null where nobody knows
+    seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
+    steps           of training, if there was any
+    parameters      of its networks, if there are any
+    settled         settings that the fit had in place of those passed, as MVP's for images
+    scores          clustering: acc nmi ari of `labels_` in percent, kmeans_* where these have
+                    another rule, one_start_* of k-means from one start, as papers have it;
+                    error of hidden views; coverage of 90 % intervals in percent,
+                    crps of the distributions that these are of, in standard deviations
+                    generation: those of `cross_view`, _1 from one given view, _2 from two, ...,
+                    generated_coherence of samples from nothing, bits of `likelihood` per entry,
+                    hidden_ssim and hidden_error of views hidden from training, of MVP
+                    own_ssim_given or fused_ssim_given by the rule that it does not have,
+                    classifier_* of real images,
+                    mean_* and nearest_* of what needs no model;
+                    in percent, but ssim
+    pair_score      of a search: stability of the clusters of this pair of views, or, where masks
+                    are redrawn, their accuracy; pair_silhouette: by which equal pairs are told
+                    apart, where no labels are
+    history         of a study with `curves`: the step of every epoch, and each term of its loss
+    subsets         generation: the scores of each subset, evaluated in `evaluation` seconds
+    shown           generation: the file in `pictures` of images inferred from `shown_view`
+    failed          why there are no scores, where the run ended in an error or a score was NaN
+
+Generation runs keep classifiers and floors, which other runs use again, in folders beside the
+masks, and pictures of their own: a sheet, images for `method_grid`, of MVP a latent traversal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import warnings
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+
+from vedute import __version__, datasets, io, methods
+from vedute.data import missing
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import NeuralEstimator
+from vedute.figures.png import png
+from vedute.methods import _best_pair
+from vedute.methods.mvp import MVP, MVPModel
+from vedute.metrics import scores as scoring
+from vedute.training.history import Record
+from vedute_bench.figures import contact_sheet
+from vedute_bench.generation import classifiers, cross_view, likelihood
+from vedute_bench.generation.classifiers import Judge
+from vedute_bench.runner import samples, workers
+from vedute_bench.runner.records import BERNOULLI, RunRecord
+
+INTERVAL = 0.9
+WEIGHED = 1000  # samples whose likelihood is estimated
+WATCHED = 4000  # training samples whose hidden views are compared
+LONGEST_NAME = 200  # bytes of a file name, without its ending
+SPLIT: Mapping[str, str] = {"generation": "train"}  # of the tasks that are not fitted on all
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit. settings: all that its estimator has; overrides: those that the user changed."""
+
+    study: str
+    label: str
+    method: str
+    preset: str | None
+    overrides: Mapping[str, Any]
+    dataset: str
+    rate: float
+    seed: int
+    protocol: str
+    mask_seed: int
+    mask: str  # its fingerprint
+    mask_file: str
+    settings: Mapping[str, Any]
+    task: str = "clustering"
+    judges: tuple[str, ...] = ()
+    shown_view: str = ""  # the view of which images are kept; none: no images
+    drawn: bool = False  # judge images from a draw of the posterior as well
+    curves: bool = False  # record the terms of the loss by epoch
+    pair: tuple[str, str] | None = None  # which two views, for a method that takes two
+    redraw: bool = False  # the mask is the pair's own
+    search: bool = False  # one of all pairs, to choose one
+    revision: int = 1  # of the method
+    pair_revision: int = 1  # of how a pair is chosen without labels, where one is
+
+    def __str__(self) -> str:
+        views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
+        how = "" if self.protocol == BERNOULLI else f"{self.protocol} "
+        return f"{self.label} on {self.dataset}{views} at {how}{self.rate:g}, seed {self.seed}"
+
+
+def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
+    """The record of a run; masks: the folder; jobs: how many runs there are at once."""
+    start = perf_counter()
+    truth = load(run.dataset, SPLIT.get(run.task))
+    truth = pick(truth, run.pair) if run.pair and run.redraw else truth
+    seen = torch.from_numpy(missing.load_mask(masks / run.mask_file, truth))
+    views = truth.hide(~seen)
+    _warm_up(run.method, run.settings.get("device"))
+    model = _best_pair.for_views(methods.find(run.method)(**run.settings), len(truth.x))
+    if isinstance(model, _best_pair.BestPair) and run.pair:
+        model.set_params(pair=run.pair)
+    before = perf_counter()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the views form groups")  # a study wants it so
+        model.fit(views)
+    seconds = perf_counter() - before
+    if run.task == "generation":
+        measured = _generation(model, truth, views, run, masks.parent)
+    else:
+        measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
+        measured |= _pair_score(model, truth, views) if run.search else {}
+    rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
+    return {
+        **asdict(run),
+        "row_rate": round(rates.rows, 6),
+        "slot_rate": round(rates.slots, 6),
+        **code(),
+        "device": _device(model),
+        "threads": torch.get_num_threads(),
+        "jobs": jobs,
+        "seconds": round(seconds, 4),
+        "wall": round(perf_counter() - start, 4),
+        "steps": history[-1]["step"] if history else None,
+        "parameters": _parameters(model),
+        **({"settled": settled} if (settled := _settled(model)) else {}),
+        **measured,
+        **({"history": _curves(history)} if run.curves and history else {}),
+    }
+
+
+def _curves(history: Sequence[Record]) -> dict[str, list[float]]:
+    """Steps and terms by epoch; a term that a stage has not is 0 there."""
+    names = list(dict.fromkeys(name for epoch in history for name in epoch["terms"]))
+    terms = {k: [float(f"{e['terms'].get(k, 0):.5g}") for e in history] for k in names}
+    return {"step": [e["step"] for e in history], **terms}
+
+
+def failure(run: Run, error: Exception) -> RunRecord:
+    """The record of a run that ended in an error."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    return {**asdict(run), **code(), "scores": {}, "failed": message}
+
+
+def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if truth.y is not None:
+        found |= _percent(truth.y, model.labels_)
+        if "centers_" not in vars(model):  # the labels are not k-means'
+            kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
+            second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
+            found |= {f"kmeans_{k}": v for k, v in second.items()}
+        z = model.embedding_
+        middles = clustering.centers(z, len(np.unique(truth.y)), seed, starts=1)
+        once = _percent(truth.y, clustering.nearest(z, middles))
+        found |= {f"one_start_{k}": v for k, v in once.items()}
+    hidden = (truth.mask & ~views.mask).numpy()
+    if model.generative and hidden.any():
+        true = list(io.of_views(truth).views.values())
+        imputed = model.impute(views, interval=INTERVAL)
+        mean, low, high = ([x.numpy() for x in end.x] for end in imputed)
+        found["error"] = scoring.imputation_error(true, mean, hidden)
+        found["coverage"] = 100 * scoring.coverage(true, low, high, hidden)
+        found["crps"] = scoring.crps(true, mean, low, high, hidden, INTERVAL)
+    return found
+
+
+def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float]:
+    """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
+    if isinstance(model, _best_pair.BestPair):
+        both = views.mask[:, list(model.chosen())].all(1).numpy()
+        found = _best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
+        return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
+    assert truth.y is not None
+    return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}
+
+
+def _generation(model: Estimator, real: Views, views: Views, run: Run, folder: Path) -> RunRecord:
+    """Scores of views inferred in the test split, of two floors; pictures."""
+    start = perf_counter()
+    test = load(run.dataset, "test")
+    device = cross_view.device_of(model)
+    judges = classifiers.judges(run.judges, real, test, device, folder / "classifiers")
+    judged = perf_counter()
+    predictor = cross_view.by_model(model, run.drawn)
+    found = cross_view.evaluate(predictor, cross_view.enter(model, test), judges)
+    seconds = perf_counter() - judged
+    scores = _by_size("", found) | {f"classifier_{j.name}": j.accuracy for j in judges}
+    if isinstance(model, NeuralEstimator) and model.generates:
+        asked = (judge for judge in judges if judge.name == "coherence")
+        scores |= {f"generated_{j.name}": cross_view.agreement(model, j) for j in asked}
+        scores |= _bits(model, real, test)
+    kept: RunRecord = {}
+    if model.generative:
+        some = (cross_view.enter(model, v[:WATCHED]) for v in (real, views))
+        scores |= cross_view.hidden_in_training(predictor, *some)
+        scores |= _other_rule(model, cross_view.enter(model, test))
+        scores |= _floors(run.dataset, real, test, device, folder / "floors")
+        kept = _pictures(model, test, judges[0] if judges else None, run, folder / "pictures")
+    return {
+        "classifying": round(judged - start, 4),
+        "evaluation": round(seconds, 4),
+        "scores": _rounded({k: v if _is_plain(k) else 100 * v for k, v in scores.items()}),
+        "subsets": json.loads(json.dumps(found.subsets), parse_float=lambda s: round(float(s), 5)),
+        **kept,
+    }
+
+
+def _is_plain(score: str) -> bool:
+    """Whether a score is no share."""
+    return "ssim" in score or score in ("bits", "hidden_error")
+
+
+def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
+    """Of MVP, SSIM of given views where they are decoded by the other rule, on the same weights."""
+    if not isinstance(model, MVP):
+        return {}
+    other = {"own": "fused", "fused": "own"}[model.observed]
+    twin, network = copy(model), copy(model._fitted())
+    assert isinstance(network, MVPModel)
+    network.hp = MVP(**network.hp.get_params(deep=False) | {"observed": other})
+    twin.model_ = network
+    found = cross_view.evaluate(cross_view.by_model(twin), test, [])
+    return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in found.sizes.items()}
+
+
+def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
+    """Bits per entry of some test samples, where codes have a density."""
+    network = model._fitted()
+    if not isinstance(network, likelihood.Weighed):
+        return {}
+    learned, new = (cross_view.enter(model, views[:WEIGHED]) for views in (real, test))
+    kinds = [view.likelihood for view in model.views_]
+    return {"bits": likelihood.bits_per_entry(network, kinds, learned, new)}
+
+
+def _floors(
+    dataset: str, real: Views, test: Views, device: torch.device, folder: Path
+) -> dict[str, float]:
+    """SSIM of what needs no model: made once for a dataset, then read from the folder."""
+    path, data = folder / f"{dataset}.json", _fingerprint(real, test)
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["data"] == data:
+            return dict(known["scores"])
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged: made again
+        pass
+    real, test = real.to(device), test.to(device)
+    mean = cross_view.evaluate(cross_view.by_mean(real), test, [])
+    nearest = cross_view.evaluate(cross_view.by_nearest(real), test, [])
+    scores = _by_size("mean_", mean) | _by_size("nearest_", nearest)
+    with io.atomic_file(path, force=True) as part:
+        part.write_text(json.dumps({"data": data, "scores": scores}, indent=1), encoding="utf-8")
+    return scores
+
+
+def _fingerprint(real: Views, test: Views) -> str:
+    """Sixteen hex digits of the sizes and first samples of both splits."""
+    digest = hashlib.sha256(repr([real.shape, test.shape]).encode())
+    for x in (*real[:1000].x, *test[:1000].x):
+        digest.update(x.contiguous().numpy().data)
+    return digest.hexdigest()[:16]
+
+
+def _by_size(prefix: str, found: cross_view.Evaluation) -> dict[str, float]:
+    """coherence_all_1: from one view, _2: from two, ..."""
+    return {f"{prefix}{k}_{n}": v for n, scores in found.sizes.items() for k, v in scores.items()}
+
+
+def _pictures(
+    model: Estimator, test: Views, judge: Judge | None, run: Run, folder: Path
+) -> RunRecord:
+    """A sheet; a latent traversal; a file for `method_grid`, which the record names."""
+    name = _file(run)
+    shown = test.names.index(run.shown_view) if run.shown_view else None
+    _save(folder / f"{name}.png", samples.sheet(model, test, judge))
+    if isinstance(model, MVP):
+        walks = samples.traverse(model, shown or 0)
+        _save(folder / f"{name}-traversal.png", contact_sheet.sheet(walks))
+    if shown is None:
+        return {}
+    with io.atomic_file(folder / f"{name}.npz", force=True) as part:
+        samples.shown(model, test, shown, judge).save(part)
+    return {"shown": f"{name}.npz"}
+
+
+def _save(path: Path, picture: contact_sheet.Bytes) -> None:
+    with io.atomic_file(path, force=True) as part:
+        part.write_bytes(png(picture))
+
+
+def _file(run: Run) -> str:
+    """Its own for every label, dataset, rate, seed and change by the user."""
+    changes = "".join(f" {k}={v}" for k, v in run.overrides.items())
+    name = re.sub(r"[^\w.+-]+", "-", f"{run}{changes}").lstrip(".")
+    if len(name.encode()) <= LONGEST_NAME:
+        return name
+    return name[: LONGEST_NAME // 4] + hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
+    return {k: round(v, 5) for k, v in scores.items()}
+
+
+def _percent(y: io.Array, labels: io.Array) -> dict[str, float]:
+    return {k: 100 * v for k, v in scoring.clustering_scores(y, labels).items()}
+
+
+def code() -> RunRecord:
+    """Which releases and which commit a run is made with."""
+    packages = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
+    found = {"vedute": __version__, "python": platform.python_version()}
+    found |= {name: version(package) for name, package in packages.items()}
+    return {"versions": found, "commit": commit()}
+
+
+@cache
+def commit() -> str | None:
+    """Of the checkout that the package lies in; where there is none, VEDUTE_COMMIT."""
+    try:
+        _git("ls-files", "--error-unmatch", "__init__.py")  # not of a project that we lie in
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("VEDUTE_COMMIT") or None
+
+
+def _git(*words: str) -> str:
+    """What git says in the folder of the package."""
+    where = Path(__file__).parents[1]
+    done = subprocess.run(
+        ["git", *words], cwd=where, capture_output=True, text=True, check=True, timeout=30
+    )
+    return done.stdout.strip()
+
+
+def _inside(model: Estimator) -> NeuralEstimator | None:
+    """What has networks, if anything has."""
+    inside = next(iter(model._parts()), model)
+    return inside if isinstance(inside, NeuralEstimator) else None
+
+
+def _weights(model: Estimator) -> list[torch.Tensor]:
+    inside = _inside(model)
+    return [] if inside is None else list(inside.model_.parameters())
+
+
+def _settled(model: Estimator) -> Record:
+    inside = _inside(model)
+    return {} if inside is None else inside._decided()
+
+
+def _parameters(model: Estimator) -> int | None:
+    return sum(w.numel() for w in _weights(model)) or None
+
+
+def _device(model: Estimator) -> str:
+    weights = _weights(model)
+    if weights and weights[0].is_cuda:
+        return torch.cuda.get_device_name(weights[0].device)
+    return f"{workers.cpu_name()}, {workers.cores()} cores"
+
+
+@cache
+def load(dataset: str, split: str | None = None) -> Views:
+    return datasets.load(dataset) if split is None else datasets.load(dataset, split)
+
+
+def pick(views: Views, names: Sequence[str]) -> Views:
+    """Some of the views, by name."""
+    return views.pick(*(views.names.index(name) for name in names))
+
+
+@cache
+def _warm_up(method: str, device: Any) -> None:
+    """A first fit, not timed, which loads libraries and sets up the device."""
+    cls = methods.find(method)
+    wanted = {"steps": 2, "warmup": 2, "pretrain": 2, "device": device}
+    few: Any = {f.name: wanted[f.name] for f in fields(cls) if f.name in wanted}
+    cls(n_clusters=2, random_state=0, **few).fit(load("synthetic")[:64].pick(0, 1))

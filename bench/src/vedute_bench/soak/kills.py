@@ -1,0 +1,193 @@
+"""Fits that are killed (SIGKILL) at a random moment of a random phase, and resumed: the same bytes
+as a fit that nothing ended."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from blobs import blobs
+from every_method import METHODS, small
+from shell import done
+
+from vedute.commands import _pages
+from vedute.estimators import saving
+from vedute.estimators.base import Estimator
+from vedute.estimators.neural import NeuralEstimator
+from vedute.report import run_folder
+
+SIZE = 15
+BATCHES, QUICK = 21, range(21, 23)
+SIZES = {"steps": 20, "warmup": 4, "pretrain": 4, "hidden": (8,), "map_hidden": (6,)}
+SIZES |= {"latent_dim": 2, "batch_size": 32, "device": "cpu", "random_state": 0, "n_clusters": 3}
+SIZES |= {"checkpoint_minutes": 0.0, "cooldown": 0}
+METHOD = ("mvp", "mopoe", "dvimc")
+PHASES = (
+    "start",
+    "training",
+    "calibration",
+    "second training",
+    "embedding",
+    "clustering",
+    "save",
+)
+_phase = mmap.mmap(-1, 1)  # shared with the children
+
+
+def cases(batch: int) -> Iterator[tuple[str, Callable[[Path], str]]]:
+    for seed in range(batch * SIZE, (batch + 1) * SIZE):
+        yield str(seed), partial(case, seed)
+
+
+def warm() -> None:
+    """Load, before processes are forked, what the first fit of a process loads."""
+    for method in METHOD:
+        small(METHODS[method], SIZES).fit(blobs(40))
+
+
+def case(seed: int, place: Path) -> str:
+    """Kill, resume, compare."""
+    rng = np.random.default_rng([1, seed])
+    method, typed = METHOD[seed % len(METHOD)], bool(seed // len(METHOD) % 2)
+    work = partial(fit_typed if typed else fit_called, method)
+    whole, spans = uninterrupted(method, typed)
+    (place / "d.npz").write_bytes(_data())
+    reached = ""
+    while not reached:  # a fit may end before it is killed
+        shutil.rmtree(place / "run", ignore_errors=True)
+        at = int(rng.choice([p for p in spans if p > 0]))
+        reached = _killed(partial(work, place), at, rng.random() * spans[at])
+    child = _start(partial(work, place))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    published = (place / "run" / "model.json").exists()
+    assert code == 0 or (typed and published), f"the resumed fit ended with {code}"
+    assert facts(place / "run") == whole, f"{method}: other bytes after a kill in {reached}"
+    scratch = {p.name for p in place.iterdir()} - {"run", "d.npz"}
+    if code == 0:
+        assert not scratch, f"left behind: {scratch}"
+    return f"in {reached}"
+
+
+def facts(run: Path) -> tuple[str, str]:
+    """All that a model holds: the digest of its arrays, and the rest; not when and where."""
+    learned = json.loads((run / "model.json").read_text())
+    params = [pair for pair in learned["params"]["$dict"] if pair[0] != "checkpoint"]
+    rest = [pair for pair in learned["learned"]["$dict"] if pair[0] != "history_"]
+    return learned["tensors"], json.dumps([params, rest])
+
+
+@cache
+def uninterrupted(method: str, typed: bool) -> tuple[Any, dict[int, float]]:
+    """What a fit that nothing ends leaves, and how long its phases take."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place)
+        (home / "d.npz").write_bytes(_data())
+        child = _start(partial(fit_typed if typed else fit_called, method, home))
+        spans, phase, since = dict[int, float](), 0, time.monotonic()
+        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+            if _phase[0] != phase:
+                now = time.monotonic()
+                spans[phase] = now - since
+                phase, since = _phase[0], now
+            time.sleep(0.0005)
+        assert ended[1] == 0, "the fit that nothing ended failed"
+        spans[phase] = time.monotonic() - since
+        return facts(home / "run"), spans
+
+
+@cache
+def _data() -> bytes:
+    import io
+
+    X, file = blobs(120), io.BytesIO()
+    np.savez(file, **dict(zip(X.names, X.arrays(), strict=True)))
+    return file.getvalue()
+
+
+def fit_called(method: str, place: Path) -> None:
+    """In Python; the checkpoint goes when fit returns, before the model is saved."""
+    with np.load(place / "d.npz") as file:
+        X = dict(file)
+    model = small(METHODS[method], SIZES, checkpoint=str(place / "checkpoint"))
+    model.fit(X).save(place / "run")
+
+
+def fit_typed(method: str, place: Path) -> None:
+    """On the command line, where it is kept until the run is published."""
+    model = small(METHODS[method], SIZES)
+    skipped = ("n_clusters", "random_state")  # options of their own, or their defaults
+    settings = [f"{k}={v}" for k, v in SIZES.items() if hasattr(model, k) and k not in skipped]
+    words = [word for pair in settings for word in ("--set", pair)]
+    fit = ["fit", place / "d.npz", "-o", place / "run", "--method", method, "--clusters", "3"]
+    done(*fit, "--resume", *words)
+
+
+def _start(work: Callable[[], Any]) -> int:
+    """A child that does the work and says in which phase it is."""
+    _phase[0] = 0
+    child = os.fork()
+    if child:
+        return child
+    try:
+        _announce()
+        work()
+    except BaseException as error:
+        print(f"a fit ended: {error!r}"[:300], flush=True)
+        os._exit(1)
+    os._exit(0)
+
+
+def _announce() -> None:
+    """In the child: every phase sets its number."""
+    trainings = 0
+
+    def learn(self: Any, *args: Any) -> None:
+        nonlocal trainings
+        _phase[0] = 3 if trainings else 1
+        trainings += 1
+        first(self, *args)
+
+    def announced(owner: Any, name: str, number: int) -> None:
+        real = getattr(owner, name)
+
+        def called(*args: Any, **options: Any) -> Any:
+            _phase[0] = max(number, _phase[0])
+            return real(*args, **options)
+
+        setattr(owner, name, called)
+
+    first, NeuralEstimator._learn = NeuralEstimator._learn, learn
+    announced(Estimator, "_calibrate", 2)
+    announced(NeuralEstimator, "_embed", 4)
+    announced(Estimator, "_cluster", 5)
+    announced(saving, "write", 6)
+    announced(run_folder, "write", 6)
+    _pages.measure = lambda *_: None
+
+
+def _killed(work: Callable[[], Any], at: int, after: float) -> str:
+    """Do the work and kill it so many seconds into a phase; the phase it was in, or ''."""
+    child = _start(work)
+    with suppress(ChildProcessError):
+        while _phase[0] < at:
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return ""
+            time.sleep(0.0002)
+        time.sleep(after)
+        reached = PHASES[_phase[0]]
+        os.kill(child, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return reached if code == -signal.SIGKILL else ""
+    return ""

@@ -1,0 +1,166 @@
+"""Processor time and peak memory of stores by the number of rows.
+
+    python -m vedute_bench.speed.store [ROWS ...]    measures; records in bench/results/store
+    python -m vedute_bench.speed.store --table       the table in docs/scale.md
+
+Three views of 50 numbers, .npy files made block by block; every view is missing in a quarter of
+the rows. `convert`, `fit` (MVP, its own number of steps) and `impute` run one after the other, each
+in a process of its own with one thread; `fit` without the measurements for a page, which another
+process makes. Seconds are those of the processor: other work on the machine does not count. Memory
+is the peak of what is resident (Linux), Python, torch and mapped pages of files included. `store`
+is the size of the float32 values. `train`: samples per second of training, from the store and with
+the same data in memory (up to 10^6 rows), the best of TRIES in turn, by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from vedute_bench.places import RESULTS
+
+FILE = RESULTS / "store" / "records.jsonl"
+ROWS, BLOCK, VIEWS, WIDTH, LATENT = (10_000, 100_000, 1_000_000), 10_000, 3, 50, 10
+STEPS, BATCH, TRIES, MOST = 300, 256, 3, 1_000_000
+VERBS = {
+    "convert": "convert data -o store --force",
+    "fit": "fit store -o run --force --method mvp",
+    "impute": "impute run store -o filled --force",
+}
+
+
+def make(folder: Path, rows: int) -> None:
+    """Views that share latent numbers, NaN where they are missing."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(LATENT, WIDTH)) for _ in range(VIEWS)]
+    folder.mkdir()
+    names = [folder / f"v{v}.npy" for v in range(VIEWS)]
+    shape = rows, WIDTH
+    files = [np.lib.format.open_memmap(p, "w+", np.float32, shape) for p in names]
+    for start in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - start)
+        z, gone = rng.normal(size=(n, LATENT)), rng.integers(VIEWS + 1, size=n)
+        for v, (file, w) in enumerate(zip(files, weights, strict=True)):
+            x = np.tanh(z @ w)
+            x[gone == v] = np.nan
+            file[start : start + n] = x
+
+
+def measured(words: str, place: Path) -> dict[str, float]:
+    """Seconds and MiB of a command."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    call = [sys.executable, __file__, "--one", words]
+    done = subprocess.run(
+        call, cwd=place, env=environment, check=True, capture_output=True, text=True
+    )
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def one(words: str) -> None:
+    """Run a command here, and print what this process took."""
+    if words.startswith("train"):
+        train(words.split()[1])
+        return
+    from vedute.cli import app
+    from vedute.commands import _pages
+
+    _pages.measure = lambda run, source: None  # what a page shows, in another process
+    app(words.split(), standalone_mode=False)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "mib": peak()}))
+
+
+def peak() -> float:
+    """MiB that were resident at once. `ru_maxrss` would be that of the process that started this
+    one, if it was larger."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+def train(store: str) -> None:
+    """Print how many samples a second are learned from, from a store and from memory."""
+    import numpy as np
+
+    from vedute import MVP, Views
+    from vedute.estimators import neural
+
+    taken: list[float] = []
+    once = neural.train
+
+    def timed(*given: Any) -> Any:
+        start = perf_counter()
+        history = once(*given)
+        taken.append(perf_counter() - start)
+        return history
+
+    neural.train = timed
+    lazy = Views.open(store)
+    each = {"store": lazy, "memory": lazy.in_memory()}
+    speeds: dict[str, float] = dict.fromkeys(each, 0.0)
+    for _ in range(TRIES):
+        for name, views in each.items():
+            model = MVP(steps=STEPS, batch_size=BATCH, early_stopping=False, random_state=0)
+            model._embed = lambda data: np.zeros((len(data), 1), np.float32)  # not measured here
+            model.fit(views)
+            speeds[name] = max(speeds[name], STEPS * BATCH / taken[-1])
+    print(json.dumps(speeds))
+
+
+def measure(sizes: list[int]) -> None:
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    kept = [r for r in records() if r["rows"] not in sizes]
+    for rows in sizes:
+        with TemporaryDirectory() as folder:
+            make(Path(folder, "data"), rows)
+            last = {"train": "train store"} if rows <= MOST else {}
+            for verb, words in (VERBS | last).items():
+                kept.append({"rows": rows, "verb": verb, **measured(words, Path(folder))})
+                FILE.write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+
+
+def records() -> list[dict[str, Any]]:
+    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def table() -> str:
+    found = {(r["rows"], r["verb"]): r for r in records()}
+    heads = [f"`{verb}`, {unit}" for verb in VERBS for unit in ("s", "MiB")]
+    heads += ["samples/s, store", "samples/s, memory"]
+    lines = [["rows", "store, MiB", *heads], ["--:"] * (2 + len(heads))]
+    for rows in sorted({rows for rows, _ in found}):
+        mine = [found.get((rows, verb)) for verb in VERBS]
+        cells = [f"{r[k]:.0f}" if r else "–" for r in mine for k in ("seconds", "mib")]
+        speed = found.get((rows, "train"), {})
+        cells += [f"{speed[k]:,.0f}" if k in speed else "–" for k in ("store", "memory")]
+        lines.append([f"{rows:,}", f"{rows * VIEWS * WIDTH * 4 / 2**20:.0f}", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rows", type=int, nargs="*", help="numbers of rows")
+    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    parser.add_argument("--one", metavar="WORDS", help="one command, in MiB")
+    options = parser.parse_args()
+    if options.one:
+        one(options.one)
+    elif options.table:
+        print(table())
+    else:
+        measure(options.rows or [*ROWS])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Views that several methods infer from the same view of the same samples, in one picture.
+
+A run keeps its part in a small file (`Shown`), so that the picture is drawn later, where there is
+neither its model nor its data: what was given at the left, then a block for the truth and one for
+each method, all views in each; a row per sample, samples of a class together, mistakes framed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vedute.figures.plots import GREY, styled
+from vedute.io.paths import complaint
+from vedute_bench.figures.contact_sheet import Bytes, sheet
+from vedute_bench.summaries.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 100
+ACROSS = 4  # blocks beside each other, at most
+CLASSES = 5  # drawn, at most
+SIDE = 64  # pixels of an image as drawn, about
+GAP, HEAD, MARGIN = 3, 58, 8  # pixels: around an image, for names above a block, around all
+LETTER = 11  # pixels of a letter in a name
+
+
+class Shown(NamedTuple):
+    """images (B, 1 + L, C, H, W) in bytes: the given view, then every view as inferred from it;
+    wrong (B, 1 + L): those a judge did not accept; truth (B, L, C, H, W); classes (B,); names (L,)
+    of the views, and that of the given one."""
+
+    images: Bytes
+    wrong: NDArray[np.bool_]
+    truth: Bytes
+    classes: NDArray[Any]
+    names: NDArray[np.str_]
+    given: str
+
+    def save(self, path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez_compressed(file, **self._asdict())
+
+    @classmethod
+    def load(cls, path: Path) -> Shown:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                parts = {name: file[name] for name in cls._fields}
+        except (BadZipFile, EOFError, KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{path} holds no inferred images; `vedute bench` writes such files"
+            ) from None
+        return cls(**parts | {"given": str(parts["given"])})
+
+
+def load(summary: Summary, dataset: str, rate: float, folder: Path) -> dict[str, Shown]:
+    """What a run of each label kept in the folder, of those that were given the same."""
+    found: dict[str, Shown] = {}
+    for label in summary.labels:
+        runs = summary.records.get((label, dataset, rate), [])
+        names = [str(r["shown"]) for r in runs if r.get("shown")]
+        paths = [folder / name for name in names if complaint(name) is None]
+        for shown in [Shown.load(path) for path in paths if path.is_file()][:1]:
+            if all(np.array_equal(shown.images[:, 0], s.images[:, 0]) for s in found.values()):
+                found[label] = shown
+    return found
+
+
+@styled
+def draw(shown: Mapping[str, Shown]) -> Figure:
+    """Methods by their names, all given the same; to be saved with `DPI`, pixel by pixel."""
+    from matplotlib.figure import Figure
+
+    some = next(iter(shown.values()))
+    given = _block(some, some.images[:, :1], some.wrong[:, :1])
+    blocks = {"truth": _block(some, some.truth, np.zeros(some.truth.shape[:2], bool))}
+    blocks |= {k: _block(s, s.images[:, 1:], s.wrong[:, 1:]) for k, s in shown.items()}
+    bands = -(-len(blocks) // ACROSS)
+    across = -(-len(blocks) // bands)
+    (tall, wide), lead = blocks["truth"].shape[:2], given.shape[1]
+    step = wide + 2 * MARGIN
+    width = 2 * MARGIN + lead + across * step
+    height = 2 * MARGIN + bands * (HEAD + tall)
+    figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor="white")
+    canvas = np.full((height, width, 3), 255, np.uint8)
+
+    def put(block: Bytes, name: str, views: list[str], left: int, top: int) -> None:
+        canvas[top : top + tall, left : left + block.shape[1]] = block
+        tile = (block.shape[1] - 2 * GAP) / len(views)
+        x, y = (left + 2 * GAP) / width, 1 - (top - HEAD) / height
+        fits = len(name) * LETTER <= block.shape[1]
+        text = name if fits else fill(name, round(1.5 * block.shape[1] / LETTER), max_lines=2)
+        size = 12 if fits else 8
+        figure.text(x, y - 15 / height, text, va="top", fontsize=size, fontweight="bold")
+        for v, view in enumerate(views):
+            x, y = (left + GAP + tile * (v + 0.5)) / width, 1 - (top - 3) / height
+            figure.text(x, y, view, ha="center", va="bottom", fontsize=9, color=GREY)
+
+    for i, (name, block) in enumerate(blocks.items()):
+        band, place = divmod(i, across)
+        top = MARGIN + band * (HEAD + tall) + HEAD
+        if place == 0:
+            put(given, "given", [some.given], MARGIN, top)
+        put(block, name, some.names.tolist(), MARGIN + lead + 2 * MARGIN + place * step, top)
+    figure.figimage(canvas, origin="upper", zorder=-1)
+    return figure
+
+
+def _block(some: Shown, images: Bytes, wrong: NDArray[np.bool_]) -> Bytes:
+    """Images (B, columns, C, H, W) as a picture: a row per sample, a sheet per class."""
+    scale = max(1, SIDE // images.shape[-1])
+    rows = [some.classes == kind for kind in np.unique(some.classes)[:CLASSES]]
+    return np.vstack([sheet(images[r], wrong[r], scale=scale, gap=GAP) for r in rows])

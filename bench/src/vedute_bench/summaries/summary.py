@@ -1,0 +1,273 @@
+"""Records as a table has them: mean and population std over seeds, and what the paper reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+from vedute_bench import studies
+from vedute_bench.runner.recipes import SEEN, changes_nothing, current
+from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
+
+PAPER = "the paper's "
+PAIRS = ", mean over pairs"
+Place = float | str  # a column: a rate, or where records have several protocols, both
+Runs = Mapping[tuple[str, str, Place], Sequence[RunRecord]]  # of a label, dataset and rate
+CLUSTERING = ("acc", "nmi", "ari")
+# Of these more is better.
+RAISED = tuple(f"{how}{k}" for how in ("", "kmeans_", "one_start_") for k in CLUSTERING)
+
+
+class Score(NamedTuple):
+    """How a score is shown: title, and digits after the point."""
+
+    title: str
+    digits: int
+
+
+SCORES: Mapping[str, Score] = {
+    "acc": Score("Clustering accuracy (ACC), %", 2),
+    "nmi": Score("Normalized mutual information (NMI), %", 2),
+    "ari": Score("Adjusted Rand index (ARI), %", 2),
+    "kmeans_acc": Score(
+        "ACC of k-means on the representation, where labels have another rule, %", 2
+    ),
+    "kmeans_nmi": Score("NMI of k-means on the representation, %", 2),
+    "kmeans_ari": Score("ARI of k-means on the representation, %", 2),
+    "one_start_acc": Score("ACC of k-means with one start, %", 2),
+    "one_start_nmi": Score("NMI of k-means with one start, %", 2),
+    "one_start_ari": Score("ARI of k-means with one start, %", 2),
+    "error": Score("Error of hidden views (1 is the mean)", 3),
+    "coverage": Score("Coverage of 90 % intervals, %", 1),
+    "crps": Score("CRPS of hidden views, in standard deviations", 3),
+    "seconds": Score("Seconds of fit", 2),
+}
+
+
+class Cell(NamedTuple):
+    mean: float
+    std: float | None = None
+    runs: int = 0
+
+    def rounded(self) -> tuple[float, float]:
+        """Mean and std as a file has them."""
+        return round(self.mean, 5), round(self.std or 0.0, 5)
+
+
+class TableRow(NamedTuple):
+    """One line of a table: a cell per rate, then their mean; marks are best, second or nothing."""
+
+    dataset: str
+    label: str
+    cells: Sequence[Cell | None]
+    marks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Records by where they belong in a table."""
+
+    labels: Sequence[str]
+    datasets: Sequence[str]
+    rates: Sequence[Place]
+    records: Runs
+    tried: Runs = field(default_factory=dict)  # one on each pair of views
+
+    @classmethod
+    def of(cls, records: Iterable[RunRecord]) -> Summary:
+        """A run with other settings or another mask than those before it makes them obsolete.
+
+        Of runs on several pairs of views, those on the best pair; `tried` has the others, too.
+        """
+        records = list(records)
+        several = len({_protocol(r) for r in records}) > 1
+        cells: dict[tuple[str, str, Place], dict[tuple[int, str], RunRecord]] = {}
+        for r in records:
+            column = _column(_protocol(r), r["rate"]) if several else r["rate"]
+            cell = cells.setdefault((_label(r), r["dataset"], column), {})
+            if any(not _same_recipe(old, r) for old in cell.values()):
+                cell.clear()
+            cell[r["seed"], str(r.get("pair"))] = r
+        runs = {place: _on_best_pair(list(cell.values())) for place, cell in cells.items()}
+        tried = {k: [r for r in cell.values() if "pair_score" in r] for k, cell in cells.items()}
+        names = {r["study"] for rs in runs.values() for r in rs} & set(studies.available())
+        known = [studies.load(name) for name in sorted(names)]
+        labels = [entry.label for study in known for entry in study.entries]
+        datasets = [dataset for study in known for dataset in study.datasets]
+        columns = [_column(*how) for study in known for how in study.hidden()]
+        found = {rate for _, _, rate in runs}
+        return cls(
+            _ordered((label for label, _, _ in runs), labels),
+            _ordered((dataset for _, dataset, _ in runs), datasets),
+            _ordered(map(str, found), columns) if several else sorted(found),
+            runs,
+            {place: found for place, found in tried.items() if found},
+        )
+
+    def by_rate(self) -> bool:
+        """Whether columns are rates, of one protocol."""
+        return not any(isinstance(rate, str) for rate in self.rates)
+
+    def cell(self, label: str, dataset: str, rate: Place, score: str) -> Cell | None:
+        """Mean and population std over seeds; after PAPER, what was published; before PAIRS, mean
+        and std over all pairs of views, of one seed."""
+        if label.startswith(PAPER):
+            numbers = studies.published(label.removeprefix(PAPER))
+            found = None if isinstance(rate, str) else numbers.get((dataset, score, rate))
+            return None if found is None else Cell(*found)
+        pairs = label.endswith(PAIRS)
+        place = label.removesuffix(PAIRS), dataset, rate
+        runs = (self.tried if pairs else self.records).get(place, [])
+        values = [r["seconds"] if score == "seconds" else r["scores"].get(score) for r in runs]
+        known = [v for v in values if v is not None]
+        return Cell(fmean(known), pstdev(known), 0 if pairs else len(known)) if known else None
+
+    def rows(self, score: str) -> list[TableRow]:
+        """The table of a score; labels and datasets that have none are left out."""
+        found = []
+        for dataset in self.datasets:
+            grid = {}
+            for label in self._lines():
+                cells = [self.cell(label, dataset, rate, score) for rate in self.rates]
+                if any(cells):
+                    mixed = score == "seconds" and len(self._devices(label, dataset)) > 1
+                    grid[label] = [*cells, None if mixed else _mean(cells)]
+            if not any(label in self.labels for label in grid):
+                continue
+            rivals = [label for label in grid if label in self.labels and not self.redrawn(label)]
+            columns = zip(*(grid[label] for label in rivals), strict=True)
+            marked = zip(*(_marks(column, score) for column in columns), strict=True)
+            marks = dict(zip(rivals, marked, strict=True))
+            found += [TableRow(dataset, k, c, marks.get(k, [""] * len(c))) for k, c in grid.items()]
+        return found
+
+    def method(self, label: str) -> str:
+        return next(str(rs[0]["method"]) for (k, _, _), rs in self.records.items() if k == label)
+
+    def redrawn(self, label: str) -> bool:
+        """Whether labels chose its pair, on masks of its own: it is not compared with others."""
+        runs = (r for (k, _, _), rs in self.records.items() if k == label for r in rs)
+        return any(r.get("redraw") for r in runs)
+
+    def comparable(self, score: str) -> dict[str, list[float]]:
+        """A mean over the rates of each dataset, of the labels that have all rates of all."""
+        places = sorted({(dataset, rate) for _, dataset, rate in self.records})
+        found = {}
+        for label in self.labels:
+            blocks: dict[str, list[Cell | None]] = {}
+            for dataset, rate in places:
+                blocks.setdefault(dataset, []).append(self.cell(label, dataset, rate, score))
+            means = [cell.mean for cell in map(_mean, blocks.values()) if cell is not None]
+            if len(means) == len(blocks) and not self.redrawn(label):
+                found[label] = means
+        return found
+
+    def against_paper(self, label: str, score: str) -> str | None:
+        """How a label compares with the cells that the paper reports of its method."""
+        for source in reversed(studies.sources(self.method(label))):
+            pairs = []
+            for dataset, rate in product(self.datasets, self.rates):
+                ours = self.cell(label, dataset, rate, score)
+                paper = self.cell(PAPER + source, dataset, rate, score)
+                if ours is not None and paper is not None:
+                    pairs.append((ours.mean, paper.mean, paper.std))
+            if pairs:
+                return f"{label}: {_beside(pairs, source.partition(',')[2])}"
+        return None
+
+    def _devices(self, label: str, dataset: str) -> set[str]:
+        """Times of one machine and of another have no mean."""
+        runs = (self.records.get((label, dataset, rate), []) for rate in self.rates)
+        return {str(r["device"]) for rs in runs for r in rs}
+
+    def _lines(self) -> Iterator[str]:
+        """All labels, each with the mean over pairs of views, if several were tried; after the last
+        one of a method, what the paper has of it."""
+        last = {self.method(label): label for label in self.labels}
+        searched = {label for label, _, _ in self.tried}
+        for label in self.labels:
+            yield label
+            if label in searched:
+                yield label + PAIRS
+            if last[self.method(label)] == label:
+                yield from (PAPER + source for source in studies.sources(self.method(label)))
+
+
+def _beside(pairs: Sequence[tuple[float, float, float | None]], how: str) -> str:
+    """Our mean, the paper's mean and its std, if it has one, for each cell."""
+    ours_mean, paper_mean = fmean(p[0] for p in pairs), fmean(p[1] for p in pairs)
+    near = sum(ours >= mean - (std or 0.0) for ours, mean, std in pairs)
+    least = "its mean" if pairs[0][2] is None else "its mean minus one std"
+    return (
+        f"{ours_mean:.2f} over the {len(pairs)} cells that the paper reports, where it has "
+        f"{paper_mean:.2f}{how}; at least {least} in {near} of {len(pairs)}."
+    )
+
+
+def _label(r: RunRecord) -> str:
+    """With what the user changed: mvp (steps=10)"""
+    changed = ", ".join(f"{k}={v}" for k, v in r["overrides"].items())
+    return f"{r['label']} ({changed})" if changed else str(r["label"])
+
+
+def _protocol(r: RunRecord) -> str:
+    """Where old records do not say, that of all of them."""
+    return str(r.get("protocol", BERNOULLI))
+
+
+def _column(protocol: str, rate: float) -> str:
+    return f"{protocol} {rate:g}"
+
+
+def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
+    """Whether two runs differ by their seeds only, or in what is seen of them; one may be older
+    than some settings."""
+    if _data_and_rules(a) != _data_and_rules(b):
+        return False
+    free = ("random_state", *SEEN)
+    mine, yours = (
+        {k: v for k, v in current(r["method"], r["settings"]).items() if k not in free}
+        for r in (a, b)
+    )
+    named = {k: v for k, v in (mine | yours).items() if k in mine.keys() ^ yours.keys()}
+    return all(mine[k] == yours[k] for k in mine.keys() & yours.keys()) and all(
+        changes_nothing(a["method"], k, json.dumps(v)) for k, v in named.items()
+    )
+
+
+def _data_and_rules(r: RunRecord) -> tuple[object, ...]:
+    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1)
+
+
+def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:
+    best = best_pair(runs)
+    return [r for r in runs if best is None or tuple(r["pair"]) == best]
+
+
+def _ordered(found: Iterable[str], known: list[str]) -> list[str]:
+    """As in the study; what it does not know comes last."""
+    return sorted(set(found), key=lambda k: (known.index(k) if k in known else len(known), k))
+
+
+def _mean(cells: Sequence[Cell | None]) -> Cell | None:
+    there = [c.mean for c in cells if c is not None]
+    return Cell(fmean(there)) if len(there) == len(cells) else None
+
+
+def _marks(column: Sequence[Cell | None], score: str) -> list[str]:
+    """Best and second of a column; numbers that round to the same are equal."""
+    worth = [
+        None if c is None else _cost(round(c.mean, SCORES[score].digits), score) for c in column
+    ]
+    ranks = sorted({w for w in worth if w is not None})
+    words = dict(zip(ranks, ("best", "second"), strict=False)) if len(ranks) > 1 else {}
+    return ["" if w is None else words.get(w, "") for w in worth]
+
+
+def _cost(value: float, score: str) -> float:
+    """The less the better; intervals of 90 % should cover 90 %."""
+    return -value if score in RAISED else abs(value - 90) if score == "coverage" else value
