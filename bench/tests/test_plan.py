@@ -349,14 +349,14 @@ def test_records_that_name_what_the_data_decide_today_still_count():
     older = {k: s.formerly for k, s in declared(MVP).items() if s.formerly is not None}
     assert older["lr"] == 6e-3
     assert len(older) == 15
-    key = plan._key({**run, "settings": today})
-    assert plan._key({**run, "settings": today | older}) == key
-    assert plan._key({**run, "settings": {"random_state": None}}) == key
-    assert plan._key({**run, "settings": today | older | {"lr": 1e-3}}) == (
-        plan._key({**run, "settings": today | {"lr": 1e-3}})
+    key = plan.key({**run, "settings": today})
+    assert plan.key({**run, "settings": today | older}) == key
+    assert plan.key({**run, "settings": {"random_state": None}}) == key
+    assert plan.key({**run, "settings": today | older | {"lr": 1e-3}}) == (
+        plan.key({**run, "settings": today | {"lr": 1e-3}})
     )
     passed = {**run, "settings": today | {"lr": 6e-3}}  # no longer the same on images
-    assert plan._key(passed) != key
+    assert plan.key(passed) != key
     new = {**fake("mvp", "cub", 0.1, 2, acc=10.0), "settings": today | {"random_state": 2}}
     old = {**run, "settings": today | older | {"random_state": 1}}
     assert Summary.of([old, new]).cell("mvp", "cub", 0.1, "acc").runs == 2
@@ -603,8 +603,8 @@ def test_a_study_of_several_protocols_has_a_column_for_each(place):
 def test_the_protocol_is_part_of_a_run_and_old_records_are_of_bernoulli():
     record = dict(label="a", dataset="d", rate=0.0, seed=1, mask="m", method="mean_fill")
     old = {**record, "settings": {}}
-    assert plan._key(old) == plan._key({**old, "protocol": "bernoulli"})
-    assert plan._key(old) != plan._key({**old, "protocol": "chain"})
+    assert plan.key(old) == plan.key({**old, "protocol": "bernoulli"})
+    assert plan.key(old) != plan.key({**old, "protocol": "chain"})
     for folder in ("clustering", "mvp-clustering"):
         known = records.read(RESULTS / folder / "records.jsonl")
         assert Summary.of(known).by_rate()

@@ -62,7 +62,7 @@ def seeds():
 
 
 def key(run):
-    return plan._key(running.asdict(run))
+    return plan.key(running.asdict(run))
 
 
 def claim_of(run):

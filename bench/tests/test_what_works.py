@@ -203,6 +203,7 @@ def test_without_records_the_page_says_so(what_works, tmp_path):
 def test_references_are_labels_of_their_studies(what_works, paired):
     from vedute_bench import studies
 
+    known = [s for s in what_works.sections() if s.study in studies.available()]
     assert known
     for section in known:
         labels = {entry.label for entry in studies.load(section.study).entries}

@@ -14,7 +14,7 @@ from vedute.commands import _settings
 from vedute.commands._terminal import say
 from vedute.estimators import progress
 from vedute_bench import studies
-from vedute_bench.runner import plan, records
+from vedute_bench.runner import lines, plan, records
 from vedute_bench.runner.records import RunRecord
 from vedute_bench.runner.run import Run
 from vedute_bench.runner.workers import Lane
@@ -123,7 +123,7 @@ class Work:
         return found
 
     def _read(self) -> list[RunRecord]:
-        return records.read_all(self.out) if self.out.exists() else []
+        return records.read_all(self.out) if lines.exist(self.out) else []
 
 
 class Tally(NamedTuple):

@@ -10,6 +10,7 @@ import typer
 from vedute.commands import _answer, _options
 from vedute.commands._answer import Answer
 from vedute.commands._terminal import say
+from vedute_bench.figures import files
 from vedute_bench.runner.records import RunRecord
 
 EXAMPLE = "vedute bench-tables records.jsonl -o tables"
@@ -78,9 +79,9 @@ def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
     _write(folder, texts)
     drawn = plots and summary.by_rate()
     for score in [k for k in ("acc", "error") if drawn and summary.rows(k)]:
-        curves.rate_curves(summary, score).savefig(folder / f"{score}.png", dpi=150)
+        files.save(curves.rate_curves(summary, score), folder / f"{score}.png", 150)
     if plots and ranks is not None:
-        ranking.diagram(ranks).savefig(folder / "ranks.png", dpi=150)
+        files.save(ranking.diagram(ranks), folder / "ranks.png", 150)
 
 
 def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
@@ -97,12 +98,12 @@ def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Pat
     summary = Summary.of(_as_planned(found))
     for dataset, rate in generation_tables.places(summary) if plots else ():
         figure = generation_tables.curves(summary, dataset, rate)
-        figure.savefig(io.below(folder, f"{dataset}-{rate:g}", ".png"), dpi=150)
+        files.save(figure, io.below(folder, f"{dataset}-{rate:g}", ".png"), 150)
         shown = method_grid.load(summary, dataset, rate, pictures)
         if shown:
             figure = method_grid.draw(shown)
             path = io.below(folder, f"side-by-side-{dataset}-{rate:g}", ".png")
-            figure.savefig(path, dpi=method_grid.DPI)
+            files.save(figure, path, method_grid.DPI, files.PICTURES)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:

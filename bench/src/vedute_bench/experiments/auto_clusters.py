@@ -24,6 +24,7 @@ from vedute.data import missing
 from vedute.estimators import clustering
 from vedute_bench.places import RESULTS
 from vedute_bench.rivals import real_sets
+from vedute_bench.runner import lines
 
 OUT = RESULTS / "auto_clusters" / "records.jsonl"
 RATES, MASK_SEED, PROTOCOL = (0.5, 0.0), 42, "bernoulli"
@@ -62,14 +63,11 @@ def key(record: Record) -> tuple[Any, ...]:
 def write(record: Record) -> None:
     """In place of the record of the same run."""
     kept = [r for r in known() if key(r) != key(record)]
-    lines = sorted([*kept, record], key=key)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text("".join(f"{json.dumps(r)}\n" for r in lines), encoding="utf-8")
+    lines.write(OUT, sorted([*kept, record], key=key))
 
 
 def known() -> list[Record]:
-    lines = OUT.read_text(encoding="utf-8").splitlines() if OUT.is_file() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(OUT)
 
 
 def table() -> str:

@@ -12,7 +12,6 @@ the table and the figure.
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from itertools import product
@@ -28,7 +27,7 @@ from vedute.figures import plots
 from vedute.methods.mvp import MVP
 from vedute_bench.experiments import dynamics
 from vedute_bench.places import RESULTS
-from vedute_bench.runner import records, run
+from vedute_bench.runner import lines, records, run
 
 Record = dict[str, Any]
 FILE = RESULTS / "correspondence" / "records.jsonl"
@@ -66,9 +65,7 @@ def _scores(model: MVP, shown: Views) -> dict[str, float]:
 
 
 def recorded(file: Path) -> list[Record]:
-    if not file.exists():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return lines.read(file)
 
 
 def correlations(runs: Sequence[Record]) -> tuple[float, float]:

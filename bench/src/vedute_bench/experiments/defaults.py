@@ -15,7 +15,6 @@ time is up, those in progress are given up.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ from vedute import drop_views, io, methods
 from vedute.metrics import scores
 from vedute_bench.places import RESULTS
 from vedute_bench.rivals import real_sets
-from vedute_bench.runner import records, workers
+from vedute_bench.runner import lines, records, workers
 from vedute_bench.runner.records import RunRecord
 
 Settings = dict[str, Any]
@@ -162,7 +161,7 @@ def variants(method: str) -> dict[str, Settings]:
 
 def planned(options: argparse.Namespace) -> list[Run]:
     """All runs that are asked for and have no record, the longest first."""
-    done = {key(r) for r in read(options.out)} if options.out.exists() else set()
+    done = {key(r) for r in read(options.out)}
     runs = [
         Run(method, name, variant, *draw)
         for method in options.methods
@@ -175,9 +174,7 @@ def planned(options: argparse.Namespace) -> list[Run]:
 
 
 def read(path: Path) -> list[RunRecord]:
-    """A last line that was cut off does not count."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    return lines.read(path)
 
 
 def key(record: RunRecord) -> Run:

@@ -33,14 +33,15 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from vedute import datasets, drop_views, io
+from vedute import datasets, drop_views
 from vedute.data.views import Views
 from vedute.figures import plots
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
 from vedute.metrics import scores as scoring
+from vedute_bench.figures import files
 from vedute_bench.places import RESULTS
-from vedute_bench.runner import records, run
+from vedute_bench.runner import lines, run
 
 Array = NDArray[Any]
 RATE, MASK_SEED, SEED = 0.5, 42, 42
@@ -215,13 +216,10 @@ def main(words: list[str] | None = None) -> None:
     about |= {"epochs": model.epochs, "warmup": model.warmup, "seconds": round(seconds, 1)}
     about |= {"device": run._device(model), "samples": len(watcher.shown), **run.code()}
     file: Path = options.out / "records.jsonl"
-    old = records.read_all(file) if file.exists() else []
+    old = lines.read(file)
     kept = [r for r in old if r["dataset"] != options.dataset]
-    with io.atomic_file(file, force=True) as part:
-        for record in [*kept, *(found | about for found in watcher.found)]:
-            records.append(part, record)
-    with io.atomic_file(options.out / f"{options.dataset}.png", force=True) as part:
-        figure(watcher).savefig(part, format="png", dpi=110)
+    lines.write(file, [*kept, *(found | about for found in watcher.found)])
+    files.save(figure(watcher), options.out / f"{options.dataset}.png", 110)
 
 
 if __name__ == "__main__":

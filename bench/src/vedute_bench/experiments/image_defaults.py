@@ -25,6 +25,7 @@ from vedute.estimators.base import Estimator
 from vedute.methods import presets
 from vedute_bench.generation import classifiers, cross_view
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 from vedute_bench.runner.run import code, load
 
 FOLDER = RESULTS / "image-defaults"
@@ -195,9 +196,7 @@ def run(path: Path, sets: Sequence[str]) -> None:
 
 
 def read(path: Path) -> list[Record]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return lines.read(path)
 
 
 def _key(record: Record) -> tuple[str, str]:

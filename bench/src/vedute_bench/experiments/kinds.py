@@ -24,7 +24,7 @@ from vedute.data import missing
 from vedute.data.views import Views
 from vedute.metrics import scores
 from vedute_bench.rivals import real_sets
-from vedute_bench.runner import records
+from vedute_bench.runner import lines, records
 
 RATE, MASK_SEED, PROTOCOL, SEEDS = 0.5, 42, "bernoulli", (0, 1, 2)
 VARIANTS: dict[str, dict[str, Any]] = {"z-scores": {"scaling": "standard"}, "found": {}}
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.table:
-        return print("\n".join(table([json.loads(line) for line in options.table.open()])))
+        return print("\n".join(table(lines.read(options.table))))
     for dataset in options.sets:
         for seed in options.seeds:
             for method in options.methods:

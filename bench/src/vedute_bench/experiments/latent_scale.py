@@ -14,7 +14,6 @@ their views:
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from itertools import product
 from typing import Any
@@ -26,7 +25,7 @@ from vedute.data.views import Views
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 from vedute_bench.places import RESULTS
-from vedute_bench.runner import records, run
+from vedute_bench.runner import lines, records, run
 
 FILE = RESULTS / "anchor" / "scale.jsonl"
 DATASETS, RATE, SEED, SAMPLES = ("cub", "handwritten"), 0.5, 42, 500
@@ -67,7 +66,7 @@ def label(bounded: bool, decay: float) -> str:
 
 
 def recorded() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+    return lines.read(FILE)
 
 
 def table(found: list[dict[str, Any]]) -> str:

@@ -25,7 +25,7 @@ from vedute.datasets import synthetic
 from vedute.metrics.scores import imputation_error
 from vedute_bench.places import RESULTS
 from vedute_bench.rivals import real_sets
-from vedute_bench.runner import workers
+from vedute_bench.runner import lines, workers
 
 FILE = RESULTS / "sample-size" / "records.jsonl"
 ROWS, SETS, SEEDS = (
@@ -63,8 +63,7 @@ def measure(name: str, whole: Views, rows: int, method: str, seed: int) -> dict[
 
 
 def recorded() -> list[dict[str, object]]:
-    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.is_file() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(FILE)
 
 
 def run() -> None:

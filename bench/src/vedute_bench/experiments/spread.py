@@ -17,7 +17,6 @@ One JSON line per training in bench/results/spread/records.jsonl, or in the file
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -33,7 +32,7 @@ from vedute.estimators import clustering
 from vedute.methods import presets
 from vedute.metrics import scores
 from vedute_bench.places import RESULTS
-from vedute_bench.runner import workers
+from vedute_bench.runner import lines, records, workers
 from vedute_bench.runner.run import commit
 
 FILE = RESULTS / "spread" / "records.jsonl"
@@ -67,16 +66,13 @@ def run(file: Path, settings: Mapping[str, Any]) -> None:
     keys = ("mask_seed", "seed", "device")
     done = {tuple(r[k] for k in keys) for r in recorded(file)}
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as lines:
-        for mask_seed, seed in product(MASKS, SEEDS):
-            if (mask_seed, seed, _device()) not in done:
-                lines.write(json.dumps(measure(mask_seed, seed, settings)) + "\n")
-                lines.flush()
+    for mask_seed, seed in product(MASKS, SEEDS):
+        if (mask_seed, seed, _device()) not in done:
+            records.append(file, measure(mask_seed, seed, settings))
 
 
 def recorded(file: Path = FILE) -> list[Record]:
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(file)
 
 
 def parts(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from vedute_bench import studies
 from vedute_bench.experiments import correspondence, spread
+from vedute_bench.figures import files
 from vedute_bench.pages import given_views
 from vedute_bench.pages.forest_plot import forest
 from vedute_bench.pages.paired import (
@@ -34,7 +35,7 @@ from vedute_bench.pages.paired import (
     estimates,
 )
 from vedute_bench.places import DOCS, RESULTS
-from vedute_bench.runner import records
+from vedute_bench.runner import lines, records
 
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TITLES = {
@@ -172,7 +173,7 @@ def page(results: Path) -> str:
 def _section(section: Section, results: Path) -> str:
     """Figures first, then words, then tables."""
     file = results / section.study / "records.jsonl"
-    if not file.exists():
+    if not lines.exist(file):
         return ""
     every = records.read_all(file)
     known = records.finished(every)
@@ -203,7 +204,7 @@ def inferred(words: Words, results: Path) -> dict[str, list[Record]]:
     """Records by the rule that given views are decoded by: their own, and, where it was scored on
     the same weights, the other."""
     file, found = results / words["study"] / "records.jsonl", {rule: [] for rule in RULES}
-    for r in records.read(file) if file.exists() else []:
+    for r in records.finished(lines.read(file)):
         found[r["settings"]["observed"]].append(r)
         for rule in RULES:
             scored = {k: v for k, v in r["scores"].items() if k.startswith(f"{rule}_ssim_given_")}
@@ -289,23 +290,23 @@ def _cell(e: Estimate | None, score: str) -> str:
 def write(results: Path, docs: Path) -> None:
     for section in sections():
         file = results / section.study / "records.jsonl"
-        if file.exists():
+        if lines.exist(file):
             found = list(tables(section, records.read(file)))
             file.with_name("effects.md").write_text(markdown(shown(found)), encoding="utf-8")
             file.with_name("effects.csv").write_text(comma_separated(found), encoding="utf-8")
             for table in shown(found):
                 drawn = {k: rows for k, rows in table.found.items() if k in DRAWN}
                 path = docs / "images" / table.picture(section.study)
-                forest(drawn, TITLES).savefig(path, dpi=150)
+                files.save(forest(drawn, TITLES), path, 150)
     for words in WORDS["images"]:
         known = inferred(words, results)
         if known:
             drawn = {k: t for k, t in words["scores"].items() if k in DRAWN_OF_IMAGES}
             path = docs / "images" / _picture(words)
-            given_views.figure(known, drawn).savefig(path, dpi=150)
+            files.save(given_views.figure(known, drawn), path, 150)
     formed = correspondence.recorded(_formed(results))
     if formed:
-        correspondence.figure(formed).savefig(docs / "images" / FORMED, dpi=150)
+        files.save(correspondence.figure(formed), docs / "images" / FORMED, 150)
     (docs / "what-makes-mvp-work.md").write_text(page(results), encoding="utf-8")
 
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 
 from vedute.figures import plots
 from vedute.figures.axes import RAMP
+from vedute_bench.figures import files
 
 Values = Mapping[str, Sequence[float]]
-
-
-def _png(figure: Any) -> bytes:
-    file = BytesIO()
-    figure.savefig(file, format="png", dpi=110, metadata={"Software": None})
-    return file.getvalue()
 
 
 def _figure(columns: int, width: float = 3.0) -> tuple[Any, Any]:
@@ -42,7 +36,7 @@ def curves(runs: Mapping[str, Values], warm: int | None, terms: Sequence[str]) -
             ax.set(title=term.replace("_", " "), xlabel="epoch", yscale="log")
         if len(runs) > 1:
             axes[-1].legend(fontsize=7, frameon=False)
-        return _png(drawn)
+        return files.png(drawn, 110)
 
 
 def surface(
@@ -65,7 +59,7 @@ def surface(
         ax.set_xticks(range(len(cols)), list(cols))
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set(title="ACC, %", xlabel="β2 (consensus)", ylabel="β1 (views)")
-        return _png(drawn)
+        return files.png(drawn, 110)
 
 
 def likeness(
@@ -83,4 +77,4 @@ def likeness(
             ax.set_xticks(range(len(by_ratio)), list(by_ratio))  # those without a value too
             ax.set(title=dataset, xlabel="k/d", ylabel="SSIM")
         axes[0].legend(fontsize=7, frameon=False)
-        return _png(drawn)
+        return files.png(drawn, 110)

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vedute_bench import studies
-from vedute_bench.runner import records
+from vedute_bench.runner import lines, records
 from vedute_bench.runner.records import RunRecord
 from vedute_bench.summaries.summary import Cell, Summary
 
 HERE = Path(__file__).parent
 PRINTED: dict[str, Any] = tomllib.loads((HERE / "printed.toml").read_text(encoding="utf-8"))
+UNKNOWN = "unknown"  # the commit of records that name none
 NEAR = 1.0  # percent points, where no standard deviation is printed
 RULE = (
     "A printed number is *reached* if our mean is not below it by more than its printed standard "
@@ -37,7 +38,7 @@ class Results:
         return self.folder / study / "records.jsonl"
 
     def all(self, study: str) -> list[RunRecord]:
-        return records.read_all(self.file(study)) if self.file(study).exists() else []
+        return lines.read(self.file(study))
 
     def summary(self, *names: str) -> Summary:
         """Of the runs that succeeded."""
@@ -111,7 +112,8 @@ def facts(found: Sequence[RunRecord], command: str, planned: int = 0) -> str:
     parts += [f"{lost} failed"] if lost else []
     parts += [f"seeds {', '.join(_several(done, 'seed'))}"] if _several(done, "seed") else []
     parts += ["; ".join(_several(done, "device"))]
-    commits = sorted({str(r.get("commit"))[:7] for r in done if r.get("commit")})
+    named = {str(r.get("commit", UNKNOWN)) for r in done} - {UNKNOWN}
+    commits = sorted(commit[:7] for commit in named)
     parts += [f"commit {', '.join(commits)}"] if commits else []
     return " · ".join(part for part in parts if part)
 

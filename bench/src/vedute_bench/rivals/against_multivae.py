@@ -27,7 +27,6 @@ Writes bench/results/multivae-<device>.jsonl and .md.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from argparse import ArgumentParser, Namespace
@@ -54,6 +53,7 @@ from vedute.methods import mopoe
 from vedute.nn import gaussian, laplace
 from vedute.training.step import make_optimizer
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 from vedute_bench.speed import stopwatch
 from vedute_bench.speed.stopwatch import Job
 
@@ -395,8 +395,7 @@ def write(options: Namespace, name: str, facts: list[Fact]) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"multivae-{stopwatch.slug(name)}{'-quick' if options.quick else ''}"
     here = {"device": name, "torch": torch.__version__, "multivae": version("multivae")}
-    lines = [json.dumps({**fact, **here}) + "\n" for fact in facts]
-    path.with_name(path.name + ".jsonl").write_text("".join(lines), encoding="utf-8")
+    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **here} for fact in facts])
     heads = list(facts[0])
     rows = ["|".join(_short(fact[k]) for k in heads) for fact in facts]
     table = "".join(

@@ -35,7 +35,7 @@ from vedute.data.views import Views
 from vedute_bench.places import RESULTS
 from vedute_bench.rivals import forest_imputer, real_sets, rival_imputers
 from vedute_bench.rivals.rivals import selection
-from vedute_bench.runner import records, run, source_digest, workers
+from vedute_bench.runner import lines, records, run, source_digest, workers
 
 OUT = RESULTS / "gaps" / "records.jsonl"
 TABLE = "table.md"  # beside the records
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--table", action="store_true", help="write the table")
     options = parser.parse_args()
-    known = records.read_all(options.out) if options.out.exists() else []
+    known = lines.read(options.out)
     if options.table:
         options.out.with_name(TABLE).write_text(page(known), encoding="utf-8")
         return

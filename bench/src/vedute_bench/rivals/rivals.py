@@ -8,7 +8,7 @@
 At rate .5 all methods, at .1 .3 .7 MVP, Blend and the fills; seeds 0 to 2 are the methods'
 random_state, the mask is the same for all. Each run has a process with one thread, which is killed
 at the limit: its record says `timed_out`, and other seeds are not tried. A run without a current
-record is made: one with the same data, settings, revision and code (`source_digest`; not compared
+record is made: one with the same data, settings and code (`source_digest`; not compared
 with --any-code). When the time is up, runs in progress are `stopped` and made another time.
 Networks share the GPU where there is one (bench/mps.sh), the rest runs on the CPU.
 
@@ -44,8 +44,7 @@ from vedute.methods import _best_pair
 from vedute.metrics import scores
 from vedute_bench.places import DOCS, RESULTS
 from vedute_bench.rivals import real_sets, rival_imputers, rivals_page
-from vedute_bench.runner import records, run, source_digest, workers
-from vedute_bench.runner.recipes import current
+from vedute_bench.runner import lines, records, run, source_digest, workers
 from vedute_bench.runner.records import RunRecord
 
 OUT = RESULTS / "rivals" / "records.jsonl"
@@ -107,13 +106,12 @@ def asked(method: str, dataset: str) -> RunRecord:
     if method in rival_imputers.RIVALS:
         file, others = Path(rival_imputers.__file__), tuple(rival_imputers.RIVALS)
         code = source_digest.of_function(method, file, others)
-        return {"data": data, "settings": {}, "revision": 1, "code": code}
+        return {"data": data, "settings": {}, "code": code}
     cls = methods.find(method)
     settings = {k: v for k, v in cls().get_params(deep=False).items() if k not in LOOSE}
     return {
         "data": data,
         "settings": json.loads(json.dumps(settings, default=str)),
-        "revision": cls.revision,
         "code": source_digest.of_method(method),
     }
 
@@ -124,18 +122,8 @@ def is_current(record: RunRecord, any_code: bool = False) -> bool:
         return False
     wanted = asked(record["method"], record["dataset"])
     compared = [k for k in wanted if wanted[k] is not None and not (any_code and k == "code")]
-    known = {**record, "settings": _with_new(record)}
+    known = {**record, "settings": wanted["settings"] | record["settings"]}
     return all(known.get(k) == wanted[k] for k in compared)
-
-
-def _with_new(record: RunRecord) -> RunRecord:
-    """The settings of a record, and those that its method got since, which change nothing."""
-    if record["method"] in rival_imputers.RIVALS:
-        return dict(record["settings"])
-    defaults = asked(record["method"], record["dataset"])["settings"]
-    before = methods.find(record["method"]).before
-    named = current(record["method"], record["settings"])
-    return {k: before.get(k, v) for k, v in defaults.items()} | named
 
 
 def is_settled(record: RunRecord, limit: float, retry: bool) -> bool:
@@ -423,7 +411,7 @@ def _by_view(truth: Views, views: Views, found: Result) -> dict[str, dict[str, f
 
 def main(words: Sequence[str] | None = None) -> None:
     options = parsed(words)
-    known = records.read_all(options.out) if options.out.exists() else []
+    known = lines.read(options.out)
     if options.merge:
         merge(options.merge, options.out, known)
     elif options.table:

@@ -22,10 +22,8 @@ from vedute.data.views import Views
 from vedute.estimators import engine
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
-from vedute.methods._best_pair import BestPair
 from vedute_bench import studies
-from vedute_bench.runner import claims, records, workers
-from vedute_bench.runner.recipes import SEEN, current, defaults
+from vedute_bench.runner import claims, lines, recipes, records, workers
 from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
 from vedute_bench.runner.run import SPLIT, Run, failure, load, measure, pick
 from vedute_bench.runner.workers import Lane
@@ -47,7 +45,7 @@ def plan(
         if entry.pair and not methods.find(entry.method).two_views:
             problem = f"{entry.label!r} has a pair, but {entry.method} takes all views at once"
             raise ValueError(problem)
-    done = {_key(record): record for record in records.finished(known)}
+    done = {key(record): record for record in records.finished(known)}
     runs = (_runs_on(dataset, study, masks, overrides, done) for dataset in study.datasets)
     return list(chain.from_iterable(runs))
 
@@ -59,12 +57,12 @@ def applicable(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) -> list[Run]:
-    """Those without a record of the same label, data, mask, pair, seed, settings and revision.
+    """Those without a record of the same label, data, mask, pair, seed and settings.
 
     Failures among the first records, `since` in number, do not count: they are repeated.
     """
-    done = {_key(r) for i, r in enumerate(known) if i >= since or "failed" not in r}
-    return [run for run in runs if _key(asdict(run)) not in done]
+    done = {key(r) for i, r in enumerate(known) if i >= since or "failed" not in r}
+    return [run for run in runs if key(asdict(run)) not in done]
 
 
 def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
@@ -103,7 +101,7 @@ def run_all(
 def unclaimed(runs: Iterable[Run], out: Path) -> list[Run]:
     """Those that no process does."""
     with io.locked(out):
-        return [run for run in runs if claims.is_free(out, _key(asdict(run)))]
+        return [run for run in runs if claims.is_free(out, key(asdict(run)))]
 
 
 def time_left(waiting: Iterable[Lane[Run]], known: Sequence[RunRecord]) -> float:
@@ -125,13 +123,13 @@ def _once(
     run: Run, measured: Callable[[Run], RunRecord], out: Path, since: int
 ) -> RunRecord | None:
     """Do a run and append its record, unless somebody did, or does: then None."""
-    key = _key(asdict(run))
+    name = key(asdict(run))
     with io.locked(out):
-        if not _is_open(run, out, since) or not claims.is_free(out, key):
+        if not _is_open(run, out, since) or not claims.is_free(out, name):
             return None
-        deaths = claims.deaths(out, key)
-        mine = claims.take(out, key)
-    with claims.held(out, key, mine):
+        deaths = claims.deaths(out, name)
+        mine = claims.take(out, name)
+    with claims.held(out, name, mine):
         try:
             if deaths >= MOST_DEATHS:
                 raise RuntimeError(f"killed {deaths} times while it ran; out of memory, perhaps")
@@ -139,7 +137,7 @@ def _once(
         except Exception as error:
             record = failure(run, error)
         with io.locked(out):
-            if not claims.is_mine(out, key, mine) or not _is_open(run, out, since):
+            if not claims.is_mine(out, name, mine) or not _is_open(run, out, since):
                 return None
             records.append(out, record)
     return record
@@ -150,7 +148,7 @@ def _on_worker(
 ) -> RunRecord | None:
     """The same on a worker, which may be on another machine."""
     work, out = shared
-    if not out.exists():
+    if not lines.exist(out):
         raise FileNotFoundError(
             f"{out} is not there on {platform.node()}; give RECORDS in a folder that all machines "
             "of the engine share"
@@ -191,7 +189,6 @@ def _asked(
         shown_view=study.shown_view,
         drawn=study.drawn,
         curves=study.curves,
-        revision=methods.find(entry.method).revision,
     )
 
 
@@ -225,20 +222,13 @@ def _runs_on(
             if entry.datasets and dataset not in entry.datasets:
                 continue
             asked = _asked(entry, study, dataset, truth, overrides)
-            rule = _pair_revision(entry, truth)
-            run = Run(**asked, **here, mask=missing.fingerprint(drawn), pair_revision=rule)
+            run = Run(**asked, **here, mask=missing.fingerprint(drawn))
             tried = _tried(run, entry, truth, masks)
             yield from tried
             best = _best(tried, done) if tried else run
             for seed in entry.seeds or study.seeds:
                 if best is not None and not (tried and seed == study.pair_seed):
                     yield _with_seed(best, seed)
-
-
-def _pair_revision(entry: Entry, truth: Views) -> int:
-    """Of the choice of a pair, where it is made without labels."""
-    chosen = methods.find(entry.method).two_views and len(truth.names) > 2
-    return BestPair.revision if chosen and entry.pair != studies.REDRAW else 1
 
 
 def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
@@ -257,7 +247,7 @@ def _tried(run: Run, entry: Entry, truth: Views, masks: Path) -> list[Run]:
 
 def _best(tried: Sequence[Run], done: Mapping[str, RunRecord]) -> Run | None:
     """The run on the best pair, once there are records of all."""
-    found = [done.get(_key(asdict(run))) for run in tried]
+    found = [done.get(key(asdict(run))) for run in tried]
     known = [record for record in found if record is not None]
     pair = best_pair(known) if len(known) == len(tried) else None
     return next((replace(run, search=False) for run in tried if run.pair == pair), None)
@@ -286,23 +276,15 @@ def _complete(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _key(record: Mapping[str, Any]) -> str:
+def key(record: Mapping[str, Any]) -> str:
     """What identifies a run. Settings at their defaults are left out, so that records stay valid
-    when a method gets a new setting; one that is `before` has the value that changed nothing."""
+    when a method gets a new setting whose default changes nothing."""
     parts = ("label", "dataset", "rate", "seed", "mask")
-    older = {"task": "clustering", "pair": None, "drawn": False, "curves": False, "revision": 1}
-    older |= {"protocol": BERNOULLI, "pair_revision": 1}
-    first = [record.get(k, v) for k, v in older.items()]  # where records do not say
-    plain = defaults(record["method"])
-    named = current(record["method"], record["settings"])
-    settings = {**_before(record["method"]), **named}
-    given = {k: v for k, v in settings.items() if k not in SEEN}
-    kept = {k: v for k, v in given.items() if json.dumps(v) != plain.get(k)}
-    return json.dumps([*first, *(record[k] for k in parts), kept], sort_keys=True)
-
-
-def _before(method: str) -> Mapping[str, Any]:
-    return methods.find(method).before if method in methods.available() else {}
+    rest = {"task": "clustering", "pair": None, "drawn": False, "curves": False}
+    rest |= {"protocol": BERNOULLI}
+    first = [record.get(k, v) for k, v in rest.items()]  # where records do not say
+    changed = recipes.changed(record["method"], record["settings"])
+    return json.dumps([*first, *(record[k] for k in parts), changed], sort_keys=True)
 
 
 def _wants_gpu(run: Run) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute.data.plain_files import plain_file
+from vedute_bench.runner import lines
 
 RunRecord = dict[str, Any]
 BERNOULLI = "bernoulli"  # the protocol of records that name none
@@ -23,11 +24,10 @@ def read(path: Path) -> list[RunRecord]:
 
 
 def read_all(path: Path) -> list[RunRecord]:
-    """All records in a file; a last line that was cut off while it was written does not count."""
-    if not path.exists():
+    """All records in a file and in what is packed of it."""
+    if not lines.exist(path):
         raise FileNotFoundError(f"{path} does not exist; `vedute bench` writes such files")
-    lines = plain_file(path).read_bytes().split(b"\n")
-    return [_parse(line, i, path) for i, line in enumerate(lines[:-1]) if line.strip()]
+    return [_parse(line, i, path) for i, line in enumerate(lines.raw(path))]
 
 
 def finished(records: Iterable[RunRecord]) -> list[RunRecord]:
@@ -39,7 +39,7 @@ def append(path: Path, record: RunRecord) -> None:
 
     A last line that was cut off is removed first.
     """
-    line = json.dumps(record, allow_nan=False).encode() + b"\n"
+    line = lines.line(record)
     whole = plain_file(path).read_bytes().rfind(b"\n") + 1 if path.exists() else 0
     with path.open("ab") as file:
         file.truncate(whole)

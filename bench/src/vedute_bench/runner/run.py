@@ -2,7 +2,7 @@
 
 A record has what was asked (`Run`), the rates of its mask, versions, device, threads, and
 
-    commit          of the code, with -dirty where it was changed since; null where nobody knows
+    commit          of the code, with -dirty where it was changed since; unknown where nobody knows
     seconds, wall   of `fit`, and of the whole run; jobs: how many runs there were at once
     steps           of training, if there was any
     parameters      of its networks, if there are any
@@ -101,8 +101,6 @@ class Run:
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
-    revision: int = 1  # of the method
-    pair_revision: int = 1  # of how a pair is chosen without labels, where one is
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -336,13 +334,13 @@ def code() -> RunRecord:
 
 
 @cache
-def commit() -> str | None:
+def commit() -> str:
     """Of the checkout that the package lies in; where there is none, VEDUTE_COMMIT."""
     try:
         _git("ls-files", "--error-unmatch", "__init__.py")  # not of a project that we lie in
         return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain", ".") else "")
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("VEDUTE_COMMIT") or None
+        return os.environ.get("VEDUTE_COMMIT") or "unknown"
 
 
 def _git(*words: str) -> str:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute_bench.places import RESULTS, SUPPORT
+from vedute_bench.runner import lines
 
 RECORDS = RESULTS / "soak" / "records.jsonl"
 sys.path[:0] = [str(SUPPORT)]
@@ -138,13 +139,11 @@ def _repeat(name: str) -> None:
 
 
 def _recorded() -> list[dict[str, Any]]:
-    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(RECORDS)
 
 
 def _forget(parts: list[str]) -> None:
-    kept = [json.dumps(r) + "\n" for r in _recorded() if r["part"] not in parts]
-    RECORDS.write_text("".join(kept), encoding="utf-8")
+    lines.write(RECORDS, [r for r in _recorded() if r["part"] not in parts])
 
 
 def _tell(record: dict[str, Any]) -> None:

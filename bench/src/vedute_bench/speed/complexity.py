@@ -27,11 +27,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vedute import drop_views, io
+from vedute import drop_views
 from vedute.data.views import Views
 from vedute.training.step import Step
 from vedute_bench.places import RESULTS
-from vedute_bench.runner import records, run
+from vedute_bench.runner import lines, records, run
 from vedute_bench.speed import stopwatch
 from vedute_bench.speed.stopwatch import Job, Loss
 
@@ -136,14 +136,12 @@ def main(words: list[str] | None = None) -> None:
     device = stopwatch.device_name(options.device)
     about = {"device": device, "rate": RATE, "settings": SETTINGS, **run.code()}
     out: Path = options.out
-    old = records.read_all(out) if out.exists() else []
+    old = lines.read(out)
     found = [r for r in old if r["device"] != device]
     for n in options.views:
         found += [r | about for r in measure(n, options.device, options.turns)]
         print(f"{n} views", *(f"{r['scores']['ms']:.1f} ms" for r in found[-len(KINDS) :]))
-    with io.atomic_file(out, force=True) as part:
-        for record in found:
-            records.append(part, record)
+    lines.write(out, found)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 
 FILE = RESULTS / "cost-model" / "constants.json"
 DROPPED = 0.3  # MVP's view_dropout
@@ -252,8 +253,7 @@ def _messages() -> dict[str, float]:
 
 
 def _records(folder: str) -> list[dict[str, Any]]:
-    lines = (RESULTS / folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return lines.read(RESULTS / folder / "records.jsonl")
 
 
 # What was recorded, beside what the model says.
@@ -263,8 +263,8 @@ def step_table(c: dict[str, Any]) -> str:
     """Steps by the number of views: results/step-by-views-aarch64.md, half of the views gone."""
     from vedute.data.missing import make_mask
 
-    lines = (RESULTS / "step-by-views-aarch64.md").read_text(encoding="utf-8").splitlines()
-    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    text = (RESULTS / "step-by-views-aarch64.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.strip("| ").split(" | ") for line in text if line.startswith("| ")]
     found = [["a step with", "operations", "values", "predicted, ms", "recorded, ms", "ratio"]]
     for views, *_, taken in (c for c in cells if c[0].isdigit()):
         L, counts = int(views), make_mask(1000, int(views), 0.5, 42).sum(1)
@@ -359,8 +359,8 @@ def prediction_table(c: dict[str, Any]) -> str:
     names = "settings", "GPUs", "rows per step", "message, ms", "step, ms", "samples/s"
     found = [[*names, "one pass", "reading, GB/s"]]
     row_bytes = Sizes(HANDWRITTEN).row_bytes
-    lines = (RESULTS / "speed-nvidia-h200.jsonl").read_text(encoding="utf-8").splitlines()
-    steps = [r for r in map(json.loads, lines) if r["part"] == "step" and r["name"] in GPU]
+    known = lines.read(RESULTS / "speed-nvidia-h200.jsonl")
+    steps = [r for r in known if r["part"] == "step" and r["name"] in GPU]
     for r in sorted(steps, key=lambda r: str(r["name"])):
         for gpus, (start, bandwidth) in LINKS.items():
             message = start + 8 * r["parameters"] * (gpus - 1) / gpus / bandwidth

@@ -15,7 +15,6 @@ rows; the data themselves are part of it.
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 
 FOLDER = RESULTS / "memory"
 FILE, VERB_FILE = FOLDER / "records.jsonl", FOLDER / "verbs.jsonl"
@@ -98,23 +98,21 @@ def measure_verbs(rows: int) -> None:
         base, data = apart(verb, kind, FITTED), rows * VIEWS * WIDTH * 4 / 2**20
         mib = apart(verb, kind, rows) - base
         kept.append({"verb": verb, "given": kind, "rows": rows, "data_mib": data, "mib": mib})
-        VERB_FILE.write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+        lines.write(VERB_FILE, kept)
 
 
 def measure() -> None:
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    with FILE.open("w", encoding="utf-8") as file:
-        for method in METHODS:
-            base = apart(method, LEAST)
-            for rows in ROWS if method == "mvp" else ROWS[:2]:  # others take long
-                found = {"method": method, "rows": rows, "mib": apart(method, rows) - base}
-                file.write(json.dumps(found | {"base_mib": base}) + "\n")
-                file.flush()
+    kept = list[dict[str, Any]]()
+    for method in METHODS:
+        base = apart(method, LEAST)
+        for rows in ROWS if method == "mvp" else ROWS[:2]:  # others take long
+            found = {"method": method, "rows": rows, "mib": apart(method, rows) - base}
+            kept.append(found | {"base_mib": base})
+            lines.write(FILE, kept)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(file)
 
 
 def table() -> str:

@@ -15,7 +15,6 @@ Writes bench/results/speed-<device>.jsonl, .md and .png.
 
 from __future__ import annotations
 
-import json
 import platform
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -32,7 +31,9 @@ from vedute.data.views import Views
 from vedute.datasets import synthetic
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
+from vedute_bench.figures import files
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 from vedute_bench.speed import reference, stopwatch
 from vedute_bench.speed.stopwatch import Job, PeakMemory
 
@@ -207,8 +208,7 @@ def write(options: Namespace, name: str, facts: list[Fact]) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"speed-{stopwatch.slug(name)}{'-quick' if options.quick else ''}"
     here = {"device": name, "torch": torch.__version__, "python": platform.python_version()}
-    lines = [json.dumps({**fact, **here}) + "\n" for fact in facts]
-    path.with_name(path.name + ".jsonl").write_text("".join(lines), encoding="utf-8")
+    lines.write(path.with_name(path.name + ".jsonl"), [{**fact, **here} for fact in facts])
     command = f"python -m vedute_bench.speed.speed --parts {options.parts}"
     text = f"# Speed on {name}\n\ntorch {torch.__version__}; `{command}`\n"
     for part in PARTS:
@@ -246,7 +246,7 @@ def draw(path: Path, name: str, facts: list[Fact]) -> None:
     figure.axes[0].legend(frameon=False)
     base = ", ".join(f"{v} {k}" for k, v in BASE.items())
     figure.suptitle(f"{name}; otherwise {base}, width 50", fontsize=9)
-    figure.savefig(path, dpi=150)
+    files.save(figure, path, 150)
 
 
 def _short(value: object) -> str:

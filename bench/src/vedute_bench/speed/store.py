@@ -26,6 +26,7 @@ from time import perf_counter
 from typing import Any
 
 from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines
 
 FILE = RESULTS / "store" / "records.jsonl"
 ROWS, BLOCK, VIEWS, WIDTH, LATENT = (10_000, 100_000, 1_000_000), 10_000, 3, 50, 10
@@ -126,12 +127,11 @@ def measure(sizes: list[int]) -> None:
             last = {"train": "train store"} if rows <= MOST else {}
             for verb, words in (VERBS | last).items():
                 kept.append({"rows": rows, "verb": verb, **measured(words, Path(folder))})
-                FILE.write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+                lines.write(FILE, kept)
 
 
 def records() -> list[dict[str, Any]]:
-    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
-    return [json.loads(line) for line in lines]
+    return lines.read(FILE)
 
 
 def table() -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vedute_bench import studies
-from vedute_bench.runner.recipes import SEEN, changes_nothing, current
+from vedute_bench.runner import recipes
 from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
 
 PAPER = "the paper's "
@@ -224,23 +223,13 @@ def _column(protocol: str, rate: float) -> str:
 
 
 def _same_recipe(a: RunRecord, b: RunRecord) -> bool:
-    """Whether two runs differ by their seeds only, or in what is seen of them; one may be older
-    than some settings."""
-    if _data_and_rules(a) != _data_and_rules(b):
-        return False
-    free = ("random_state", *SEEN)
-    mine, yours = (
-        {k: v for k, v in current(r["method"], r["settings"]).items() if k not in free}
-        for r in (a, b)
-    )
-    named = {k: v for k, v in (mine | yours).items() if k in mine.keys() ^ yours.keys()}
-    return all(mine[k] == yours[k] for k in mine.keys() & yours.keys()) and all(
-        changes_nothing(a["method"], k, json.dumps(v)) for k, v in named.items()
-    )
+    """Whether two runs differ by their seeds only, or in what is seen of them."""
+    return a["mask"] == b["mask"] and _recipe(a) == _recipe(b)
 
 
-def _data_and_rules(r: RunRecord) -> tuple[object, ...]:
-    return r["mask"], r.get("revision", 1), r.get("pair_revision", 1)
+def _recipe(r: RunRecord) -> dict[str, Any]:
+    changed = recipes.changed(r["method"], r["settings"])
+    return {k: v for k, v in changed.items() if k != "random_state"}
 
 
 def _on_best_pair(runs: list[RunRecord]) -> list[RunRecord]:

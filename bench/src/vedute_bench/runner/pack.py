@@ -1,0 +1,45 @@
+"""Pack records: `records.jsonl` and what was packed before become one `records.jsonl.xz`.
+
+    python -m vedute_bench.runner.pack [FILE ...]    all files of records in results, or these
+
+Of runs of a study the current ones stay: a failure that was repeated goes, and so does what the
+tables leave out since a later run of the same label has other settings or another mask. Each
+record names its commit, or `unknown`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from vedute_bench.places import RESULTS
+from vedute_bench.runner import lines, plan, records
+from vedute_bench.runner.records import RunRecord
+from vedute_bench.summaries.summary import Summary
+
+
+def main(words: Sequence[str]) -> None:
+    for path in map(Path, words) if words else sorted(RESULTS.rglob("*.jsonl")):
+        known = lines.read(path)
+        kept = named(current(known))
+        lines.pack(path, kept)
+        print(f"{lines.packed(path)}: {len(kept)} of {len(known)} records")
+
+
+def current(known: list[RunRecord]) -> list[RunRecord]:
+    """Records in their order, without those that later ones replace."""
+    if not all("mask" in r and "label" in r for r in known):
+        return known  # of a script, which has keys of its own
+    summary = Summary.of(records.finished(known))
+    used = {id(r) for runs in (summary.records, summary.tried) for rs in runs.values() for r in rs}
+    done = {plan.key(r) for r in known if id(r) in used}
+    return [r for r in known if id(r) in used or ("failed" in r and plan.key(r) not in done)]
+
+
+def named(known: list[RunRecord]) -> list[RunRecord]:
+    return [r | {"commit": r.get("commit") or "unknown"} for r in known]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
