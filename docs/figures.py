@@ -282,31 +282,5 @@ def _note(ax: Axes, x: float, y: float, text: str, ink: Ink, align: str, size: f
     ax.text(x, y, text, ha=align, va="center", color=ink.faint, fontsize=size)
 
 
-def polymnist() -> None:
-    """Two samples of every digit, one row per view. Needs MNIST and scikit-image, unlike main."""
-    from vedute.datasets import polymnist as data
-    from vedute.figures.png import png
-    from vedute_bench.figures.contact_sheet import sheet
-
-    views = data.load("test", n=400)
-    assert views.y is not None
-    rows = [i for digit in range(10) for i in np.flatnonzero(views.y == digit)[:2]]
-    images = np.stack([x[rows].numpy() for x in views.x])  # (5, 20, 3, 28, 28)
-    (HERE / "polymnist.png").write_bytes(png(sheet(images)))
-
-
-def shapes() -> None:
-    """Two objects of every class, each from five sides. Needs no data, but the seconds to draw."""
-    from vedute.figures.png import png
-    from vedute_bench.datasets import shapes as data
-    from vedute_bench.figures.contact_sheet import sheet
-
-    views = data.load(n=100)
-    assert views.y is not None
-    rows = [i for k in range(5) for i in np.flatnonzero(views.y == k)[:2]]
-    images = np.stack([x[rows].numpy() for x in views.x], axis=1)  # (10, 5, 3, 64, 64)
-    (HERE / "shapes.png").write_bytes(png(sheet(images.reshape(5, 10, 3, 64, 64), lead=5)))
-
-
 if __name__ == "__main__":
     main()

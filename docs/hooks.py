@@ -6,7 +6,6 @@ A line `<!-- made here: NAME -->` in a page stands for what the function NAME be
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import re
 import sys
@@ -23,7 +22,7 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 
-RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "clustering" / "tables.csv"
+STUDIES = re.compile(r"\[([^]]+)\]\(\.\./bench/docs/([\w-]+)\.md\)")  # a site of their own
 MARK = re.compile(r"^<!-- made here: (\w+) -->$", re.MULTILINE)
 
 
@@ -64,7 +63,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return MARK.sub(lambda m: MADE[m[1]](), markdown)
+    made = MARK.sub(lambda m: MADE[m[1]](), markdown)
+    return STUDIES.sub(r'<a href="../bench/\2.html">\1</a>', made)
 
 
 def address(name: str) -> str:
@@ -126,7 +126,7 @@ MADE: Mapping[str, Callable[[], str]] = {
 
 
 def page(name: str) -> str:
-    """Objective, abilities, settings, what is learned, presets, results."""
+    """Objective, abilities, settings, what is learned, presets."""
     cls = methods.find(name)
     objective = cleandoc(import_module(cls.__module__).__doc__ or "")
     example = (cls.__doc__ or "").partition("\nExamples\n--------\n")[2]
@@ -137,7 +137,6 @@ def page(name: str) -> str:
         "Settings": f"{SETTINGS}\n\n{settings_of(cls)}",
         "Learned attributes": attributes_of(cls),
         "Presets": presets_of(name),
-        "In our tables": results_of(name),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
     return f"# {cls.__name__}\n\n`vedute.{cls.__name__}`: {methods.written(name)}\n\n{body}\n"
@@ -171,26 +170,6 @@ def presets_of(name: str) -> str:
     call = f'`{methods.find(name).__name__}(**presets.find("{name}", NAME))`'
     how = f"Published settings, with `vedute fit --method {name} --preset NAME` or {call}."
     return f"{how}\n\n{table(['name', 'settings'], rows)}" if rows else ""
-
-
-def results_of(name: str) -> str:
-    """Its lines in the table of clustering accuracies."""
-    if not RESULTS.exists():
-        return ""
-    with RESULTS.open(encoding="utf-8", newline="") as file:
-        lines = [line for line in csv.DictReader(file) if line["score"] == "acc"]
-    rates = sorted({line["rate"] for line in lines})
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for line in lines:
-        if line["label"] in (name, f"{name} (paper)"):
-            row = found.setdefault((line["dataset"], line["label"]), {})
-            row[line["rate"]] = f"{float(line['mean']):.1f} ± {float(line['std'] or 0):.1f}"
-    rows = [[*key, *(row.get(rate, "–") for rate in rates)] for key, row in found.items()]
-    how = (
-        "Clustering accuracy in percent, by missing rate; *(paper)*: with the published settings. "
-        "[All methods](../clustering.md)."
-    )
-    return f"{how}\n\n{table(['dataset', 'settings', *rates], rows)}" if rows else ""
 
 
 def table(heads: Iterable[str], rows: Sequence[Iterable[str]]) -> str:

@@ -60,7 +60,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert held == {p.relative_to(PACKAGE.parent).as_posix() for p in here}
     for name in (
         "py.typed",
-        "benchmark/studies/clustering.toml",
         "datasets/_data/handwritten.npz",
         "methods/presets/mvp.toml",
         "report/template.html",

@@ -6,7 +6,7 @@ writes results/leaders-*/short.md, from the records there, and results/leaders-c
 table
 
 The studies `leaders-polymnist` and `leaders-shapes`, and MVTCAE as published from `polymnist` and
-`shapes`; the long tables are those of `vedute report`. In README, MVTCAE has dropout and weight
+`shapes`; the long tables are those of `vedute bench-tables`. In docs/index.md, MVTCAE has dropout and weight
 decay where it then has less error at views hidden from training.
 The choice: what settings of MVP have of the scores that need no label, each divided by that of the
 best other method. By the least of these the defaults were chosen.

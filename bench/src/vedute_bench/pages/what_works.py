@@ -182,7 +182,7 @@ def _section(section: Section, results: Path) -> str:
     for table in shown(list(tables(section, known))):
         picture = f"![{section.title}](images/{table.picture(section.study)})"
         (others if table.rate is None else first).append(picture)
-    included = f'--8<-- "bench/results/{section.study}/effects.md"'
+    included = f'--8<-- "results/{section.study}/effects.md"'
     parts = [f"## {section.title}", *first, *filter(None, words), *others, included]
     return "\n\n".join(parts)
 

@@ -5,9 +5,8 @@
 # object look like from a side that nobody photographed?
 #
 # The objects (tables, chairs, cars, airplanes, rifles) are drawn by the package itself. To keep
-# this page quick, there are few of them, of 32 × 32 pixels, and two methods that take seconds
-# infer the lost pictures. MVP takes minutes, or a GPU: [Images and captions](../pictures.md) has
-# its pictures.
+# this quick, there are few of them, of 32 × 32 pixels, and two methods that take seconds infer the
+# lost pictures. MVP takes minutes, or a GPU: docs/pictures.md has its pictures.
 
 # %%
 import numpy as np
