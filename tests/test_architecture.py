@@ -28,13 +28,11 @@ ROOMS = {
     "estimators": "data io metrics nn training",
     "methods": "data io metrics nn training estimators",
     "analysis": "data io metrics nn training estimators methods datasets figures",
-    "benchmark": "data io metrics nn training estimators methods datasets figures analysis",
     "report": "data io metrics nn training estimators methods datasets figures analysis",
 }
 TOP = ("commands", "cli", "plot", "scverse", "__main__")
 LONGEST = 40  # lines of a function's body, without its docstring
 NAMED = ("vedute.nn.convolutions", "vedute.methods.presets")  # networks and settings as published
-ORDINARY = {"shapes", "captions"}  # datasets whose names are words like others, unless quoted
 
 
 def dotted(path: Path) -> str:
@@ -131,7 +129,7 @@ def test_functions_are_short():
 
 def test_models_know_no_dataset():
     names = [m.rpartition(".")[2] for m in public("datasets")]
-    names = "|".join(f"""["']{name}["']""" if name in ORDINARY else name for name in names)
+    names = "|".join(names)
     models = [m for m in MODULES if room(m) in ("nn", "training", "estimators", "methods")]
     models = [m for m in models if m not in NAMED]
     told = [m for m in models if names and re.search(rf"(?<!\w)({names})(?!\w)", TEXTS[m], re.I)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from vedute_bench.places import DOCS
+
 
 @pytest.fixture
 def leaders(script_of):
@@ -17,9 +19,9 @@ def test_committed_tables_are_those_of_the_records(leaders, dataset):
     assert "**" in committed
 
 
-def test_the_table_of_the_readme_is_that_of_the_records(leaders):
-    readme = leaders.RESULTS.parents[1] / "README.md"
-    assert leaders.readme() in readme.read_text(encoding="utf-8")
+def test_the_table_of_the_first_page_is_that_of_the_records(leaders):
+    page = DOCS / "index.md"
+    assert leaders.first_page() in page.read_text(encoding="utf-8")
 
 
 def test_the_committed_choice_is_that_of_the_records(leaders):

@@ -660,3 +660,12 @@ def test_the_speed_script_compares_equal_losses():
     assert job.flops() > 1e6
     for name in ("reference", "stopwatch"):
         sys.modules.pop(name)
+
+
+def test_runs_of_a_benchmark_are_the_same_whatever_is_shown():
+    record = {"label": "a", "method": "mvp", "dataset": "b", "rate": 0.5, "seed": 0, "mask": "c"}
+    keys = [
+        plan.key(record | {"settings": settings})
+        for settings in ({}, {"verbose": False}, {"verbose": True}, {"callbacks": None})
+    ]
+    assert len(set(keys)) == 1

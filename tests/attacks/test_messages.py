@@ -47,7 +47,7 @@ def test_every_error_is_one_sentence(error, code, monkeypatch):
         (["fit", "x.npz", "--metod", "mvp"], "--method"),
         (["fit", "x.npz", "-o", "out", "--seed", "one"], "'--seed'"),
         (["demo", "--seed"], "'--seed' requires an argument"),
-        (["bench", "x", "-o", "out", "--jobs", "0"], "'--jobs'"),
+        (["ampute", "x", "-o", "out", "--rate", "a"], "'--rate'"),
         (["inspect", "x.npz", "more"], "(more); see 'vedute inspect -h'"),
     ],
 )
@@ -66,11 +66,6 @@ def test_a_bug_says_how_to_see_where(monkeypatch):
     monkeypatch.setenv("VEDUTE_DEBUG", "1")
     monkeypatch.setattr(io, "read", lambda *_: [][0])
     assert isinstance(vedute_("inspect", "x.npz").exception, IndexError)
-
-
-def test_deep_json_among_records_is_no_record(tmp_path):
-    (tmp_path / "r.jsonl").write_text("[" * 10**5 + "\n")
-    assert "line 1 of" in refused("report", tmp_path / "r.jsonl", "-o", tmp_path / "out")
 
 
 # Formulas.

@@ -27,7 +27,6 @@ from vedute.estimators.saving import sealed
 from vedute.io import toml
 from vedute.methods import presets
 from vedute.methods.mvp import MVP
-from vedute_bench.commands import _demo_images
 
 SRC = Path(__file__).parents[2] / "src"
 SMALL = short_mvp(steps=20, warmup=5)
@@ -362,18 +361,6 @@ def test_demo(tmp_path, monkeypatch):
     assert {"labels.csv", "embedding.csv", "filled.npz"} < made
     assert {"missing.png", "training.png", "map.png", "pix.png"} < made
     assert "--force" in refused("demo", "-o", tmp_path / "out")
-
-
-def test_picture_demo(tmp_path, monkeypatch):
-    """The whole demo on few small pictures; what it draws is looked at by people."""
-    monkeypatch.setattr(_demo_images, "OBJECTS", 300)
-    monkeypatch.setattr(_demo_images, "SIZE", 8)
-    monkeypatch.setattr(_demo_images, "SETTINGS", _demo_images.SETTINGS | {"steps": 6})
-    output = done("demo", "--images", "-o", tmp_path / "out", "--json")
-    scores = json.loads(output.splitlines()[-1])
-    assert {f"{who}ssim_{n}" for who in ("", "mean_") for n in (1, 2, 3, 4)} < set(scores)
-    assert (tmp_path / "out" / "inferred.png").read_bytes()[:4] == b"\x89PNG"
-    assert "--force" in refused("demo", "--images", "-o", tmp_path / "out")
 
 
 def test_a_folder_with_the_name_of_a_dataset_is_read_where_it_is_meant(tmp_path, monkeypatch):

@@ -60,7 +60,6 @@ def documented(command):
         "tune d.npz --method knn_fill --trials 2 -o OUT.toml",
         "ampute d.npz --rate .2 -o OUT.npz",
         "convert d.npz -o OUT",
-        "bench tiny.toml --jobs 1 -o OUT.jsonl",
         "list",
     ],
 )
@@ -122,16 +121,6 @@ def test_a_mistake_leaves_stdout_empty(place, monkeypatch):
     result = vedute_("fit", "no.npz", "-o", "x", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("vedute: no.npz does not exist")
-
-
-def test_a_no_is_an_object_and_exit_code_1(place, tmp_path, monkeypatch):
-    monkeypatch.chdir(place)
-    settings = 'settings = { device = "cuda:99" }'
-    (tmp_path / "bad.toml").write_text(f"{STUDY.replace('mean_fill', 'mvp')}{settings}\n")
-    words = ("bench", tmp_path / "bad.toml", "--jobs", "1", "-o", tmp_path / "r.jsonl", "--json")
-    result = vedute_(*words)
-    assert result.exit_code == 1
-    assert json.loads(result.stdout)["missing"] == 1
 
 
 def test_what_json_does_not_have():

@@ -26,7 +26,6 @@ from vedute.methods._best_pair import for_views
 from vedute.methods.lowrank_fill import LowRankFill
 from vedute.methods.mean_fill import MeanFill
 from vedute.report.run_folder import FittedRun
-from vedute_bench.runner import plan
 
 NAN = np.nan
 
@@ -386,12 +385,3 @@ def test_a_fit_goes_on_with_other_callbacks(tmp_path):
     again = small(MVP, **often, callbacks=[heard.append]).fit(data())
     assert again.history_ == whole.history_
     assert heard[0]["epoch"] == 3
-
-
-def test_runs_of_a_benchmark_are_the_same_whatever_is_shown():
-    record = {"label": "a", "method": "mvp", "dataset": "b", "rate": 0.5, "seed": 0, "mask": "c"}
-    keys = [
-        plan._key(record | {"settings": settings})
-        for settings in ({}, {"verbose": False}, {"verbose": True}, {"callbacks": None})
-    ]
-    assert len(set(keys)) == 1

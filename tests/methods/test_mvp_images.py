@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from drawings import shapes
 
 import vedute
 from vedute import Views, drop_views, methods
@@ -21,7 +22,6 @@ from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.history import second
-from vedute_bench.datasets import shapes
 
 IMAGE = (3, 16, 16)
 NORMAL = LIKELIHOODS["normal"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from drawings import captions, shapes
 
 import vedute
 from vedute import MVP, drop_views
@@ -16,7 +17,6 @@ from vedute.nn.coders import Decoder, Encoder, start_at
 from vedute.nn.convolutions import is_image
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute_bench.datasets import captions, shapes
 
 SMALL = dict(network="polymnist", latent_dim=4, map_hidden=(8,), steps=6, warmup=2, device="cpu")
 SMALL |= dict(random_state=0, batch_size=16)

@@ -56,7 +56,7 @@ def choose(
         seeds=_words("--seeds", seeds, int) or study.seeds,
     )
     for dataset in chosen.datasets:
-        if not datasets.is_known(dataset):
+        if dataset not in study.files and not datasets.is_known(dataset):
             known = ", ".join(datasets.available())
             raise KeyError(f"no dataset {dataset!r}; choose from {known}")
     return chosen

@@ -6,8 +6,8 @@ writes results/leaders-*/short.md, from the records there, and results/leaders-c
 table
 
 The studies `leaders-polymnist` and `leaders-shapes`, and MVTCAE as published from `polymnist` and
-`shapes`; the long tables are those of `vedute bench-tables`. In docs/index.md, MVTCAE has dropout and weight
-decay where it then has less error at views hidden from training.
+`shapes`; the long tables are those of `vedute bench-tables`. In docs/index.md, MVTCAE has
+dropout and weight decay where it then has less error at views hidden from training.
 The choice: what settings of MVP have of the scores that need no label, each divided by that of the
 best other method. By the least of these the defaults were chosen.
 """
@@ -36,7 +36,7 @@ COLUMNS = {  # score: head, digits
     "hidden_ssim": ("hidden SSIM", 4),
     "hidden_error": ("hidden error", 4),
 }
-SHOWN = {  # in README
+SHOWN = {  # on the first page
     "coherence_missing": ("right class, %", 1),
     "nmi_ten": ("NMI of k-means, ten starts", 1),
     "ssim_missing": ("SSIM", 3),
@@ -89,7 +89,7 @@ def choice() -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme() -> str:
+def first_page() -> str:
     """MVP with its defaults, and below it the others, from one to four views; best in bold."""
     lines = ["| inferred from | 1 view | 2 | 3 | 4 |", "|---|--:|--:|--:|--:|"]
     for dataset in SETS:
@@ -143,4 +143,4 @@ if __name__ == "__main__":
     for name in SETS:
         (folder(name) / "short.md").write_text(table(name), encoding="utf-8")
     (RESULTS / "leaders-choice.md").write_text(choice(), encoding="utf-8")
-    print(readme(), end="")
+    print(first_page(), end="")

@@ -25,8 +25,8 @@ MADE = "<!-- made by bench/src/vedute_bench/paper/pages.py: change it there -->"
 INTRO = (
     "Every table and figure of *Deep Incomplete Multi-view Learning via Cyclic Permutation of "
     "VAEs* (MVP; Gao & Pu, ICLR 2025), in its order, beside what the records in "
-    "`bench/results` say. `make -C bench paper` writes these pages from the records; it fits nothing. "
-    "Where there is no record, the page names the command that makes one."
+    "`bench/results` say. `make -C bench paper` writes these pages from the records; it fits "
+    "nothing. Where there is no record, the page names the command that makes one."
 )
 
 

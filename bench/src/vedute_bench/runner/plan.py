@@ -200,7 +200,7 @@ def _runs_on(
     done: Mapping[str, RunRecord],
 ) -> Iterator[Run]:
     split = SPLIT.get(study.task)
-    truth = load(dataset, split)
+    truth = load(dataset, split, study.files.get(dataset, ""))
     if study.shown_view and study.shown_view not in truth.names:
         raise ValueError(
             f"the study shows view {study.shown_view!r}, which {dataset} has not; its views are "
@@ -216,6 +216,7 @@ def _runs_on(
             "protocol": protocol,
             "rate": rate,
             "mask_file": file,
+            "file": study.files.get(dataset, ""),
         }
         drawn = _mask(masks / file, truth, protocol, rate, study.mask_seed)
         for entry in study.entries:

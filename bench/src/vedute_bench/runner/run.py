@@ -101,6 +101,7 @@ class Run:
     pair: tuple[str, str] | None = None  # which two views, for a method that takes two
     redraw: bool = False  # the mask is the pair's own
     search: bool = False  # one of all pairs, to choose one
+    file: str = ""  # of a dataset of the user's own
 
     def __str__(self) -> str:
         views = "" if self.pair is None else f" ({' + '.join(self.pair)})"
@@ -111,7 +112,7 @@ class Run:
 def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
     """The record of a run; masks: the folder; jobs: how many runs there are at once."""
     start = perf_counter()
-    truth = load(run.dataset, SPLIT.get(run.task))
+    truth = load(run.dataset, SPLIT.get(run.task), run.file)
     truth = pick(truth, run.pair) if run.pair and run.redraw else truth
     seen = torch.from_numpy(missing.load_mask(masks / run.mask_file, truth))
     views = truth.hide(~seen)
@@ -380,7 +381,12 @@ def _device(model: Estimator) -> str:
 
 
 @cache
-def load(dataset: str, split: str | None = None) -> Views:
+def load(dataset: str, split: str | None = None, file: str = "") -> Views:
+    """A dataset by its name, or what a file of the user's own holds."""
+    if file:
+        if split is not None:
+            raise ValueError(f"{file} has no parts to train and to test; a study of generation has")
+        return io.enter(io.read(file)).views
     return datasets.load(dataset) if split is None else datasets.load(dataset, split)
 
 

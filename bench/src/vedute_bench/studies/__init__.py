@@ -1,6 +1,7 @@
 """Which methods, datasets, rates and seeds make a table: one <name>.toml each. Data, not code.
 
-    datasets, rates, seeds          every one with every other
+    datasets, rates, seeds          every one with every other; a dataset is a name, or a file of
+                                    your own, seen from the folder of the study, as "mine.npz"
     protocol, mask_seed             how views are hidden: one mask per dataset and rate
     patterns                        protocols with rates of their own, {chain = [1.0], mar = [0.5]},
                                     in place of protocol and rates; where a dataset has too few
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,7 @@ class Study:
     shown_view: str = ""
     drawn: bool = False
     curves: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)  # by dataset, of the user's own ones
 
     def hidden(self) -> list[tuple[str, float]]:
         """How views are hidden: protocols with their rates."""
@@ -110,6 +112,7 @@ def load(name: str) -> Study:
         raise ValueError(f"{path} is not TOML: {e}") from None
     entries = [_make(Entry, run, path) for run in content.pop("runs", [])]
     study: Study = _make(Study, {**content, "name": path.stem, "entries": entries}, path)
+    study = _with_files(study, path)
     _check(study, path)
     return study
 
@@ -156,6 +159,15 @@ def _make(kind: type[Any], given: Mapping[str, Any], path: Path) -> Any:
     except TypeError as e:
         problem = str(e).partition(")")[2]
         raise ValueError(f"{path}: a {kind.__name__.lower()} is{problem}") from None
+
+
+def _with_files(study: Study, path: Path) -> Study:
+    """With files of the user's own in place of their paths: mine.npz is the dataset `mine`."""
+    files = {Path(d).stem: str((path.parent / d).resolve()) for d in study.datasets if "." in d}
+    for name, file in files.items():
+        if not Path(file).exists():
+            raise FileNotFoundError(f"{path} names the dataset {name}, but there is no {file}")
+    return replace(study, datasets=[Path(d).stem for d in study.datasets], files=files)
 
 
 def _check(study: Study, path: Path) -> None:
