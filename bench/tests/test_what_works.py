@@ -134,7 +134,7 @@ def test_the_page_has_figures_words_and_tables_of_what_is_recorded(written):
     first = page.index("](images/what-works-ingredients-effects-0.5.png)")
     words = page.index("144 runs")
     other = page.index("](images/what-works-ingredients-effects-rates.png)")
-    assert first < words < other < page.index('--8<-- "bench/results/ingredients/effects.md"')
+    assert first < words < other < page.index('--8<-- "results/ingredients/effects.md"')
     drawn = {p.name for p in (docs / "images").iterdir()}
     assert {name for name in drawn if name in page} == drawn
     assert len(drawn) == 3  # effects and single runs at .5, effects over the rates

@@ -380,7 +380,7 @@ def test_a_study_from_the_runs_to_the_report(place):
     again = vedute_("bench", "tiny.toml", "--jobs", "1", "-o", "out/r.jsonl")
     assert "4 of them done before" in again.stdout
 
-    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert vedute_("bench-tables", "out/r.jsonl", "-o", "report").exit_code == 0
     assert {p.name for p in Path("report").iterdir()} == {
         "generation.md", "generation.csv", "squares-0.5.png", "side-by-side-squares-0.5.png"
     }  # fmt: skip
@@ -402,7 +402,7 @@ def test_complete_data_are_a_rate_like_others(place):
     run = vedute_("bench", "tiny.toml", "--rates", "0", "--seeds", "1", "-o", "out/r.jsonl")
     assert run.exit_code == 0, run.output
     assert [r["row_rate"] for r in records.read(Path("out/r.jsonl"))] == [0, 0]
-    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert vedute_("bench-tables", "out/r.jsonl", "-o", "report").exit_code == 0
     assert Path("report/side-by-side-squares-0.png").exists()
 
 
@@ -412,7 +412,7 @@ def test_without_a_view_to_show_there_are_no_such_images(place):
     assert vedute_("bench", "tiny.toml", *words).exit_code == 0
     assert "shown" not in records.read(Path("out/r.jsonl"))[0]
     assert [p.suffix for p in Path("out/pictures").iterdir()] == [".png"]
-    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert vedute_("bench-tables", "out/r.jsonl", "-o", "report").exit_code == 0
     assert not list(Path("report").glob("side-by-side*"))
     old = records.read(Path("out/r.jsonl"))
     old[0].pop("shown_view")  # as before there were such views
@@ -467,7 +467,7 @@ def test_both_kinds_of_records_in_one_file(place):
     del old["task"]  # as before there were tasks
     with Path("out/r.jsonl").open("a") as file:
         file.write(json.dumps(old) + "\n")
-    assert vedute_("report", "out/r.jsonl", "-o", "report").exit_code == 0
+    assert vedute_("bench-tables", "out/r.jsonl", "-o", "report").exit_code == 0
     assert {"tables.md", "generation.md"} <= {p.name for p in Path("report").iterdir()}
 
 
