@@ -29,7 +29,7 @@ test-bench: .venv/.done
 	$(MAKE) -C bench test lint
 
 # The oldest versions of the dependencies that pyproject.toml allows: constraints-oldest.txt.
-OLDEST := tests/data tests/io tests/estimators tests/golden/test_old_formats.py tests/methods/test_contract.py
+OLDEST := tests/data tests/io tests/estimators tests/methods/test_contract.py
 ONE_OF_A_KIND := not test_contract or mvp or mean_fill or mopoe or completer or dvimc
 test-oldest: .venv-oldest/.done
 	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 --dist worksteal $(OLDEST) -k "$(ONE_OF_A_KIND)"

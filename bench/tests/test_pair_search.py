@@ -237,20 +237,6 @@ def test_equal_pairs_are_chosen_alike_in_any_order():
     assert best_pair([*apart[:2], better]) == PAIRS[2]
 
 
-def test_records_of_another_rule_are_made_again(place):
-    assert bench("--methods", "honest,redrawn").exit_code == 0
-    study = studies.load("s.toml")
-    runs = plan.plan(study, Path("masks"), {}, read())
-    assert {run.pair_revision for run in runs if run.label == "honest"} == {2}
-    assert {run.pair_revision for run in runs if run.label != "honest"} == {1}
-    assert all("pair_silhouette" in r for r in read("honest") if r["search"])
-    old = [{k: v for k, v in r.items() if k != "pair_revision"} for r in read()]
-    waiting = plan.unfinished(plan.plan(study, Path("masks"), {}, old), old)
-    assert {(run.label, run.search) for run in waiting} == {("honest", True), ("mean_fill", False)}
-    summary = Summary.of([*old, read("honest")[0]])  # one by the new rule: the others are obsolete
-    assert len(summary.records["honest", "synthetic", 0.4]) == 1
-
-
 def test_records_from_before_still_count():
     study = replace(studies.load("mvp-clustering"), datasets=["handwritten"])
     folder = RESULTS / "mvp-clustering"

@@ -32,7 +32,6 @@ from vedute.figures.png import picture
 from vedute.report import charts, measure, run_folder
 from vedute.report.examples import examples
 from vedute.report.page import POLICY, write_page
-from vedute.report.page import page as page_of
 from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
@@ -265,14 +264,6 @@ def test_a_stage_that_was_tried_is_no_second_learning(place):
     run = replace(FittedRun.of(place / "run"), history=history)
     assert run.second() == 0
     assert "tried; hidden views decide whether to keep it" in charts.stages(run)
-
-
-def test_a_run_of_the_first_release_shows_no_flattering_numbers():
-    run = FittedRun.of(Path(__file__).parents[1] / "golden" / "format1" / "run")
-    assert not {"covered", "crps", "truth0", "mean0"} & run.found.keys()
-    shown = page_of(run, {})
-    assert "Fit again to see them" in shown or "No view was hidden" in shown
-    assert not {"intervals", "examples"} & set(sections(shown))
 
 
 def test_the_page_has_all_sections_and_loads_nothing(text):

@@ -167,8 +167,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
-    revision: ClassVar[int] = 1  # raised where the same settings give other results than before
-    before: ClassVar[Mapping[str, Any]] = {}  # what settings meant that old records do not name
     _groups: ClassVar[torch.Tensor | None] = None  # of the samples, during a fit that knows them
     keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
 

@@ -6,8 +6,7 @@ array-<SHA-256 of its content>.npy           an array that was on the disk and s
 model-card.md                                what the model is, for people
 
 The arrays are written first, under a name of their own; replacing model.json is the moment at
-which the new model is there and the old one is not. Formats before 4 had no SHA-256 of model.json
-and of the card; format 1 had its arrays in model.safetensors.
+which the new model is there and the old one is not.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from vedute.io.atomic import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 
-FORMATS, FACTS, CARD = ("1", "2", "3", "4"), "model.json", "model-card.md"
+FORMAT, FACTS, CARD = 1, "model.json", "model-card.md"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
 MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
 PART = re.compile(
@@ -98,10 +97,9 @@ def name_of(cls: type) -> str:
 
 
 def is_name_of(cls: type, name: str) -> bool:
-    """Whether a saved model may be one of this class, which may have moved; models of 0.1 have the
-    file of a class only."""
-    file, moved = cls.__module__.rpartition(".")[2], name.rpartition(":")[2]
-    return name in (name_of(cls), file) or (":" in name and moved == cls.__qualname__)
+    """Whether a saved model may be one of this class, which may have moved."""
+    moved = name.rpartition(":")[2]
+    return name == name_of(cls) or (":" in name and moved == cls.__qualname__)
 
 
 def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
@@ -127,7 +125,7 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
 
 def sealed(facts: Mapping[str, Any]) -> str:
     """The text of model.json, with the SHA-256 of all other characters in it."""
-    text = json.dumps({**facts, "format": 4, "sha256": ""}, indent=1)
+    text = json.dumps({**facts, "format": FORMAT, "sha256": ""}, indent=1)
     return text.replace('"sha256": ""', f'"sha256": "{_sum(text)}"', 1)
 
 
@@ -190,13 +188,12 @@ def read(folder: str | Path) -> Saved:
         )
     try:
         facts, arrays = _whole(folder)
-        if str(facts["format"]) in FORMATS:
-            saved = Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
-            return saved if facts["format"] != 1 else _renewed(saved)
+        if facts["format"] == FORMAT:
+            return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
     except DAMAGED as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
-        f"{folder} has format {facts['format']!r}, this vedute reads {' and '.join(FORMATS)}; "
+        f"{folder} has format {facts['format']!r}, this vedute reads {FORMAT}; "
         "use the version that saved it"
     )
 
@@ -217,7 +214,7 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if (folder / name).is_file():
             limits.file_size(folder / name)
             content = (folder / name).read_bytes()
-            if facts["format"] != 1 and hashlib.sha256(content).hexdigest() not in name:
+            if hashlib.sha256(content).hexdigest() not in name:
                 raise ValueError(f"{name} is not as it was saved")
             arrays = {k: np.array(a) for k, a in load(content).items()}
             mapped = facts.get("mapped", {})
@@ -226,15 +223,7 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
-    """Refuse a model.json that is not as it was saved; warn of another card, and of old formats,
-    which have no checksum."""
-    if facts["format"] != 4 and "sha256" not in facts:
-        warnings.warn(
-            f"the model in {folder} was saved without a checksum of {FACTS}, so changes of it are "
-            "not noticed; save it again",
-            stacklevel=2,
-        )
-        return
+    """Refuse a model.json that is not as it was saved; warn of another card."""
     checksum = str(facts["sha256"])
     if _sum(text.replace(checksum, "", 1)) != checksum:
         raise ValueError(f"{FACTS} is not as it was saved")
@@ -258,29 +247,12 @@ def _mapped(folder: Path, name: str) -> NDArray[Any]:
 
 def _tensors(facts: dict[str, Any]) -> str | None:
     """The file that holds the arrays of a model; None where the format is unknown."""
-    match facts["format"]:
-        case 1:
-            return "model.safetensors"
-        case 2 | 3 | 4:
-            name = str(facts["tensors"])
-            if not TENSORS.fullmatch(name):
-                raise ValueError(f"{name!r} is no file of its arrays")
-            return name
-        case _:
-            return None
-
-
-def _renewed(saved: Saved) -> Saved:
-    """A model of format 1, which had lists beside each other for what is now one record a view."""
-    learned = dict(saved.learned)
-    if "best_" in learned:
-        learned["best_"] = _renewed(saved._replace(learned=learned["best_"])).learned
-    names = ("views_", "kinds_", "scalers_", "words_", "calibration_")
-    lists = [learned.pop(name, None) for name in names]
-    specs, kinds, scalers, words, calibration = (a or [None] * len(lists[0]) for a in lists)
-    found = [LIKELIHOODS[kind] for kind in kinds]
-    each = zip(specs, found, scalers, words, calibration, strict=True)
-    return saved._replace(learned=learned | {"views_": [FittedView(*view) for view in each]})
+    if facts["format"] != FORMAT:
+        return None
+    name = str(facts["tensors"])
+    if not TENSORS.fullmatch(name):
+        raise ValueError(f"{name!r} is no file of its arrays")
+    return name
 
 
 def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None:

@@ -65,8 +65,6 @@ class Setting:
 
     tune     where `vedute tune` looks for better values
     length   a stretch of training, which shorter trials shorten
-    before   what it is in models that were saved before there was this setting; None: the default
-    formerly what its default was in records from before the data decided it
     """
 
     meaning: str = ""
@@ -77,8 +75,6 @@ class Setting:
     choices: tuple[Any, ...] = ()
     tune: Choice | Range | None = None
     length: bool = False
-    before: Any = None
-    formerly: Any = None
 
     def bounds(self) -> dict[str, float]:
         """Those that the declaration has, by name."""
@@ -133,11 +129,6 @@ def estimator(cls: type[T]) -> type[T]:
 def declared(cls: Any) -> dict[str, Setting]:
     """The settings of an estimator, by name."""
     return {f.name: f.metadata.get(KEY, Setting()) for f in fields(cls)}
-
-
-def before(cls: Any) -> dict[str, Any]:
-    """Values of settings in models that were saved before there were these settings."""
-    return {k: known.before for k, known in declared(cls).items() if known.before is not None}
 
 
 # Values.

@@ -15,11 +15,11 @@ from typing import Any
 from vedute.data import lazily, plugins
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
-from vedute.estimators.settings import Docstring, before, declared
+from vedute.estimators.settings import Docstring, declared
 from vedute.methods._best_pair import BestPair
 
 GROUP = "vedute.methods"  # of the entry points of other distributions
-PAIRS = ("pairs", "_best_pair")  # what BestPair is called in a saved model, then and now
+PAIR = "_best_pair"  # what BestPair is called in a saved model
 
 
 class UnknownMethodError(KeyError):
@@ -133,7 +133,7 @@ def _made(
     method: str, params: dict[str, Any], folder: str | Path, asked: type[Estimator] | None
 ) -> Estimator:
     """An estimator with these settings, of which one may be an estimator, too."""
-    cls = BestPair if method in PAIRS else _class_of(method, folder, asked)
+    cls = BestPair if method == PAIR else _class_of(method, folder, asked)
     strange = params.keys() - {f.name for f in fields(cls)}
     if strange:
         raise UnknownModelError(
@@ -142,7 +142,7 @@ def _made(
         )
     if cls is BestPair:
         params = params | {"method": _made(**params["method"], folder=folder, asked=asked)}
-    return cls(**before(cls) | params)
+    return cls(**params)
 
 
 def _class_of(method: str, folder: str | Path, asked: type[Estimator] | None) -> type[Estimator]:

@@ -81,7 +81,6 @@ class BestPair(Estimator):
         "largest_": "The cluster of samples with neither view.",
     }
 
-    revision = 2  # pairs are judged by n_clusters clusters, and ties by their silhouette
     generates = Ability(lambda _: False)  # the method inside knows two views, not all
 
     generative = property(lambda self: self.method.generative)

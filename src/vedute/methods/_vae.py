@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -54,8 +54,6 @@ class VAEEstimator(NeuralEstimator):
     linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
     output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     network: str = _settings.network()
-
-    before: ClassVar = {"balance": 0.0, "cooldown": 0, "view_dropout": 0.0}
 
     def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
         left = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}

@@ -84,7 +84,6 @@ class Blend(Estimator):
         "history_": "The training of the first expert.",
     }
     absent = "filled by several methods, weighted by hidden views"
-    revision = 2  # MVP's defaults changed
     shrinks = False
     generates = Ability(lambda _: True)
 

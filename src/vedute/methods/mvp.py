@@ -95,7 +95,7 @@ def by_data(name: str, meaning: str, images: str = "", **declared: Any) -> Any:
     """A setting that depends on the data where it is None."""
     plain, of_images = LIGHT[name], images or IMAGES[name]
     words = f"{meaning} None: {plain}, for images {of_images}."
-    return setting(None, words, formerly=plain, **declared)
+    return setting(None, words, **declared)
 
 
 @estimator
@@ -189,7 +189,6 @@ class MVP(NeuralEstimator):
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
         "less blurred, squared errors larger. None: with the defaults for images, from 1000 rows "
         "on, if hidden views gain more in SSIM than they lose in root mean squared error.",
-        before=False,
     )
     lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
     permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
@@ -220,7 +219,6 @@ class MVP(NeuralEstimator):
         True,
         "Where all views are images, settings that are None are those of "
         "`vedute.methods.mvp.IMAGES`, and `steps` are 100 passes over the data, 20000 at most.",
-        before=False,
     )
 
     paper = "Gao & Pu, ICLR 2025"
