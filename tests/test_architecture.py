@@ -102,6 +102,11 @@ def test_what_is_found_by_its_file_imports_no_neighbour(name):
     assert not wrong, "\n".join(wrong)
 
 
+def test_nothing_knows_the_studies():
+    knowing = [m for m in TREES if "vedute_bench" in TEXTS[m]]
+    assert not knowing, f"{', '.join(knowing)}: bench stands on vedute, never the other way round"
+
+
 def test_no_import_cycles():
     graph = {source: set(imports(source)) - {source} for source in MODULES}
     try:

@@ -76,7 +76,6 @@ def test_a_changed_character_of_a_model_is_noticed(tmp_path):
 EDITS = {  # which load without a checksum, and change answers or what is said of them
     "likelihood": ('"$likelihood": "normal"', '"$likelihood": "laplace"'),
     "name of a view": ('"name": "view1"', '"name": "view2"'),
-    "format": ('"format": 1', '"format": 2'),
     "version": (f'"{vedute.__version__}"', '"9.9"'),
 }
 
