@@ -16,7 +16,6 @@ from small_study import small_study
 from typer.testing import CliRunner
 
 from vedute.cli import app
-from vedute.commands import report
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import polymnist, synthetic
@@ -26,7 +25,7 @@ from vedute.methods.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute_bench import studies
-from vedute_bench.commands import _bench
+from vedute_bench.commands import _bench, bench_tables
 from vedute_bench.datasets import shapes
 from vedute_bench.generation import cross_view
 from vedute_bench.generation.classifiers import Judge, Recipe, judges
@@ -609,4 +608,4 @@ def test_figures_leave_out_what_a_user_changed_where_there_is_more():
     plain = {"dataset": "a", "rate": 0.5, "overrides": {}}
     changed = {**plain, "overrides": {"epochs": 3}}
     alone = {**changed, "rate": 0.1}
-    assert report._as_planned([plain, changed, alone]) == [plain, alone]
+    assert bench_tables._as_planned([plain, changed, alone]) == [plain, alone]
