@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image as Picture
 
-LINES, PICTURES = 64, 256  # colors of a palette
+LINES, PICTURES = 64, 96  # colors of a palette
 
 
 def png(figure: Figure, dpi: float, colors: int = LINES) -> bytes:
