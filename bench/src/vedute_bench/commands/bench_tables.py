@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vedute.commands import _answer, _options
 from vedute.commands._answer import Answer
 from vedute.commands._terminal import say
-from vedute_bench.figures import files
-from vedute_bench.runner.records import RunRecord
+
+if TYPE_CHECKING:
+    from vedute_bench.runner.records import RunRecord
 
 EXAMPLE = "vedute bench-tables records.jsonl -o tables"
 
@@ -62,6 +63,7 @@ def run(
 
 
 def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
+    from vedute_bench.figures import files
     from vedute_bench.metrics import significance
     from vedute_bench.summaries import curves, ranking, tables
     from vedute_bench.summaries.summary import Summary
@@ -86,6 +88,7 @@ def _clustering(found: list[RunRecord], folder: Path, plots: bool) -> None:
 
 def _generation(found: list[RunRecord], folder: Path, plots: bool, pictures: Path) -> None:
     from vedute import io
+    from vedute_bench.figures import files
     from vedute_bench.summaries import generation_tables, method_grid
     from vedute_bench.summaries.summary import Summary
 
