@@ -16,7 +16,6 @@ from vedute.data.views import Views
 from vedute.nn import convolutions, shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.layers import Mlp
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 NORMAL = LIKELIHOODS["normal"]
@@ -31,7 +30,7 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
         linear = nn.Linear(a, b)
         nn.init.xavier_normal_(linear.weight)
         layers += [linear, nn.ReLU(), shards.Dropout(dropout)] if dropout else [linear, nn.ReLU()]
-    return Mlp(*layers[: -2 if dropout else -1])
+    return nn.Sequential(*layers[: -2 if dropout else -1])
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vedute.nn.coders import zero_init
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.layers import Mlp, StackedLinear
+from vedute.nn.layers import StackedLinear
 from vedute.nn.sources import Sources, take
 
 
@@ -38,7 +38,7 @@ class Correspondences(nn.Module):
             layers: list[nn.Module] = []
             for a, b in pairwise((dim, *hidden, dim)):
                 layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
-            self.curve = Mlp(*layers[:-1])
+            self.curve = nn.Sequential(*layers[:-1])
         if (kind == "linear" or skip) and kind != "identity" and groups:
             self.linear = StackedLinear(groups, dim, dim)
             with torch.no_grad():

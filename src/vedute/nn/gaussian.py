@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from math import prod
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from vedute.nn import kernels, noise
+from vedute.nn import noise
 
 
 class Gaussian(NamedTuple):
@@ -41,11 +40,7 @@ def std(q: Gaussian) -> Tensor:
 
 def sample(q: Gaussian) -> Tensor:
     """Reparameterised draw, mean + std * eps."""
-    eps = noise.normal(q.mean)
-    if (fused := kernels.of("gaussian", q.mean)) is not None:
-        drawn: Tensor = fused.Sample.apply(*(t.contiguous() for t in (*q, eps)))
-        return drawn
-    return q.mean + std(q) * eps
+    return q.mean + std(q) * noise.normal(q.mean)
 
 
 def draws(q: Gaussian, n: int) -> Tensor:
@@ -61,8 +56,6 @@ def log_prob(q: Gaussian, z: Tensor) -> Tensor:
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:
     """KL(q || p), summed over the latent axis: (..., D) -> (...)."""
-    if (found := _divergence(q, p, both=False)) is not None:
-        return found
     log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * torch.exp(-p.logvar)
     return 0.5 * (log_ratio.exp() - log_ratio - 1.0 + shift).sum(-1)
@@ -70,8 +63,6 @@ def kl(q: Gaussian, p: Gaussian) -> Tensor:
 
 def symmetric_kl(q: Gaussian, p: Gaussian) -> Tensor:
     """Half of KL(q || p) + KL(p || q): the log-variances cancel, (..., D) -> (...)."""
-    if (found := _divergence(q, p, both=True)) is not None:
-        return found
     log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * (torch.exp(-p.logvar) + torch.exp(-q.logvar))
     return 0.25 * (log_ratio.exp() + (-log_ratio).exp() - 2.0 + shift).sum(-1)
@@ -85,8 +76,6 @@ def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
     `mask` (broadcastable, True = keep) leaves experts out; one per product must remain. Precisions
     are relative to the largest: none overflows. (On a CPU half the time of softmax and logsumexp.)
     """
-    if (found := _product(q, dim, mask)) is not None:
-        return found
     log_precision = -q.logvar
     if mask is not None:
         log_precision = log_precision.masked_fill(~mask, -torch.inf)
@@ -94,26 +83,3 @@ def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
     weight = (log_precision - top).exp()
     total = weight.sum(dim)
     return Gaussian((weight * q.mean).sum(dim) / total, -(top.squeeze(dim) + total.log()))
-
-
-# On a GPU: the same in one kernel.
-
-
-def _product(q: Gaussian, dim: int, mask: Tensor | None) -> Gaussian | None:
-    fused, shape = kernels.of("gaussian", q.mean), q.mean.shape
-    dim %= len(shape)
-    outer = prod(shape[:dim])
-    if fused is None or (mask is not None and mask.numel() != outer * shape[dim]):
-        return None
-    parts = (t.reshape(outer, shape[dim], -1).contiguous() for t in q)
-    keep = None if mask is None else mask.contiguous()
-    found = fused.Product.apply(*parts, keep)
-    return Gaussian(*found).map(lambda t: t.view(*shape[:dim], *shape[dim + 1 :]))
-
-
-def _divergence(q: Gaussian, p: Gaussian, both: bool) -> Tensor | None:
-    fused = kernels.of("gaussian", q.mean)
-    if fused is None or q.mean.shape != p.mean.shape:
-        return None
-    found: Tensor = fused.Divergence.apply(*(t.contiguous() for t in (*q, *p)), both)
-    return found

@@ -1,11 +1,9 @@
-"""Linear layers: several side by side, and one after the other."""
+"""Linear layers side by side."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-
-from vedute.nn import kernels
 
 
 class StackedLinear(nn.Module):
@@ -20,28 +18,3 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, x, self.weight)
-
-
-class Mlp(nn.Sequential):
-    """Layers, one after the other; on a GPU a linear one and the (leaky) ReLU after it are one
-    operation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        fused = kernels.of("layer", x)
-        if fused is None:
-            out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
-            return out
-        layers = list(self)
-        for layer, after in zip(layers, [*layers[1:], None], strict=True):
-            if isinstance(layer, (nn.Linear, StackedLinear)):
-                x = fused.linear(x, layer.weight, layer.bias, _slope(after))
-            elif not isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
-                x = layer(x)
-        return x
-
-
-def _slope(after: nn.Module | None) -> float:
-    """Of an activation below zero; 1 where there is none."""
-    if isinstance(after, nn.LeakyReLU):
-        return after.negative_slope
-    return 0.0 if isinstance(after, nn.ReLU) else 1.0

@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +19,6 @@ from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods.mvp import MVP
-from vedute.nn import kernels
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.model import Stage, Terms
 from vedute.training.step import Step, make_optimizer
@@ -72,10 +70,9 @@ class Job(NamedTuple):
         return min(self.model.hp._amounts(self.data.shapes, rows)[1], rows)
 
     def flops(self, loss: Loss | None = None) -> int:
-        """Of the matrix products in one step; by plain operations, which torch can count."""
+        """Count the operations of the matrix products in one step."""
         step = self.step(capture=False, loss=loss)
-        plain = patch.object(kernels, "of", lambda what, t: None)
-        with plain, FlopCounterMode(display=False) as counter:
+        with FlopCounterMode(display=False) as counter:
             step(self.rows())
         return int(counter.get_total_flops())
 
