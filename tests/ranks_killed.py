@@ -5,21 +5,21 @@ import signal
 
 from vedute import cli
 from vedute.commands import _pages
-from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.neural_training import Training
 
-real = NeuralEstimator._report
+real = Training.report
 
 
-def report(self, before, record):
+def report(self, record):
     lost = os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if lost and record["epoch"] == 5:
         os.kill(os.getpid(), signal.SIGKILL)
     if os.environ["RANK"] == "0":
         with open("epochs", "a") as file:  # noqa: PTH123
             file.write(f"{record['epoch']} ")
-    real(self, before, record)
+    real(self, record)
 
 
-NeuralEstimator._report = report
+Training.report = report
 _pages.measure = lambda *_: None  # not what this is about
 cli.main()

@@ -69,7 +69,7 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     records, name = vars(model).get("history_", []), type(model).__name__
     if not records:
         raise ValueError(f"{name} is not trained in steps: there is no training to show")
-    trained = model._trained()  # of several, the first
+    trained = model.leading()  # of several, the first
     warms = trained.get_params().get("warmup", 0) != 0  # None: as the data decided
     warm = history.warmup_end(records) if warms else 0
     stages = warm, history.second(records)
@@ -111,7 +111,7 @@ def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
     """The error of every view that was hidden in `fit`, with mean and median by view, beside the
     error of the mean of each feature (mean-fill)."""
     check_is_fitted(model, "views_")
-    model._imputer()  # refuses a method that does not impute
+    model.learner.imputer()  # refuses a method that does not impute
     hidden, known = model.hidden_, model.hidden_predictions_
     if not len(hidden["row"]):
         raise ValueError("no view was hidden in fit, which takes samples with two views")

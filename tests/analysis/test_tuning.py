@@ -54,7 +54,7 @@ def test_what_the_user_set_is_not_tried():
 
 
 def test_points_become_differences_from_the_defaults():
-    default = MVP()._settled([(4,)], 500)
+    default = MVP().settled([(4,)], 500)
     found = search().settings({"latent_dim": default.latent_dim, "dropout": 0.4, "beta": 10.0})
     assert found == {
         "dropout": 0.4,
@@ -169,7 +169,7 @@ def test_nothing_gained_nothing_changed():
 
 
 class Blind(MeanFill):
-    _decode = Estimator._decode
+    decode = Estimator.decode
 
 
 def test_what_cannot_be_tuned():

@@ -122,7 +122,7 @@ def test_sizes_are_compared_with_the_tensors_before_a_network_is_built(method, m
         assert re.search(message, changed(facts))
 
 
-@pytest.mark.parametrize("name", ["fit", "__class__", "_embed", "other_", "method"])
+@pytest.mark.parametrize("name", ["fit", "__class__", "embed", "other_", "method"])
 def test_loading_sets_known_fields_only(name, monkeypatch):
     facts = saved("mean_fill", monkeypatch)
     facts["learned"]["$dict"].append([name, "x"])

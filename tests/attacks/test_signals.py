@@ -10,8 +10,9 @@ import pytest
 from shell import done, refused, vedute_
 
 from vedute.commands import _pages
-from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Learner
 from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.neural_training import Training
 from vedute.io.atomic import SCRATCH, atomic_folder
 from vedute.training import stopping
 
@@ -75,27 +76,27 @@ def names(folder):
 
 def epochs_of(monkeypatch):
     """A list that grows with every epoch that is trained."""
-    trained, real = [], NeuralEstimator._report
+    trained, real = [], Training.report
 
-    def report(self, before, record):
+    def report(self, record):
         trained.append(record["epoch"])
-        real(self, before, record)
+        real(self, record)
 
-    monkeypatch.setattr(NeuralEstimator, "_report", report)
+    monkeypatch.setattr(Training, "report", report)
     return trained
 
 
 @pytest.mark.parametrize("number", stopping.SIGNALS)
 def test_a_signal_writes_a_checkpoint_and_publishes_nothing(place, monkeypatch, number):
     with monkeypatch.context() as patch:
-        real, handler = NeuralEstimator._report, signal.getsignal(number)
+        real, handler = Training.report, signal.getsignal(number)
 
-        def report(self, before, record):
+        def report(self, record):
             if record["epoch"] == 5:
                 os.kill(os.getpid(), number)
-            real(self, before, record)
+            real(self, record)
 
-        patch.setattr(NeuralEstimator, "_report", report)
+        patch.setattr(Training, "report", report)
         ended = vedute_(*FIT)
         assert ended.exit_code == 128 + number
         said = (
@@ -112,32 +113,32 @@ def test_a_signal_writes_a_checkpoint_and_publishes_nothing(place, monkeypatch, 
     assert names(place) == {"d.npz", "whole", "run"}
 
 
-@pytest.mark.parametrize("where", ["_calibrate", "_cluster", "_embed"])
+@pytest.mark.parametrize("where", ["calibrate", "cluster", "embed"])
 def test_a_kill_after_training_costs_no_training(place, monkeypatch, where):
     def dying(self, *_args):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(NeuralEstimator if where == "_embed" else Estimator, where, dying)
+        patch.setattr(NeuralEstimator if where == "embed" else Learner, where, dying)
         killed(*FIT)
     trained = epochs_of(monkeypatch)
     done(*FIT, "--resume")
     again = [e for e in trained if e == 1]  # the second learning, where it had not begun
-    assert len(again) == (where == "_calibrate")
+    assert len(again) == (where == "calibrate")
     assert results("run") == results("whole")
 
 
 def test_a_kill_in_the_second_learning_keeps_the_first(place, monkeypatch):
-    real, seen = NeuralEstimator._report, []
+    real, seen = Training.report, []
 
-    def report(self, before, record):
+    def report(self, record):
         seen.append(record["epoch"])
         if seen.count(2) == 2:
             raise Killed
-        real(self, before, record)
+        real(self, record)
 
     with monkeypatch.context() as patch:
-        patch.setattr(NeuralEstimator, "_report", report)
+        patch.setattr(Training, "report", report)
         killed(*FIT)
     trained = epochs_of(monkeypatch)
     done(*FIT, "--resume")
@@ -147,7 +148,7 @@ def test_a_kill_in_the_second_learning_keeps_the_first(place, monkeypatch):
 
 def test_force_begins_anew_and_other_data_are_refused(place, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Estimator, "_cluster", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(Learner, "cluster", lambda *_: (_ for _ in ()).throw(Killed))
         killed(*FIT)
     other = [w.replace("latent_dim=2", "latent_dim=3") for w in FIT]
     assert "is of other data or settings" in refused(*other, "--resume")

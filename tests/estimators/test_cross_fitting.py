@@ -22,11 +22,11 @@ def model():
 
 
 def held_out(model, X):
-    data = model._enter(X)
+    data = model.learner.scaled(X)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         hidden = choose(data.mask)
-    return HoldOut.of(data, hidden, model._scalers())
+    return HoldOut.of(data, hidden, model.scalers)
 
 
 def test_a_hidden_view_that_is_nonsense_does_not_widen_its_own_interval(model):
@@ -36,7 +36,9 @@ def test_a_hidden_view_that_is_nonsense_does_not_widen_its_own_interval(model):
     x = held.truth.x[0].clone()
     x[rows[0]] += 1e3
     wild = replace(held, truth=replace(held.truth, x=(x, held.truth.x[1])))
-    calm, after = (cross_fitting.predictions(model._imputer(), h, True) for h in (held, wild))
+    calm, after = (
+        cross_fitting.predictions(model.learner.imputer(), h, True) for h in (held, wild)
+    )
     np.testing.assert_array_equal(after["std0"][0], calm["std0"][0])
     np.testing.assert_array_equal(after["mean0"][0], calm["mean0"][0])
     np.testing.assert_array_equal(after["reach0"][0], calm["reach0"][0])
@@ -47,12 +49,12 @@ def test_predictions_are_bounded_and_move_no_generator(model, monkeypatch):
     model, X = model
     held, state = held_out(model, X), torch.random.get_rng_state()
     monkeypatch.setattr(cross_fitting, "NUMBERS", 10 * 25)
-    found = cross_fitting.predictions(model._imputer(), held, True)
+    found = cross_fitting.predictions(model.learner.imputer(), held, True)
     assert torch.equal(torch.random.get_rng_state(), state)
     assert len(found["at"]) == len(found["error"]) == 25
     assert len(found["mean0"]) + len(found["mean1"]) == 25
     monkeypatch.setattr(cross_fitting, "NUMBERS", 10)  # one has no other to be calibrated on
-    assert len(cross_fitting.predictions(model._imputer(), held, True)["at"]) == 0
+    assert len(cross_fitting.predictions(model.learner.imputer(), held, True)["at"]) == 0
 
 
 def test_fewer_are_among_more():
@@ -70,7 +72,7 @@ def test_what_was_never_hidden_has_no_honest_prediction(model):
 
 def test_crps_is_that_of_the_predictions(model):
     model, X = model
-    found = cross_fitting.predictions(model._imputer(), held := held_out(model, X), True)
+    found = cross_fitting.predictions(model.learner.imputer(), held := held_out(model, X), True)
     for v in range(2):
         rows = held.truth.index[held.hidden[:, v]].numpy()
         score = normal_crps(X[v][rows], found[f"mean{v}"], found[f"std{v}"]) / X[v].std(0)

@@ -234,16 +234,16 @@ class Sign(Estimator):
     generative: ClassVar[bool] = False
     soft: ClassVar[bool] = True
 
-    def _learn(self, data, held):
+    def learn(self, data, held, context):
         assert data.mask.any(1).all()
         assert data.index.tolist() == list(range(len(data)))
         self.weights_ = np.ones(1)
 
-    def _embed(self, data):
+    def embed(self, data):
         return data.x[0][:, :1].numpy()
 
-    def _soft_labels(self, data):
-        p = 1 / (1 + np.exp(-10 * self._embed(data)))
+    def soft_labels(self, data):
+        p = 1 / (1 + np.exp(-10 * self.embed(data)))
         return np.hstack([1 - p, p]).astype(np.float32)
 
 

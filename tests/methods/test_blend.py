@@ -124,15 +124,15 @@ def test_cross_fitted_weights_do_not_depend_on_their_own_instance():
 def test_values_are_the_weighted_ones_of_the_experts():
     x = views()
     model = small(Blend).fit(x)
-    data = model._enter(x)
-    parts = {name: expert._decode(data) for name, expert in model.experts_.items()}
+    data = model.learner.scaled(x)
+    parts = {name: expert.decode(data) for name, expert in model.experts_.items()}
     for v, (name, w) in enumerate(model.weights_.items()):
         assert set(w) == set(model.experts_), name
         assert sum(w.values()) <= 1 + 1e-9, name
         other = data.mask[:, 1 - v].long().numpy()
         each = enumerate(parts.values())
         mixed = sum(model.by_seen_[v, other, k][:, None] * p[v][0] for k, p in each)
-        assert_allclose(model._decode(data)[v][0], mixed, atol=1e-5)  # means are zero
+        assert_allclose(model.decode(data)[v][0], mixed, atol=1e-5)  # means are zero
 
 
 def test_it_is_no_worse_than_its_experts_on_views_that_nobody_saw():
@@ -198,13 +198,13 @@ def test_regressions_start_from_what_the_first_expert_infers():
     x = views()
     model = small(Blend).fit(x)
     first, kernel = model.experts_["mvp"], model.experts_["kernel_fill"]
-    assert kernel.start is first
-    data = model._enter(x)
+    assert kernel.warm_start is first
+    data = model.learner.scaled(x)
     small_table = kernel._narrow(kernel._table(data))
     started, seen = kernel._started(small_table), small_table.seen()
     assert_allclose(started[seen], small_table.x[seen])
     parts = []
-    for v, decoded in enumerate(first._decode(data)):  # views are narrow: no components, mean 0
+    for v, decoded in enumerate(first.decode(data)):  # views are narrow: no components, mean 0
         scaler = model.views_[v].scaler
         typical = np.sqrt((scaler.std**2).mean() * scaler.std.size)
         parts.append((decoded[0] - scaler.mean) / typical)
@@ -324,7 +324,7 @@ def test_one_thread_means_one_process():
 # Experts that fail.
 
 
-def failing(monkeypatch, *names, times=1, verb="_learn", error=np.linalg.LinAlgError):
+def failing(monkeypatch, *names, times=1, verb="learn", error=np.linalg.LinAlgError):
     """From its n-th call on, this verb of these methods fails; subclasses have their own count."""
     calls = dict.fromkeys(names, 0)
     for name in names:
@@ -342,11 +342,11 @@ def failing(monkeypatch, *names, times=1, verb="_learn", error=np.linalg.LinAlgE
 @pytest.mark.parametrize(
     ("name", "verb", "error"),
     [
-        ("mvp", "_learn", FloatingPointError),
-        ("mvp", "_decode", RuntimeError),
-        ("kernel_fill", "_learn", MemoryError),
-        ("gaussian_fill", "_learn", ValueError),
-        ("gaussian_fill", "_decode", np.linalg.LinAlgError),
+        ("mvp", "learn", FloatingPointError),
+        ("mvp", "decode", RuntimeError),
+        ("kernel_fill", "learn", MemoryError),
+        ("gaussian_fill", "learn", ValueError),
+        ("gaussian_fill", "decode", np.linalg.LinAlgError),
     ],
 )
 def test_an_expert_that_fails_is_left_out(name, verb, error, monkeypatch, tmp_path):
@@ -380,9 +380,9 @@ def test_the_others_are_those_of_a_blend_without_the_failed_one(many, monkeypatc
 
 
 def test_values_that_are_not_finite_are_a_failure(monkeypatch):
-    plain = METHODS["kernel_fill"]._decode
+    plain = METHODS["kernel_fill"].decode
     broken = lambda self, *given: [np.full_like(a, np.nan) for a in plain(self, *given)]  # noqa: E731
-    monkeypatch.setattr(METHODS["kernel_fill"], "_decode", broken)
+    monkeypatch.setattr(METHODS["kernel_fill"], "decode", broken)
     with pytest.warns(UserWarning, match=r"without kernel_fill .*not finite"):
         model = small(Blend).fit(views())
     assert "kernel_fill" not in model.experts_

@@ -143,7 +143,7 @@ def test_mean_fill_is_the_mean():
 def test_alternating_regressions_end_where_soft_impute_does(holes):
     X, _ = views(60, holes=holes)
     fill = MeanFill(random_state=0).fit(X)
-    parts = _table.parts(Views.of(scaled(fill, X)), fill._scalers())
+    parts = _table.parts(Views.of(scaled(fill, X)), fill.scalers)
     table, rng = Table.of(parts), np.random.default_rng(0)
     threshold = 0.2 * _softimpute.largest(table, rng)
     U, V = np.zeros((60, 0)), np.zeros((19, 0))
@@ -158,7 +158,7 @@ def test_alternating_regressions_end_where_soft_impute_does(holes):
 
 def scaled(fill, X):
     """X as the estimator sees it."""
-    return [(x - s.shift) / s.scale for x, s in zip(X, fill._scalers(), strict=True)]
+    return [(x - s.shift) / s.scale for x, s in zip(X, fill.scalers, strict=True)]
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.1])

@@ -75,9 +75,9 @@ def test_blend_keeps_an_expert_that_is_asked_for(four, settings):
 
 def test_a_few_views_leave_nothing_out():
     names = ("mvp", "lowrank_fill")
-    assert not Blend()._slow(names, MVP.most_views)
-    assert [*Blend()._slow(names, MVP.most_views + 1)] == ["mvp"]
-    assert not Blend()._slow(("mvp",), 1000)  # nothing else could learn
+    assert not Blend().slow(names, MVP.most_views)
+    assert [*Blend().slow(names, MVP.most_views + 1)] == ["mvp"]
+    assert not Blend().slow(("mvp",), 1000)  # nothing else could learn
 
 
 def test_inspect_says_what_blend_will_leave_out(four):
@@ -103,11 +103,11 @@ def test_a_batch_is_as_small_as_the_tables_of_the_model_ask():
     X = many(6, 40)
     model = MVP(random_state=0, device="cpu", **ALONE).fit(X)
     table = 6 * 6 * DIM
-    assert model._imputer().table == table
-    assert model._imputer().rows() * table <= TABLE
-    assert Imputer(model._decode, model.views_, TABLE // 3).rows() == 3
-    few = Imputer(model._decode, model.views_, TABLE // 7)
-    whole, parts = (i.decoded(Views.of(X).floating()) for i in (model._imputer(), few))
+    assert model.learner.imputer().table == table
+    assert model.learner.imputer().rows() * table <= TABLE
+    assert Imputer(model.decode, model.views_, TABLE // 3).rows() == 3
+    few = Imputer(model.decode, model.views_, TABLE // 7)
+    whole, parts = (i.decoded(Views.of(X).floating()) for i in (model.learner.imputer(), few))
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 

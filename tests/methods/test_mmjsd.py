@@ -155,4 +155,4 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch):
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="subset_rule must be one of dynamic_prior, random_expert"):
-        MMJSD(subset_rule="product")._check_settings()
+        MMJSD(subset_rule="product").check_settings()

@@ -348,4 +348,4 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, objective):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MMVAE(**settings)._check_settings()
+        MMVAE(**settings).check_settings()

@@ -320,4 +320,4 @@ def test_a_step_that_spares_nothing_says_the_same(monkeypatch, objective):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MMVAEPlus(**settings)._check_settings()
+        MMVAEPlus(**settings).check_settings()

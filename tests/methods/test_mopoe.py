@@ -161,7 +161,7 @@ def test_inference_is_the_product_of_exactly_what_is_seen():
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="prior_expert must be one of full_only, never, always"):
-        MoPoE(prior_expert="yes")._check_settings()
+        MoPoE(prior_expert="yes").check_settings()
     with pytest.raises(ValueError, match="every subset of the views, at most 12 views, got 13"):
         model_of(MoPoE(), [(3,)] * 13, ("normal",) * 13)
 

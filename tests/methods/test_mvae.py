@@ -314,4 +314,4 @@ def test_pictures_beside_a_table(network):
 )
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValueError, match=told):
-        MVAE(**settings)._check_settings()
+        MVAE(**settings).check_settings()

@@ -15,7 +15,7 @@ from drawings import shapes
 import vedute
 from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
-from vedute.estimators import neural, pace, saving
+from vedute.estimators import neural, neural_training, pace, saving
 from vedute.estimators.settings import declared
 from vedute.methods import _sharpening, _trimmings, mvp, presets
 from vedute.methods.mvp import MVP
@@ -28,15 +28,15 @@ NORMAL = LIKELIHOODS["normal"]
 
 
 def test_images_have_defaults_of_their_own():
-    hp = MVP()._settled([IMAGE, IMAGE], 1000)
+    hp = MVP().settled([IMAGE, IMAGE], 1000)
     assert {k: getattr(hp, k) for k in mvp.IMAGES} == mvp.IMAGES
     assert (hp.warmup, hp.cooldown) == (200, 200)
-    assert MVP()._patience([IMAGE], 1000) == 250
-    assert MVP(patience=30)._patience([IMAGE], 1000) == 30
+    assert MVP().patience_for([IMAGE], 1000) == 250
+    assert MVP(patience=30).patience_for([IMAGE], 1000) == 30
 
 
 def test_settings_that_are_given_hold_for_images_too():
-    hp = MVP(lr=0.01, latent_dim=8, warmup=7, prior="fusion")._settled([IMAGE], 1000)
+    hp = MVP(lr=0.01, latent_dim=8, warmup=7, prior="fusion").settled([IMAGE], 1000)
     assert (hp.lr, hp.latent_dim, hp.warmup, hp.prior) == (0.01, 8, 7, "fusion")
     assert hp.objective == "joint"
 
@@ -46,9 +46,9 @@ def test_settings_that_are_given_hold_for_images_too():
 def test_a_value_that_is_given_wins_also_where_it_is_the_one_for_tables_or_images(name, sizes):
     for value in {"tables": mvp.LIGHT, "images": mvp.LIGHT | mvp.IMAGES}.values():
         model = MVP(**{name: value[name]})
-        hp = model._settled(sizes, 1000)
+        hp = model.settled(sizes, 1000)
         assert (
-            hp.having({"patience": model._patience(sizes, 1000)}).get_params()[name]
+            hp.having({"patience": model.patience_for(sizes, 1000)}).get_params()[name]
             == (value[name])
         )
 
@@ -61,9 +61,9 @@ def test_no_default_that_depends_on_the_data_looks_like_a_value():
 
 def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
-    rates, train = [], neural.train
+    rates, train = [], neural_training.train
     monkeypatch.setattr(
-        neural,
+        neural_training,
         "train",
         lambda model, data, how, *a: rates.append(how.lr) or train(model, data, how, *a),
     )
@@ -85,19 +85,19 @@ def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
 )
 def test_all_else_has_the_defaults_of_tables(settings, sizes):
     model = MVP(**settings)
-    hp = model._settled(sizes, 1000)
+    hp = model.settled(sizes, 1000)
     assert {k: getattr(hp, k) for k in mvp.LIGHT} == mvp.LIGHT
     assert hp.clip is None
-    assert model._amounts(sizes, 60_000) == (500, 256)
-    assert model._patience(sizes, 1000) == 200
+    assert model.amounts(sizes, 60_000) == (500, 256)
+    assert model.patience_for(sizes, 1000) == 200
 
 
 @pytest.mark.parametrize(
     ("rows", "steps"), [(50, 500), (2000, 781), (20_124, 7860), (60_000, 20_000)]
 )
 def test_images_are_passed_a_hundred_times_within_limits(rows, steps):
-    assert MVP()._amounts([IMAGE], rows)[0] == steps
-    assert MVP(steps=9)._amounts([IMAGE], rows)[0] == 9
+    assert MVP().amounts([IMAGE], rows)[0] == steps
+    assert MVP(steps=9).amounts([IMAGE], rows)[0] == 9
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_long_training_says_by_its_first_steps_how_long_and_what_is_faster(
 
 def test_presets_of_images_are_the_papers_alone():
     published = MVP(**presets.find("mvp", "polymnist"))
-    hp, plain = (published._settled(shape, 300).get_params() for shape in ([IMAGE], [(4,)]))
+    hp, plain = (published.settled(shape, 300).get_params() for shape in ([IMAGE], [(4,)]))
     assert hp == plain
 
 
@@ -177,7 +177,7 @@ def test_a_model_moves_between_devices_with_its_network(tmp_path, monkeypatch, k
     if kind == "blend":
         small = dict(expert_settings={"mvp__steps": 2, "mvp__latent_dim": 4}, random_state=0)
     with monkeypatch.context() as patch:  # as on a GPU
-        patch.setattr(neural.convolutions, "chosen", lambda device: "mvp")
+        patch.setattr(neural_training.convolutions, "chosen", lambda device: "mvp")
         model = cls(**small).fit(views)
     model.save(tmp_path / "model")
     again = vedute.load(tmp_path / "model")
@@ -212,7 +212,7 @@ def test_later_defaults_for_images_do_not_change_a_saved_model(tmp_path, monkeyp
     again, batch = vedute.load(tmp_path / "model"), views.floating()
     assert np.array_equal(again.transform(views), model.transform(views))
     with torch.no_grad():
-        images = zip(*(m._fitted().decode(batch) for m in (model, again)), strict=True)
+        images = zip(*(m.fitted_model().decode(batch) for m in (model, again)), strict=True)
         assert all(torch.equal(a, b) for a, b in images)
 
 
@@ -252,8 +252,8 @@ def test_evenness_changes_the_scale_of_representations_and_nothing_else(tmp_path
 
 
 def test_tables_keep_the_scale_that_was_learned():
-    assert not MVP()._settled([(4,), (5,)], 100).evenness
-    assert not MVP(**presets.find("mvp", "polymnist"))._settled([IMAGE], 100).evenness
+    assert not MVP().settled([(4,), (5,)], 100).evenness
+    assert not MVP(**presets.find("mvp", "polymnist")).settled([IMAGE], 100).evenness
 
 
 def test_sharpening_changes_decoders_alone():

@@ -139,6 +139,6 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch):
 
 def test_settings_that_cannot_be():
     with pytest.raises(ValueError, match="normaliser must be one of views, observed, got 'all'"):
-        MVTCAE(normaliser="all")._check_settings()
+        MVTCAE(normaliser="all").check_settings()
     with pytest.raises(ValueError, match="alpha must be at least 0 and at most 1, got 2"):
-        MVTCAE(alpha=2.0)._check_settings()
+        MVTCAE(alpha=2.0).check_settings()

@@ -183,14 +183,14 @@ def test_going_on_is_half_training_and_half_cool_down(name):
 
 def test_a_second_learning_goes_on_from_the_first(monkeypatch):
     cls, states = METHODS["mvp"], []
-    go_on = cls._go_on
+    go_on = cls.go_on
 
     def spied(self, device):
         states.append(deepcopy(self.model_.state_dict()))
         go_on(self, device)
         states.append(deepcopy(self.model_.state_dict()))
 
-    monkeypatch.setattr(cls, "_go_on", spied)
+    monkeypatch.setattr(cls, "go_on", spied)
     assert small(cls, steps=6, again=2).fit(blobs(60)).steps_ == 2
     first, second = states
     assert all(torch.equal(first[k], second[k]) for k in first)
@@ -200,6 +200,6 @@ def test_a_second_learning_goes_on_from_the_first(monkeypatch):
 
 def test_steps_and_batches_by_the_number_of_rows():
     MVP = METHODS["mvp"]
-    assert MVP()._amounts([(4,)], 999) == (240, 128)
-    assert MVP()._amounts([(4,)], 1000) == (500, 256)
-    assert MVP(steps=7, batch_size=3)._amounts([(4,)], 999) == (7, 3)
+    assert MVP().amounts([(4,)], 999) == (240, 128)
+    assert MVP().amounts([(4,)], 1000) == (500, 256)
+    assert MVP(steps=7, batch_size=3).amounts([(4,)], 999) == (7, 3)

@@ -236,11 +236,11 @@ def test_a_sentence_is_decoded_as_a_whole_where_none_was_given():
     hidden = torch.zeros(30, 2, dtype=torch.bool)
     hidden[:15, 1] = True
     model = MVP(**SMALL).fit(pairs.hide(hidden))
-    data = model._enter(pairs.hide(hidden)).bare()
-    seen, net = data.floating(), model._fitted()
+    data = model.learner.scaled(pairs.hide(hidden)).bare()
+    seen, net = data.floating(), model.fitted_model()
     with torch.no_grad():
         plain = net.decode(seen)
-    pictures, words = model._decode(data)
+    pictures, words = model.decode(data)
     np.testing.assert_array_equal(pictures, plain[0].numpy())  # pictures are decoded once
     np.testing.assert_array_equal(words[0, 15:], plain[1][0, 15:].argmax(-1))  # given ones stay
     for i in range(3):

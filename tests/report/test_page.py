@@ -180,8 +180,8 @@ def few():
         again=None, scaling="standard"
     )  # so that errors and intervals are easy to compute by hand
     model, first = (small(methods.find("mvp"), **sizes) for _ in range(2))
-    learn = first._learn
-    first.__dict__["_learn"] = lambda data, held: learn(data, held) if held is not None else None
+    learn = first.learn
+    first.learn = lambda data, held, fit: learn(data, held, fit) if held is not None else None
     return model.fit(cancer()), first.fit(cancer())
 
 

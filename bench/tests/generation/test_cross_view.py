@@ -205,7 +205,7 @@ def test_scores_are_those_of_imputed_images(model):
     for row in found.subsets:
         hidden = torch.ones(TEST.shape, dtype=torch.bool)
         hidden[:, row["given"]] = False
-        decoded = model._decode(model._enter(TEST.hide(hidden)))
+        decoded = model.decode(model.learner.scaled(TEST.hide(hidden)))
         for v, mean in enumerate(row["by_view"]["ssim"]):
             image = ((torch.from_numpy(decoded[v][0]) + 1) / 2).clamp(0, 1)
             assert float(ssim(image, TEST.x[v] / 255).mean()) == pytest.approx(mean, abs=1e-5)
@@ -291,7 +291,7 @@ def test_pictures(model, jury):
 
 
 class Mute(MVP):
-    def _fitted(self):
+    def fitted_model(self):
         return torch.nn.Identity()
 
 

@@ -95,7 +95,7 @@ def test_the_noise_is_that_of_the_residuals():
 def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
     data = drop_views(synthetic.load(80), 0.3, 0)
     model = MVP(**SHORT).fit(data)
-    network, batch = model._fitted(), model._enter(data)[:6]
+    network, batch = model.fitted_model(), model.learner.scaled(data)[:6]
     with torch.no_grad():
         code, log_q = network.codes(batch, 3)
         w, z = network.fuse(batch)
@@ -121,9 +121,9 @@ def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
 def test_draws_weighed_by_the_prior_have_all_of_it(model):
     """E_q[p / q] = 1, whatever q is, if it reaches where p is."""
     data = drop_views(synthetic.load(80), 0.3, 0)
-    network = model.fit(data)._fitted()
+    network = model.fit(data).fitted_model()
     assert isinstance(network, Weighed)
-    batch = model._enter(data)[:6]
+    batch = model.learner.scaled(data)[:6]
     torch.manual_seed(0)
     with torch.no_grad():
         log_prior = network.log_prior()

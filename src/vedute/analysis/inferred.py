@@ -25,7 +25,7 @@ def inferred(
     units; of what was observed all three are the value. Three or more categories have no interval.
     """
     check_is_fitted(model, "views_")
-    model._imputer()  # refuses a method that does not impute
+    model.learner.imputer()  # refuses a method that does not impute
     v = place(model, view)
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
     row = views[position(views, i)].to("cpu")

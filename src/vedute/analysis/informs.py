@@ -28,7 +28,7 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
     predicted is hidden from the model, and so are all views but the one that it is predicted
     from. In `fit` the model may have learned from these very values, unless X is new.
     """
-    data, imputer = model._enter(X), model._imputer()
+    data, imputer = model.learner.scaled(X), model.learner.imputer()
     L = len(data.x)
     if L < 2:
         raise ValueError("X has one view; two are needed to predict one from the other")

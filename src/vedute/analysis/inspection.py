@@ -154,7 +154,7 @@ def _seconds(views: Views, words: Sequence[str]) -> float | None:
     if not images or torch.cuda.is_available() or not views.mask.any(0).all():
         return None
     model = MVP(device="cpu")
-    steps, size = model._amounts(views.shapes, len(views))
+    steps, size = model.amounts(views.shapes, len(views))
     fitted = [FittedView.of(views, v, kind=word) for v, word in enumerate(words)]
     some = scaled(fitted, views[:TIMED_ROWS].bare()).floating()
     shapes, likelihoods = [v.output_shape for v in fitted], [v.likelihood for v in fitted]

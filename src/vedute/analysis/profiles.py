@@ -26,8 +26,8 @@ def profiles(model: Estimator, X: Any) -> pd.DataFrame:
     NaN where a feature does not vary, or the cluster or the rest was never observed. Views of
     tokens are left out.
     """
-    data = model._enter(X)
-    labels = model._labels(data)
+    data = model.learner.scaled(X)
+    labels = model.learner.labels(data)
     clusters = np.unique(labels)
     if len(clusters) < 2:
         raise ValueError("all samples are in one cluster; two are needed to differ")

@@ -254,7 +254,7 @@ def _usual(model: Estimator, views: Views) -> Estimator:
     """With the settings that these data decide."""
     if not isinstance(model, NeuralEstimator):
         return model
-    return model._settled(views.shapes, model._amounts(views.shapes, len(views))[0])
+    return model.settled(views.shapes, model.amounts(views.shapes, len(views))[0])
 
 
 def _shorten(model: NeuralEstimator, share: float, views: Views) -> None:

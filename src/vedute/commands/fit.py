@@ -149,7 +149,7 @@ def _estimator(
     if cls.soft and wanted.get("n_clusters") is None:
         raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     made = cls(**_settings.check(cls, wanted))
-    made._check_settings()
+    made.check_settings()
     return made, method, preset
 
 
@@ -270,7 +270,7 @@ def _learn(
 def _without_checkpoint(model: Estimator) -> None:
     """A run does not say where its checkpoints were."""
     del model.__dict__["keep_checkpoint"]
-    for part in (model, *model._parts()):
+    for part in (model, *model.parts()):
         if "checkpoint" in part.get_params(deep=False):
             part.set_params(checkpoint=None)
 

@@ -127,9 +127,10 @@ def _write(
 ) -> None:
     """A file or folder like the data."""
     from vedute import io
+    from vedute.estimators import filling
 
     ends = _ends(model.impute(entry.views, interval, scale))
-    anew = {end: model.anew(scale, interval=end != "mean") for end in ends}
+    anew = {end: filling.written_whole(model.views_, scale, end != "mean") for end in ends}
     filled = {
         name: entry.in_floats(anew[name]).filled([end.filled(v) for v in range(len(end.x))])
         for name, end in ends.items()

@@ -17,6 +17,12 @@ class Ability:
         return self.answer(cls)
 
 
+class WarmStart:
+    """A method that begins with what another one infers, where it is given one."""
+
+    warm_start: Any = None  # the other method, fitted
+
+
 @cache
 def models(cls: type[Any]) -> tuple[type[Any], ...]:
     """The classes of models that an estimator builds: the annotation of what `build` returns."""

@@ -83,7 +83,7 @@ def _settings(model: Any, given: Mapping[str, Any]) -> str:
     rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, given)]
     changed = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"
     version = vars(model).get("fitted_on_", {}).get("version", "(version not known)")
-    used = ", ".join(f"`{k}` {plain(v)}" for k, v in model._decided().items())
+    used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
     chosen = f"\n\nData and device decided: {used}." if used else ""
     last = f"Fitted with vedute {version}, seed {model.seed_}."
     return f"{changed if rows else 'All are the defaults.'}{chosen}\n\n{last}"

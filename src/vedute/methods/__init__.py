@@ -118,8 +118,8 @@ def load(folder: str | Path, cls: type[Estimator] | None = None) -> Estimator:
     saved = saving.read(folder)
     try:
         model = _made(saved.method, saved.params, folder, cls)
-        model._check_settings()
-        model.restore(saved.learned).try_out()
+        model.check_settings()
+        model.restore(saved.learned).learner.try_out()
         return model
     except UnknownModelError:
         raise

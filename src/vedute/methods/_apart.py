@@ -14,8 +14,10 @@ from joblib import Parallel, delayed
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import engine, progress
-from vedute.estimators.base import Array, Estimator
-from vedute.estimators.neural import FROM_CALLBACK
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
+from vedute.estimators.neural_training import FROM_CALLBACK
 from vedute.training.checkpoints import MismatchError
 
 T = TypeVar("T")
@@ -32,9 +34,9 @@ class Apart:
     """Estimators that learn from now on; `learned` waits for them."""
 
     def __init__(
-        self, models: Sequence[Estimator], data: Views, held: HoldOut | None, seed: int
+        self, models: Sequence[Estimator], data: Views, held: HoldOut | None, context: FitContext
     ) -> None:
-        self.tasks = [(model, data, held, seed) for model in models]
+        self.tasks = [(model, data, held, context) for model in models]
         work = Parallel(n_jobs=max(1, len(models)), backend="loky", return_as="generator")
         self.results = work(delayed(_learned)(*task) for task in self.tasks)
 
@@ -50,15 +52,17 @@ class Apart:
             return [teach(*task) for task in self.tasks]
 
 
-def teach(model: Estimator, data: Views, held: HoldOut | None, seed: int) -> Estimator | Exception:
+def teach(
+    model: Estimator, data: Views, held: HoldOut | None, context: FitContext
+) -> Estimator | Exception:
     """The fitted model, or why it failed. What it learns hangs on nothing that was learned before
     it."""
-    torch.manual_seed(seed)
+    torch.manual_seed(context.seed)
 
     def learned() -> Estimator:
         with progress.task(type(model).__name__):
-            model._learn(data, held)
-        finite(model._decode(data[:1]))
+            model.learn(data, held, context)
+        finite(model.decode(data[:1]))
         return model
 
     return attempted(learned)
@@ -85,7 +89,7 @@ def finite(values: list[Array]) -> list[Array]:
 
 
 def _learned(
-    model: Estimator, data: Views, held: HoldOut | None, seed: int
+    model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
     with engine.deaf():
-        return teach(model, data, held, seed)
+        return teach(model, data, held, context)

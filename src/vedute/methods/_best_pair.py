@@ -34,7 +34,10 @@ from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, engine, progress, saving
 from vedute.estimators.abilities import Ability
-from vedute.estimators.base import Array, Estimator, saveable
+from vedute.estimators.base import Estimator, saveable
+from vedute.estimators.context import FitContext
+from vedute.estimators.learner import Learner
+from vedute.estimators.method import Array
 from vedute.estimators.settings import KEY, UNSAVED, Setting, choice, estimator, setting
 from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
 from vedute.metrics import scores
@@ -90,7 +93,7 @@ class BestPair(Estimator):
     @property
     def relearns(self) -> bool:  # type: ignore[override]
         """Views hidden to choose a pair are learned from in the end; not so those that stop it."""
-        return self.generative and not self.method._hides()
+        return self.generative and not self.method.hides()
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else.
@@ -118,7 +121,6 @@ class BestPair(Estimator):
 
     def chosen(self) -> Pair:
         """Which two views."""
-        assert self.pair_ is not None
         return self.pair_
 
     def unwrapped(self) -> Estimator:
@@ -127,13 +129,10 @@ class BestPair(Estimator):
 
     # Learning.
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
-        self._learnings = 0
-        self.pair_: Pair | None = None  # chosen once per fit
-        self.scores_: dict[str, float] = {}
+    def check(self, raw: Views) -> None:
+        super().check(raw)
         if self.select == "hidden" and not self.generative:
-            raise TypeError(self._cannot("tell hidden views"))
+            raise TypeError(self.cannot("tell hidden views"))
         if len(raw.x) < 2:
             raise ValueError(f"BestPair chooses two of several views, X has {len(raw.x)}")
         if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
@@ -148,43 +147,47 @@ class BestPair(Estimator):
         if self._y is not None and self._y.shape != (len(raw),):
             raise ValueError(f"y has shape {self._y.shape}; expected one label per sample")
 
-    def _scaling(self) -> str:
-        return self.method.scaling if self.scaling == "auto" else self.scaling
+    @property
+    def learner(self) -> PairLearner:
+        """How it is fitted, and how data reach it."""
+        return PairLearner(self)
 
-    def _hides(self) -> bool:
+    def hides(self) -> bool:
         choosing = self.select == "hidden" and self.pair is None
-        return self.generative and (choosing or self.method._hides())
+        return self.generative and (choosing or self.method.hides())
 
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        self._learnings += 1
-        pairs = self._candidates(data) if self.pair_ is None else [self.pair_]
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        first = context.number == 1
+        pairs = self._candidates(data) if first else [self.chosen()]
+        self.scores_: dict[str, float] = {} if first else self.scores_
         best = -np.inf, -np.inf
-        for pair, (model, score) in zip(pairs, self._tried(pairs, data, held), strict=True):
+        for pair, (model, score) in zip(
+            pairs, self._tried(pairs, data, held, context), strict=True
+        ):
             if len(pairs) > 1:
                 self.scores_["+".join(data.names[v] for v in pair)] = score[0]
             if score > best:
                 best, self.pair_, self.best_ = score, pair, model
-            if vars(model).get("_interrupted"):  # with the best so far
-                self._interrupted = True
+            if context.interrupted:  # with the best so far
                 break
         if len(pairs) > 1:
-            self._log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
-        self.middle_ = self.best_._embed(part(data, self.chosen())[1]).mean(0)
-        self._take("history_")
+            self.log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
+        self.middle_ = self.best_.embed(part(data, self.chosen())[1]).mean(0)
+        self.take("history_")
 
     def _tried(
-        self, pairs: list[Pair], data: Views, held: HoldOut | None
+        self, pairs: list[Pair], data: Views, held: HoldOut | None, context: FitContext
     ) -> Iterator[tuple[Estimator, Score]]:
         """The method fitted on each pair, and its score. On the workers of a joblib backend, if
         one is set: but callbacks and checkpoints are those of this process."""
-        one, settings = len(pairs) == 1, vars(self.method)
+        one, settings = len(pairs) == 1, self.method.get_params(deep=False)
         bound = settings.get("callbacks") or settings.get("checkpoint")
         if one or bound or not engine.elsewhere():
             for pair in pairs:
-                model = self._fitted_on(pair, data, held)
-                yield model, (0.0, 0.0) if one else self._score(model, pair, data, held)
+                model = self.fitted_on(pair, data, held, context)
+                yield model, (0.0, 0.0) if one else self.score_of(model, pair, data, held)
             return
-        for outcome in engine.outcomes(_learned, (self, data, held), pairs):
+        for outcome in engine.outcomes(_learned, (self, data, held, context), pairs):
             if isinstance(outcome, BrokenExecutor):
                 raise outcome
             model, score, state = outcome
@@ -209,42 +212,52 @@ class BestPair(Estimator):
             )
         return found
 
-    def _parts(self) -> list[Estimator]:
-        return [*([self.best_] if "best_" in vars(self) else []), self.method]
+    def parts(self) -> list[Estimator]:
+        return [*([self.best_] if hasattr(self, "best_") else []), self.method]
 
-    def _trained(self) -> Estimator:
+    def leading(self) -> Estimator:
         return self.method
 
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 
-    def _place(self, pair: Pair) -> str:
-        """Where checkpoints of a pair are: it may be learned to be compared, and once more."""
-        return f"pair-{pair[0]}-{pair[1]}-{vars(self).get('_learnings', 0)}"
-
-    def _inside(self, pair: Pair) -> Estimator:
-        """The method with the settings of BestPair, for two views in its units."""
+    def _inside(self, pair: Pair, number: int = 0) -> Estimator:
+        """The method with the settings of BestPair, for two views in its units; number: of the
+        training, since a pair may be learned to be compared, and once more."""
         own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
         own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
         where = self.method.get_params(deep=False).get("checkpoint")
-        own |= {} if where is None else {"checkpoint": Path(where) / self._place(pair)}
+        own |= (
+            {}
+            if where is None
+            else {"checkpoint": Path(where) / f"pair-{pair[0]}-{pair[1]}-{number}"}
+        )
         model = _with(self.method, own)
         model.views_ = [self.views_[v] for v in pair]
-        model.n_features_in_ = sum(s.mean.size for s in model._scalers())
+        model.n_features_in_ = sum(s.mean.size for s in model.scalers)
         model.seed_ = self.seed_
         return model
 
-    def _fitted_on(self, pair: Pair, data: Views, held: HoldOut | None) -> Estimator:
-        model, some = self._inside(pair), part(data, pair)[1]
-        model._check(some)
+    def fitted_on(
+        self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
+    ) -> Estimator:
+        """The method, fitted on a pair."""
+        model, some, inner = (
+            self._inside(pair, context.number),
+            part(data, pair)[1],
+            context.child(),
+        )
+        model.learner.check(some)
         watched = None if held is None else hidden_in(held, pair)
         few = watched is None or len(watched.hidden) < FEWEST
         torch.manual_seed(self.seed_)  # no pair hangs on those before it
         with progress.task("+".join(some.names)):
-            model._learn(some, None if few else watched)
+            model.learn(some, None if few else watched, inner)
+        context.interrupted |= inner.interrupted
         return model
 
-    def _score(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
+    def score_of(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
+        """How good a pair is, by what it is to be best at."""
         if self.select == "labels":
             assert self._y is not None
             return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
@@ -253,30 +266,30 @@ class BestPair(Estimator):
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
             return explained(model, pair, held), 0.0
         both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
-        return judged(clustering.finite(model._embed(both)), self.n_clusters, self.seed_)
+        return judged(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
 
     # What the method knows of two views, for all of them.
 
-    def _embed(self, data: Views) -> Array:
+    def embed(self, data: Views) -> Array:
         rows, some = part(data, self.chosen())
         z = np.tile(self.middle_, (len(data), 1))
         if rows.any():
-            z[rows] = self.best_._embed(some)
+            z[rows] = self.best_.embed(some)
         return z
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
         if not self.generative:
-            return super()._decode(data, draws)
+            return super().decode(data, draws)
         size = max(draws, 1), len(data)
-        means = (s.mean.astype(np.float32) for s in self._scalers())
+        means = (s.mean.astype(np.float32) for s in self.scalers)
         decoded = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
         rows, some = part(data, self.chosen())
         if rows.any():
-            for v, x in zip(self.chosen(), self.best_._decode(some, draws), strict=True):
+            for v, x in zip(self.chosen(), self.best_.decode(some, draws), strict=True):
                 decoded[v][:, rows] = x
         return decoded
 
-    def _soft_labels(self, data: Views) -> Array | None:
+    def soft_labels(self, data: Views) -> Array | None:
         if not self.soft:
             return None
         assert isinstance(self.n_clusters, int)
@@ -284,30 +297,43 @@ class BestPair(Estimator):
         soft = np.zeros((len(data), self.n_clusters), np.float32)
         soft[:, self.largest_] = 1.0
         if rows.any():
-            soft[rows] = self.best_._soft_labels(some)
+            soft[rows] = self.best_.soft_labels(some)
         return soft
 
-    def _cluster(self, data: Views) -> None:
-        if self.n_clusters is None:
+    def take(self, *names: str) -> None:
+        """Take these results of the method inside as those of BestPair, where it has them."""
+        for name in names:
+            if hasattr(self.best_, name):
+                setattr(self, name, getattr(self.best_, name))
+
+    def cannot(self, verb: str) -> str:
+        return self.method.cannot(verb)
+
+
+class PairLearner(Learner):
+    """The learner of BestPair: clusters are those of the method inside."""
+
+    model: BestPair
+
+    def scaling(self) -> str:
+        model = self.model
+        return model.method.scaling if model.scaling == "auto" else model.scaling
+
+    def cluster(self, data: Views) -> None:
+        model = self.model
+        if model.n_clusters is None:
             return
-        self.labels_ = clustered(self.best_, self.chosen(), data)
-        self.largest_ = int(np.bincount(self.labels_).argmax())
-        self._take("n_clusters_", "stability_", "centers_")
+        model.labels_ = clustered(model.best_, model.chosen(), data)
+        model.largest_ = int(np.bincount(model.labels_).argmax())
+        model.take("n_clusters_", "stability_", "centers_")
 
-    def _labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
-        self._needs_clusters()
-        rows, some = part(data, self.chosen())
-        labels = np.full(len(data), self.largest_, np.int64)
+    def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
+        self.require_clusters()
+        rows, some = part(data, self.model.chosen())
+        labels = np.full(len(data), self.model.largest_, np.int64)
         if rows.any():
-            labels[rows] = self.best_._labels(some)
+            labels[rows] = self.model.best_.learner.labels(some)
         return labels
-
-    def _take(self, *names: str) -> None:
-        """What the method has learned of these is BestPair's as well."""
-        self.__dict__.update({k: v for k, v in vars(self.best_).items() if k in names})
-
-    def _cannot(self, verb: str) -> str:
-        return self.method._cannot(verb)
 
 
 def judged(z: Array, n_clusters: Any, seed: int) -> Score:
@@ -318,12 +344,12 @@ def judged(z: Array, n_clusters: Any, seed: int) -> Score:
 
 
 def _learned(
-    shared: tuple[BestPair, Views, HoldOut | None], pair: Pair
+    shared: tuple[BestPair, Views, HoldOut | None, FitContext], pair: Pair
 ) -> tuple[Estimator, Score, torch.Tensor]:
     """On a worker: the method fitted on a pair, its score, and where the random numbers are."""
-    best, data, held = shared
-    model = best._fitted_on(pair, data, held)
-    return model, best._score(model, pair, data, held), torch.get_rng_state()
+    best, data, held, context = shared
+    model = best.fitted_on(pair, data, held, context)
+    return model, best.score_of(model, pair, data, held), torch.get_rng_state()
 
 
 def for_views(estimator: Estimator, n_views: int) -> Estimator:

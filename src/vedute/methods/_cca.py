@@ -59,8 +59,8 @@ class DeepCCAEstimator(_paired.PairedEstimator):
 
     absent = "its canonical variates are expected from the other view's"
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         if self.latent_dim >= self.batch_size:
             raise ValueError(
                 f"latent_dim must be below batch_size, got {self.latent_dim} and {self.batch_size}"

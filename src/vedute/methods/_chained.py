@@ -1,4 +1,5 @@
-"""Each view regressed on the others, in rounds, from a table completed by low rank or by `start`.
+"""Each view regressed on the others, in rounds, from a table completed by low rank or another
+method.
 
 The regression of view v learns from the rows that have v, and is used on rows that lack it. In
 both, what else a row lacks is filled without v: by the start at first, by the regressions of the
@@ -27,7 +28,9 @@ from sklearn.covariance import ledoit_wolf
 
 from vedute.data.views import Views
 from vedute.estimators import progress
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.abilities import WarmStart
+from vedute.estimators.base import Estimator
+from vedute.estimators.method import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
@@ -43,7 +46,7 @@ Regression = dict[str, Any]
 
 
 @estimator
-class ChainedFill(ComponentsFill):
+class ChainedFill(WarmStart, ComponentsFill):
     """Every view is predicted from the others by a regression of its own."""
 
     n_rounds: int = setting(
@@ -55,7 +58,6 @@ class ChainedFill(ComponentsFill):
         "covariances_": "Per view, (k, k), of what its last regression leaves over.",
     }
     absent = "predicted from the other views"
-    start: ClassVar[Estimator | None] = None  # who fills at first; None: the matrix of low rank
     most_rows: ClassVar[int | None] = None  # that a regression is learned from; None: all
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
@@ -126,7 +128,7 @@ class ChainedFill(ComponentsFill):
         return known[v]
 
     def _started(self, small: Table) -> Array:
-        if self.start is None:
+        if self.warm_start is None:
             return super()._started(small)
         some = np.flatnonzero(small.mask.any(1))  # of the others nothing is known: the mean
         part = taken(small, some)
@@ -135,22 +137,24 @@ class ChainedFill(ComponentsFill):
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as `start` infers them; beside a sparse view, whose basis is in single
-        precision, some rows at a time: there they are wide."""
-        assert self.start is not None
+        """Components (n, k) as the other method infers them; beside a sparse view, whose basis is
+        in single precision, some rows at a time: there they are wide."""
+        assert self.warm_start is not None
         sparse = any(W.dtype == np.float32 for W in self.bases_)
-        size = self.start._imputer().rows() if sparse else max(len(small.x), 1)
+        size = self.warm_start.learner.imputer().rows() if sparse else max(len(small.x), 1)
         parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
-        return np.vstack([self._inferred_rows(self.start, taken(small, rows)) for rows in parts])
+        return np.vstack(
+            [self._inferred_rows(self.warm_start, taken(small, rows)) for rows in parts]
+        )
 
     def _inferred_rows(self, start: Estimator, small: Table) -> Array:
         wide = widened(small, small.x, self.bases_)
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
-        x = _table.values(np.split(wide, edges, axis=1), self._scalers())
+        x = _table.values(np.split(wide, edges, axis=1), self.scalers)
         names = tuple(view.name for view in self.views_)
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        found = start._imputer().decoded(data)
+        found = start.learner.imputer().decoded(data)
         decoded = tuple(torch.from_numpy(a[0]) for a in found)
         whole = replace(data, x=decoded, mask=torch.ones_like(mask))
         inferred: Array = narrowed(self._table(whole), self.bases_).x

@@ -21,7 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods import _softimpute, _table
 from vedute.methods._side_by_side import SideBySide
@@ -63,17 +65,14 @@ class ComponentsFill(Estimator):
         """How many components a view may have."""
         return MOST
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
-        self.choice_: dict[str, Any] = {}  # once per fit
-
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
         table = self._table(data)
         with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
-            if not self.choice_:
+            if context.number == 1:
                 best = _softimpute.chosen(table, RANK, rng)
-                self.components_, self.choice_ = best.V, {"threshold": best.threshold}
+                self.components_ = best.V
+                self.choice_: dict[str, Any] = {"threshold": best.threshold}
             start = self.components_, self.choice_["threshold"], rng
             self.components_, self.threshold_ = _softimpute.refit(table, *start)
         whole = without_holes(table, self.components_, self.threshold_)
@@ -89,13 +88,13 @@ class ComponentsFill(Estimator):
         self.noises_ = noises(table, small)
         self._learn_components(small, rng)
 
-    def _embed(self, data: Views) -> Array:
+    def embed(self, data: Views) -> Array:
         return self._completed(self._table(data)).astype(np.float32)
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
         table = self._table(data)
         x = self._values(table)
-        return _table.values([x[:, at] for _, at in table.views()], self._scalers(), draws)
+        return _table.values([x[:, at] for _, at in table.views()], self.scalers, draws)
 
     def _values(self, table: Table) -> Array:
         """The table (n, p) with what is missing as it was inferred."""
@@ -138,7 +137,7 @@ class ComponentsFill(Estimator):
         return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
 
     def _table(self, data: Views) -> Table:
-        return Table.of_views(data, self._scalers())
+        return Table.of_views(data, self.scalers)
 
 
 def bases(table: Table, rng: Generator, most: int = MOST) -> list[Array]:

@@ -35,7 +35,7 @@ def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
 def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
     """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
     some, gain = hidden_in(held, pair), 0.0
-    for v, out in enumerate(model._decode(some.inputs) if len(some.hidden) else ()):
+    for v, out in enumerate(model.decode(some.inputs) if len(some.hidden) else ()):
         better = some.errors(some.means[v], v) - some.errors(torch.from_numpy(out[0]), v)
         gain += float(better[some.hidden[:, v]].sum())
     means = (held.errors(m, v)[held.hidden[:, v]].sum() for v, m in enumerate(held.means))
@@ -45,8 +45,8 @@ def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
 def clustered(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:
     """Clusters by the method's rule, (n,); rows with neither view are in the largest."""
     rows, some = part(data, pair)
-    model.embedding_ = model._embed(some)
-    model._cluster(some)
+    model.embedding_ = model.embed(some)
+    model.learner.cluster(some)
     labels = np.full(len(data), np.bincount(model.labels_).argmax(), np.int64)
     labels[rows] = model.labels_
     del model.embedding_, model.labels_

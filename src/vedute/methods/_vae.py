@@ -55,9 +55,9 @@ class VAEEstimator(NeuralEstimator):
     output: str = choice(("linear", "tanh"), "Last layer of decoders.")
     network: str = _settings.network()
 
-    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
+    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
         left = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}
-        return super()._settled(shapes, length, rows).having(left)
+        return super().settled(shapes, length, rows).having(left)
 
 
 class VAE(Trimmed):

@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -32,10 +31,12 @@ from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
 from vedute.data.stack import Stack
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
-from vedute.estimators.abilities import Ability
-from vedute.estimators.base import Array, Estimator
-from vedute.estimators.contributions import contributions
+from vedute.estimators.abilities import Ability, WarmStart
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
 from vedute.estimators.imputation import Imputer
+from vedute.estimators.learner import Learner
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
 from vedute.methods._weights import Moments, Weights
@@ -94,7 +95,7 @@ class Blend(Estimator):
         params: dict[str, Any] = super().get_params(deep=False)
         for name in self._known_experts() if deep else ():
             cls = methods.find(name)
-            given = {k: v for k, v in self._given(name).items() if k in settings.declared(cls)}
+            given = {k: v for k, v in self.given(name).items() if k in settings.declared(cls)}
             inside = cls(**given).get_params(deep=False)
             params |= {f"{name}__{k}": v for k, v in inside.items() if k not in OWN}
         return params
@@ -116,14 +117,14 @@ class Blend(Estimator):
         )
         return [name for name in self.experts if name in methods.available()] if readable else []
 
-    def _given(self, name: str) -> dict[str, Any]:
+    def given(self, name: str) -> dict[str, Any]:
         """What the user set for an expert, or Blend."""
         parts = {str(k).partition("__"): v for k, v in (self.expert_settings or {}).items()}
         given = {k: v for (expert, _, k), v in parts.items() if expert == name}
         return DEFAULTS.get(name, {}) | given
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         self._check_experts()
 
     def _check_experts(self) -> None:
@@ -145,243 +146,75 @@ class Blend(Estimator):
             if problem:
                 raise ValueError(f"{key}: {problem}")
 
-    # Learning.
+    # What the experts impute, mixed.
 
-    def _learn_and_calibrate(self, data: Views) -> None:
-        hidden = self._chosen_to_hide(data, 1)
-        held = None if hidden is None else self._held_out(data, hidden)
-        few = hidden is None or int(hidden.sum()) < FEWEST
-        some = data if hidden is None else data.hide(hidden)
-        fewer = self._without_entries(some)
-        used = self._used(data)
-        self.left_out_ = self._slow(used, len(data.x))
-        self.experts_ = {k: self._expert(k) for k in used if k not in self.left_out_}
-        self.hole_weights_: dict[str, dict[str, float]] = {}
-        self._learn(fewer, None if few else held)
-        self._calibrate(data, held)
-        if fewer is not some:
-            self._calibrate_holes(HiddenEntries.of(fewer, some, self._groups))
-        for model in self.experts_.values():
-            model.views_ = self.views_
-        again = [k for k, m in self.experts_.items() if few or m._learns_again(len(data))]
-        self.learned_again_ = bool(again) and fewer is not data and not self._interrupted
-        if self.learned_again_:
-            self._teach(again, data, None, again=True)
-        self.history_ = vars(self._first).get("history_", [])
-        self.settings_ = {
-            f"{name}__{k}": v
-            for name, model in self.experts_.items()
-            for k, v in vars(model).get("settings_", {}).items()
-        }
-        if self.left_out_:
-            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
+    @property
+    def learner(self) -> BlendLearner:
+        """How it is fitted, and how data reach it."""
+        return BlendLearner(self)
 
-    def _used(self, data: Views) -> tuple[str, ...]:
-        """Of images the first expert alone: the others see them as tables of pixels."""
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        self.learner.teach([*self.experts_], data, held, context)
+
+    def used(self, data: Views) -> tuple[str, ...]:
+        """The experts for these data: of images the first alone, since the others see them as
+        tables of pixels."""
         return self.experts[:1] if any(len(s) > 1 for s in data.shapes) else self.experts
 
-    def _slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
+    def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
         """Experts that take too long with so many views, and why; never all of them, nor one that
         the user has settings for."""
         asked = {str(key).partition("__")[0] for key in self.expert_settings or {}}
         slow = {k: r for k, r in too_slow(names, n_views).items() if k not in asked}
         return slow if len(slow) < len(names) else {}
 
-    def _expert(self, name: str) -> Estimator:
+    def expert(self, name: str) -> Estimator:
         """An expert that has learned nothing yet, in the units of Blend."""
-        model = methods.find(name)(**self._given(name))
+        model = methods.find(name)(**self.given(name))
         known = model.get_params(deep=False)
-        handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self._given(name)}
+        handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self.given(name)}
         if self.checkpoint is not None and "checkpoint" in known:
             handed["checkpoint"] = Path(self.checkpoint) / name
         seed = None if self.random_state is None else self.seed_
         model.set_params(**handed, random_state=seed)
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
-        model.seed_, model._interrupted = self.seed_, False
+        model.seed_ = self.seed_
         return model
 
-    def _linked(self, name: str) -> Estimator:
+    def linked(self, name: str) -> Estimator:
         """A copy of an expert, of which what fails does no harm to the expert. Its regressions
         start from what the first expert infers, or, where that was left out, from a matrix of low
         rank, as they do beside words, which cannot be regressed on."""
         model, first = copy(self.experts_[name]), self.experts_.get(self.experts[0])
-        if hasattr(model, "start") and name != self.experts[0]:
+        if isinstance(model, WarmStart) and name != self.experts[0]:
             words = any(v.likelihood.text for v in self.views_)
-            model.__dict__["start"] = None if words else first
+            model.warm_start = None if words else first
         return model
 
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        for model in self.experts_.values():
-            model._check(data)
-        self._teach([*self.experts_], data, held)
-
-    def _teach(
-        self, names: list[str], data: Views, held: HoldOut | None, again: bool = False
-    ) -> None:
-        """Of large data, experts that start from no other learn in processes of their own."""
-        models = {k: self._linked(k) for k in names}
-        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(k, m)]
-        apart = _apart.Apart([models[k] for k in alone], data, held, self.seed_)
-        for name in [k for k in names if k not in alone]:
-            self._keep(name, _apart.teach(self._linked(name), data, held, self.seed_), again)
-        for name, outcome in zip(alone, apart.learned(), strict=True):
-            self._keep(name, outcome, again)
-
-    def _keep(self, name: str, outcome: Estimator | Exception, again: bool) -> None:
-        """The fitted expert; where it failed to learn again, that of before."""
-        if isinstance(outcome, Estimator):
-            self.experts_[name] = outcome
-            self._interrupted = self._interrupted or outcome._interrupted
-        elif again:
-            text = f"{name} failed to learn again with all views, and stays as it was"
-            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
-        else:
-            self._fail(name, outcome)
-
-    def _fail(self, name: str, error: Exception) -> None:
-        """Go on without an expert; the last one's error is that of Blend."""
-        if len(self.experts_) == 1 and not self.left_out_:
-            raise error
-        self._leave_out(name, _reason(error))
-        if not self.experts_:
-            raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
-
-    def _leave_out(self, name: str, reason: str) -> None:
-        """`fit` warns of it at the end."""
-        self.left_out_[name] = reason
-        del self.experts_[name]
-
-    def _left_out(self) -> str:
-        return "; ".join(f"{name} ({reason})" for name, reason in self.left_out_.items())
-
-    def _may_leave(self, name: str, model: Estimator) -> bool:
-        """Callbacks are those of this process."""
-        bound = vars(model).get("start") or vars(model).get("callbacks")
-        return name != next(iter(self.experts_)) and not bound
-
-    def _calibrate(self, data: Views, held: HoldOut | None) -> None:
-        """Weights, spread and noise on the hidden views; a weight never meets the instances that
-        it comes from."""
-        if held is None:  # the first alone
-            first = np.eye(1, len(self.experts_)).repeat(len(self.views_), 0)
-            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
-            super()._calibrate(data, None)
-        else:
-            predicted = self._predicted(held.inputs, learning=True)
-            moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
-            self._set_weights(_weights.weights(moments))
-            crossed = _weights.cross_fitted(moments, self._folds(held))
-            mixed = self._cross_fitted(held, predicted, crossed)
-            del predicted  # large
-            numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-            self._measure(replace(held, inputs=numbered), mixed)
-
-    def _calibrate_holes(self, held: HiddenEntries) -> None:
-        """The same on single hidden entries."""
-        some = [v for v in held.views if not self.views_[v].likelihood.text]
-        if not some:
-            return
-        predicted = self._predicted(held.inputs)
-        moments = [self._entry_moments(held, v, predicted[v]) for v in some]
-        for v, w in zip(some, _weights.weights(moments).views, strict=True):
-            self.hole_weights_[self.views_[v].name] = self._by_name(w)
-        fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
-        rows = [held.of_view(v)[0] for v in some]
-        crossed = _weights.cross_fitted(moments, [fold[r] for r in rows])
-        mixed = [p[:1] for p in predicted]  # used where entries are hidden
-        for v, r, w in zip(some, rows, crossed, strict=True):
-            mixed[v] = mixed[v].copy()
-            mixed[v][0, r] = self._mixed(v, predicted[v][:, r], w)
-        numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-        imputer = self._imputer_of(mixed)
-        self.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), self.shrinks)
-
-    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
-        (rows, truth, there), scaler = held.of_view(v), self.views_[v].scaler
-        alike = np.zeros(len(rows), int)  # few entries: no weights by the number of views
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike)
-
-    def _measure(self, held: HoldOut, mixed: list[Array]) -> None:
-        """Spread, noise and errors, where hidden views are imputed as `mixed`: L arrays
-        (1, m, *shape_v)."""
-        self.views_ = self._imputer_of(mixed).calibrated(held, self.shrinks)
-        imputer = self._imputer_of(mixed)
-        self.hidden_, self.r2_ = imputer.hidden_results(held)
-        found = cross_fitting.predictions(imputer, held, self.shrinks)
-        self.hidden_predictions_ = found | contributions(self._imputer(), held)
-        self.r2_in_units_ = cross_fitting.r2_in_units(self.r2_, found)
-
-    def _imputer_of(self, mixed: list[Array]) -> Imputer:
-        """Of rows that are numbered, with known values as their means."""
-
-        def decode(rows: Views, draws: int) -> list[Array]:
-            return self._around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
-
-        return replace(self._imputer(), decode=decode)
-
-    def _set_weights(self, weights: Weights) -> None:
-        self.by_seen_ = weights.by_seen
-        each = zip(self.views_, weights.views, strict=True)
-        self.weights_ = {view.name: self._by_name(row) for view, row in each}
-
-    def _by_name(self, weights: Array) -> dict[str, float]:
-        """(E,)"""
-        return {name: float(w) for name, w in zip(self.experts_, weights, strict=True)}
-
-    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
-        rows, scaler = held.hidden[:, v].numpy(), self.views_[v].scaler
-        truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
-        seen = held.inputs.mask.sum(1).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
-
-    def _folds(self, held: HoldOut) -> list[Array]:
-        """Of the hidden instances of each view, L arrays (m_v,)."""
-        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
-        return [fold[rows.numpy()] for rows in held.hidden.T]
-
-    def _cross_fitted(
-        self, held: HoldOut, predicted: list[Array], crossed: list[Array]
-    ) -> list[Array]:
-        """What is imputed in all views, each hidden instance without its own help: L arrays
-        (1, m, *shape_v)."""
-        mixed = []
-        for v, p in enumerate(predicted):
-            w = self._weights(v, held.inputs)
-            w[held.hidden[:, v].numpy()] = crossed[v]
-            mixed.append(self._mixed(v, p, w)[None])
-        return mixed
-
-    # What the experts impute, mixed.
-
     @property
-    def _first(self) -> Estimator:
+    def first(self) -> Estimator:
+        """The expert that represents, clusters and draws."""
         return next(iter(self.experts_.values()))
 
-    def _predicted(self, data: Views, learning: bool = False) -> list[Array]:
-        """By all experts, L arrays (E, n, *shape_v). While learning, experts that fail are left
-        out."""
+    def predicted(
+        self, data: Views, decoded: Callable[[str, Views], list[Array] | None] | None = None
+    ) -> list[Array]:
+        """The predictions of all experts, L arrays (E, n, *shape_v); decoded: those of one, by its
+        name, None where it is left out."""
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
-        for name, model in [*self.experts_.items()]:
-            decoded = partial(model._imputer().decoded, data)
-            outcome = self._attempted(model, decoded) if learning else decoded()
-            if isinstance(outcome, Exception):
-                self._fail(name, outcome)
-                continue
-            for stack, values in zip(stacks, outcome, strict=True):
-                stack.add(values)
+        for name in [*self.experts_]:
+            values = (decoded or self.decoded)(name, data)
+            for stack, value in zip(stacks, values, strict=True) if values is not None else ():
+                stack.add(value)
         return [s.array[: len(self.experts_)] for s in stacks]
 
-    def _attempted(
-        self, model: Estimator, decoded: Callable[[], list[Array]]
-    ) -> list[Array] | Exception:
-        """What an expert imputes, or why it failed: the one that it starts from did, say."""
-        start = vars(model).get("start")
-        if start is not None and start is not self.experts_.get(self.experts[0]):
-            return RuntimeError(f"it starts from {self.experts[0]}")
-        return _apart.attempted(lambda: _apart.finite(decoded()))
+    def decoded(self, name: str, data: Views) -> list[Array]:
+        """The predictions of an expert."""
+        return self.experts_[name].learner.imputer().decoded(data)
 
-    def _mixed(self, v: int, predicted: Array, weights: Array) -> Array:
-        """predicted (E, n, *shape), weights (n, E) -> (n, *shape)."""
+    def mixed(self, v: int, predicted: Array, weights: Array) -> Array:
+        """The weighted predictions of view v: predicted (E, n, *shape), weights (n, E) ->
+        (n, *shape)."""
         view = self.views_[v]
         if view.likelihood.text:  # words have no mean
             return np.asarray(predicted[0])
@@ -395,10 +228,10 @@ class Blend(Estimator):
         total += mean
         return total
 
-    def _around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
+    def around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
         """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
         if draws:
-            drawn, centers = self._first._decode(data, draws), self._first._decode(data)
+            drawn, centers = self.first.decode(data, draws), self.first.decode(data)
             means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
         return [self._possible(v, m) for v, m in enumerate(means)]
 
@@ -411,42 +244,42 @@ class Blend(Estimator):
         shares = values.sum(-1, keepdims=True) if likelihood.shares else 1.0
         return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        each = enumerate(self._predicted(data))
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        each = enumerate(self.predicted(data))
         mixed = [self._mixed_by_entry(v, p, data)[None] for v, p in each]
-        return self._around(mixed, data, draws)
+        return self.around(mixed, data, draws)
 
     def _mixed_by_entry(self, v: int, predicted: Array, data: Views) -> Array:
         """With weights of their own where there are holes."""
-        mixed, holes = self._mixed(v, predicted, self._weights(v, data)), data.holes[v]
+        mixed, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
         own = self.hole_weights_.get(self.views_[v].name)
         if holes is None or own is None:
             return mixed
         same = np.tile([*own.values()], (len(data), 1))
-        return np.where(holes.numpy(), self._mixed(v, predicted, same), mixed)
+        return np.where(holes.numpy(), self.mixed(v, predicted, same), mixed)
 
-    def _weights(self, v: int, data: Views) -> Array:
-        """Of view v in each row, (n, E)."""
+    def weights_for(self, v: int, data: Views) -> Array:
+        """The weights of the experts for view v in each row, (n, E)."""
         others = data.mask.sum(1) - data.mask[:, v].long()
         return np.asarray(self.by_seen_[v][others.numpy()])
 
-    def _embed(self, data: Views) -> Array:
-        return self._first._embed(data)
+    def embed(self, data: Views) -> Array:
+        return self.first.embed(data)
 
-    def _embed_std(self, data: Views) -> Array:
-        return self._first._embed_std(data)
+    def embed_std(self, data: Views) -> Array:
+        return self.first.embed_std(data)
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
         """n new samples from the first expert; see there."""
-        return self._first.generate(n, random_state)
+        return self.first.generate(n, random_state)
 
     # Saving.
 
-    def _parts(self) -> list[Estimator]:
-        return list(vars(self).get("experts_", {}).values())
+    def parts(self) -> list[Estimator]:
+        return list(getattr(self, "experts_", {}).values())
 
-    def _trained(self) -> Estimator:
-        return methods.find(self.experts[0])(**self._given(self.experts[0]))
+    def leading(self) -> Estimator:
+        return methods.find(self.experts[0])(**self.given(self.experts[0]))
 
     def saved(self) -> saving.Saved:
         """What `save` writes: experts are dicts of what they learned; their views are Blend's."""
@@ -459,10 +292,189 @@ class Blend(Estimator):
     def restore(self, learned: dict[str, Any]) -> Self:
         inside: Mapping[str, Any] = learned["experts_"]
         super().restore({k: v for k, v in learned.items() if k != "experts_"})
-        self.experts_ = {name: self._expert(name).restore(inside[name]) for name in inside}
+        self.experts_ = {name: self.expert(name).restore(inside[name]) for name in inside}
         for name in inside:
-            self.experts_[name] = self._linked(name)
+            self.experts_[name] = self.linked(name)
         return self
+
+
+class BlendLearner(Learner):
+    """The learner of Blend: experts learn without the same hidden views, which then weigh them."""
+
+    model: Blend
+
+    def learn(self, data: Views, context: FitContext) -> None:
+        model = self.model
+        hidden = self.choose_hidden(data, context, 1)
+        held = None if hidden is None else self.held_out(data, hidden, context.groups)
+        few = hidden is None or int(hidden.sum()) < FEWEST
+        some = data if hidden is None else data.hide(hidden)
+        fewer = self.without_entries(some)
+        used = model.used(data)
+        model.left_out_ = model.slow(used, len(data.x))
+        model.experts_ = {k: model.expert(k) for k in used if k not in model.left_out_}
+        model.hole_weights_ = {}
+        for expert in model.experts_.values():
+            expert.learner.check(fewer)
+        model.learn(fewer, None if few else held, context)
+        self.calibrate(data, held, context)
+        if fewer is not some:
+            self.calibrate_holes(HiddenEntries.of(fewer, some, context.groups))
+        for expert in model.experts_.values():
+            expert.views_ = model.views_
+        again = [k for k, m in model.experts_.items() if few or m.learns_again(len(data))]
+        model.learned_again_ = bool(again) and fewer is not data and not context.interrupted
+        if model.learned_again_:
+            self.teach(again, data, None, context.second())
+        model.history_ = getattr(model.first, "history_", [])
+        model.settings_ = {
+            f"{name}__{k}": v
+            for name, expert in model.experts_.items()
+            for k, v in getattr(expert, "settings_", {}).items()
+        }
+        if model.left_out_:
+            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=5)
+
+    def teach(
+        self, names: list[str], data: Views, held: HoldOut | None, context: FitContext
+    ) -> None:
+        """Let experts learn; on large data, those that start from no other do so in processes of
+        their own."""
+        model, again, inner = self.model, context.number > 1, context.child(context.number)
+        models = {k: model.linked(k) for k in names}
+        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(k, m)]
+        apart = _apart.Apart([models[k] for k in alone], data, held, inner)
+        for name in [k for k in names if k not in alone]:
+            self._keep(name, _apart.teach(model.linked(name), data, held, inner), again)
+        for name, outcome in zip(alone, apart.learned(), strict=True):
+            self._keep(name, outcome, again)
+        context.interrupted |= inner.interrupted
+
+    def _keep(self, name: str, outcome: Estimator | Exception, again: bool) -> None:
+        """The fitted expert; where it failed to learn again, that of before."""
+        if isinstance(outcome, Estimator):
+            self.model.experts_[name] = outcome
+        elif again:
+            text = f"{name} failed to learn again with all views, and stays as it was"
+            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=7)
+        else:
+            self._fail(name, outcome)
+
+    def _fail(self, name: str, error: Exception) -> None:
+        """Go on without an expert; the last one's error is that of Blend."""
+        if len(self.model.experts_) == 1 and not self.model.left_out_:
+            raise error
+        self._leave_out(name, _reason(error))
+        if not self.model.experts_:
+            raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
+
+    def _leave_out(self, name: str, reason: str) -> None:
+        """`fit` warns of it at the end."""
+        self.model.left_out_[name] = reason
+        del self.model.experts_[name]
+
+    def _left_out(self) -> str:
+        return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
+
+    def _may_leave(self, name: str, model: Estimator) -> bool:
+        """Whether an expert may learn in another process: callbacks are those of this one."""
+        bound = getattr(model, "warm_start", None) or getattr(model, "callbacks", None)
+        return name != next(iter(self.model.experts_)) and not bound
+
+    def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        """Find weights, spread and noise on the hidden views; a weight never meets the instances
+        that it comes from."""
+        if held is None:  # the first alone
+            first = np.eye(1, len(self.model.experts_)).repeat(len(self.model.views_), 0)
+            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
+            super().calibrate(data, None, context)
+        else:
+            predicted = self.model.predicted(held.inputs, self._attempted)
+            moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
+            self._set_weights(_weights.weights(moments))
+            crossed = _weights.cross_fitted(moments, self._folds(held))
+            mixed = self._cross_fitted(held, predicted, crossed)
+            del predicted  # large
+            numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+            self.measure(self._imputer_of(mixed), replace(held, inputs=numbered))
+
+    def calibrate_holes(self, held: HiddenEntries) -> None:
+        """Find the same on single hidden entries."""
+        model = self.model
+        some = [v for v in held.views if not model.views_[v].likelihood.text]
+        if not some:
+            return
+        predicted = model.predicted(held.inputs)
+        moments = [self._entry_moments(held, v, predicted[v]) for v in some]
+        for v, w in zip(some, _weights.weights(moments).views, strict=True):
+            model.hole_weights_[model.views_[v].name] = self._by_name(w)
+        fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
+        rows = [held.of_view(v)[0] for v in some]
+        crossed = _weights.cross_fitted(moments, [fold[r] for r in rows])
+        mixed = [p[:1] for p in predicted]  # used where entries are hidden
+        for v, r, w in zip(some, rows, crossed, strict=True):
+            mixed[v] = mixed[v].copy()
+            mixed[v][0, r] = model.mixed(v, predicted[v][:, r], w)
+        numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+        imputer = self._imputer_of(mixed)
+        model.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), model.shrinks)
+
+    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
+        (rows, truth, there), scaler = held.of_view(v), self.model.views_[v].scaler
+        alike = np.zeros(len(rows), int)  # few entries: no weights by the number of views
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike)
+
+    def _imputer_of(self, mixed: list[Array]) -> Imputer:
+        """An imputer of rows that are numbered, with known values as their means."""
+
+        def decode(rows: Views, draws: int) -> list[Array]:
+            return self.model.around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
+
+        return replace(self.imputer(), decode=decode)
+
+    def _set_weights(self, weights: Weights) -> None:
+        self.model.by_seen_ = weights.by_seen
+        each = zip(self.model.views_, weights.views, strict=True)
+        self.model.weights_ = {view.name: self._by_name(row) for view, row in each}
+
+    def _by_name(self, weights: Array) -> dict[str, float]:
+        """The weights (E,) of the experts."""
+        return {name: float(w) for name, w in zip(self.model.experts_, weights, strict=True)}
+
+    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
+        rows, scaler = held.hidden[:, v].numpy(), self.model.views_[v].scaler
+        truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
+        seen = held.inputs.mask.sum(1).numpy()[rows]
+        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
+
+    def _folds(self, held: HoldOut) -> list[Array]:
+        """The folds of the hidden instances of each view, L arrays (m_v,)."""
+        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
+        return [fold[rows.numpy()] for rows in held.hidden.T]
+
+    def _cross_fitted(
+        self, held: HoldOut, predicted: list[Array], crossed: list[Array]
+    ) -> list[Array]:
+        """What is imputed in all views, each hidden instance without its own help: L arrays
+        (1, m, *shape_v)."""
+        mixed = []
+        for v, p in enumerate(predicted):
+            w = self.model.weights_for(v, held.inputs)
+            w[held.hidden[:, v].numpy()] = crossed[v]
+            mixed.append(self.model.mixed(v, p, w)[None])
+        return mixed
+
+    def _attempted(self, name: str, data: Views) -> list[Array] | None:
+        """The predictions of an expert; None where it fails, and is left out from now on."""
+        model, first = self.model, self.model.experts_.get(self.model.experts[0])
+        start = getattr(model.experts_[name], "warm_start", None)
+        outcome: list[Array] | Exception = RuntimeError(f"it starts from {model.experts[0]}")
+        if start is None or start is first:
+            outcome = _apart.attempted(lambda: _apart.finite(model.decoded(name, data)))
+        if not isinstance(outcome, Exception):
+            return outcome
+        self._fail(name, outcome)
+        return None
 
 
 def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:

@@ -67,15 +67,15 @@ class Completer(_paired.PairedEstimator):
         _paired.refuse_tokens(self, likelihoods)
         return CompleterModel(shapes, likelihoods, self, length)
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         if self.output == "relu" and self.scaling in ("auto", "standard"):
             raise ValueError(
                 "output='relu' gives no negative value; choose scaling='minmax' or output='linear'"
             )
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
+    def check(self, raw: Views) -> None:
+        super().check(raw)
         if self.output == "relu" and any(x.dtype == torch.uint8 for x in raw.x):
             raise ValueError("output='relu' has no dark pixels; choose output='linear' for images")
 

@@ -70,7 +70,7 @@ class CPSPAN(NeuralEstimator):
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> CPSPANModel:
         return CPSPANModel(shapes, likelihoods, self, length)
 
-    def _learns_again(self, rows: int) -> bool:
+    def learns_again(self, rows: int) -> bool:
         """Always: a stored sample whose view is hidden afterwards finds itself as its donor, so the
         error of a copy can only be measured on views that were never stored."""
         return True

@@ -24,7 +24,7 @@ from numpy.random import Generator
 from scipy.linalg import cho_solve, lapack
 from threadpoolctl import threadpool_limits
 
-from vedute.estimators.base import Array
+from vedute.estimators.method import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._cholesky import factored

@@ -24,7 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Array
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods import _columns
 from vedute.methods._chained import ChainedFill, Regression, dual, errors_left_out, primal
@@ -44,9 +45,9 @@ class KernelFill(ChainedFill):
     paper = "Saunders et al., ICML 1998"
     most_rows = MOST_ROWS
 
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         self.columns_: _columns.Columns = {}
-        super()._learn(data, held)
+        super().learn(data, held, context)
         table = self._table(data)
         if table.holes is not None:
             rng = np.random.default_rng(self.seed_)
@@ -55,7 +56,7 @@ class KernelFill(ChainedFill):
                 self.columns_ = _columns.learn(x, table.seen(), table.holes, rng)
 
     def _values(self, table: Table) -> Array:
-        x, columns = super()._values(table), vars(self).get("columns_")
+        x, columns = super()._values(table), getattr(self, "columns_", None)
         if not columns or table.holes is None:
             return x
         return _columns.filled(columns, x, table.holes)

@@ -20,7 +20,9 @@ import numpy as np
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods import _cells, _settings, _table
 from vedute.methods._softimpute import Table
@@ -48,23 +50,23 @@ class KNNFill(Estimator):
     relearns = True
     shrinks = False
 
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
-        parts = _table.parts(data, self._scalers())
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        parts = _table.parts(data, self.scalers)
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
         self.n_neighbors_ = self.n_neighbors
         rng, many = np.random.default_rng(self.seed_), len(data) > EXACT
         self.cells_: _cells.Cells = _cells.learn(Table.of(parts), rng) if many else {}
 
-    def _embed(self, data: Views) -> Array:
+    def embed(self, data: Views) -> Array:
         return np.hstack(self._fill(data))
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        return _table.values(self._fill(data), self._scalers(), draws)
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        return _table.values(self._fill(data), self.scalers, draws)
 
     def _fill(self, data: Views) -> list[Array]:
         """The table with nothing missing, L arrays (n, width)."""
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
-        parts = _table.parts(data, self._scalers())
+        parts = _table.parts(data, self.scalers)
         filled = [p.x.copy() for p in parts]
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
         for rows, near in self._searches(parts):
@@ -81,7 +83,7 @@ class KNNFill(Estimator):
     def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
         """Rows that lack something, and the donors that they are compared with."""
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
-        cells = vars(self).get("cells_")  # which models of before have not
+        cells = getattr(self, "cells_", None)  # which models of before have not
         if not cells or not len(lacking):
             yield lacking, slice(None)
             return
@@ -93,7 +95,7 @@ class KNNFill(Estimator):
         """What the queries, these rows of x, lack of a view."""
         incomplete, has = ~query.seen.all(1), donor.seen.any(1)
         among = distance[np.ix_(incomplete, has)]
-        k = vars(self).get("n_neighbors_", self.n_neighbors)  # which models of before have not
+        k = getattr(self, "n_neighbors_", self.n_neighbors)  # which models of before have not
         means = averages(among, donor.x[has], donor.seen[has], k)
         x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 

@@ -23,7 +23,9 @@ from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut, choose
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _softimpute, _table
@@ -50,27 +52,23 @@ class LowRankFill(Estimator):
     relearns = True
     shrinks = False
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
-        self.choice_: dict[str, float] = {}  # once per fit
-
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
         with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
-            if not self.choice_:
-                self._choose(*self._split(data, held, rng), rng)
+            if context.number == 1:
+                self._choose(*self._split(data, held, context, rng), rng)
             if held is None:
                 self._refit(self._table(data), rng)
 
-    def _embed(self, data: Views) -> Array:
+    def embed(self, data: Views) -> Array:
         roots = np.linalg.norm(self.components_, axis=0)
         embedding: Array = (self._scores(data) * roots).astype(np.float32)
         return embedding
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
         table = self._scores(data) @ self.components_.T
-        edges = np.cumsum([s.mean.size for s in self._scalers()])[:-1]
-        return _table.values(np.split(table, edges, axis=1), self._scalers(), draws)
+        edges = np.cumsum([s.mean.size for s in self.scalers])[:-1]
+        return _table.values(np.split(table, edges, axis=1), self.scalers, draws)
 
     def _choose(self, table: Table, hidden: Hidden | HiddenViews, rng: Generator) -> None:
         best = _softimpute.search(table, hidden, self.max_rank, rng)
@@ -88,17 +86,17 @@ class LowRankFill(Estimator):
         return _softimpute.project(self._table(data), self.components_, self.threshold_)
 
     def _table(self, data: Views) -> Table:
-        return Table.of_views(data, self._scalers())
+        return Table.of_views(data, self.scalers)
 
     def _split(
-        self, data: Views, held: HoldOut | None, rng: Generator
+        self, data: Views, held: HoldOut | None, context: FitContext, rng: Generator
     ) -> tuple[Table, Hidden | HiddenViews]:
         """Training table and hidden values: views, or entries where no view can be hidden."""
         if held is None:
-            hidden = choose(data.mask, fewest=1, groups=self._groups, holes=data.hole_parts)
+            hidden = choose(data.mask, fewest=1, groups=context.groups, holes=data.hole_parts)
             if hidden is None:
                 return _softimpute.hide_entries(self._table(data), rng)
-            held, data = HoldOut.of(data, hidden, self._scalers()), data.hide(hidden)
+            held, data = HoldOut.of(data, hidden, self.scalers), data.hide(hidden)
         rows, truth = held.truth.index.numpy(), self._table(held.truth)
         if isinstance(truth.x, SideBySide):
             mask = held.hidden.numpy()

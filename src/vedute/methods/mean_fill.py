@@ -13,7 +13,9 @@ import numpy as np
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods import _table
 
@@ -25,12 +27,12 @@ class MeanFill(Estimator):
     absent = "filled with the mean"
     shrinks = False
 
-    def _learn(self, data: Views, held: HoldOut | None) -> None:
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """The means are the scalers'."""
 
-    def _embed(self, data: Views) -> Array:
-        return np.hstack([part.x for part in _table.parts(data, self._scalers())])
+    def embed(self, data: Views) -> Array:
+        return np.hstack([part.x for part in _table.parts(data, self.scalers)])
 
-    def _decode(self, data: Views, draws: int = 0) -> list[Array]:
-        means = [np.zeros((len(data), s.mean.size)) for s in self._scalers()]
-        return _table.values(means, self._scalers(), draws)
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        means = [np.zeros((len(data), s.mean.size)) for s in self.scalers]
+        return _table.values(means, self.scalers, draws)

@@ -61,8 +61,8 @@ class MMVAEPlus(VAEEstimator):
     ) -> MMVAEPlusModel:
         return MMVAEPlusModel(shapes, likelihoods, self, length)
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         _settings.check_shared(self.shared_dim, self.latent_dim)
 
 

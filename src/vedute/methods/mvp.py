@@ -226,30 +226,30 @@ class MVP(NeuralEstimator):
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
-        hp: Any = self._settled(shapes, length)
+        hp: Any = self.settled(shapes, length)
         _settings.check_shared(hp.shared_dim, hp.latent_dim)
         return MVPModel(shapes, likelihoods, hp, names, length)
 
-    def _check(self, raw: Views) -> None:
-        super()._check(raw)
+    def check(self, raw: Views) -> None:
+        super().check(raw)
         self.sizes(raw.names)
 
-    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
+    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
         images = self._has_images(shapes)
         parts = {k: length // part for k, part in IMAGE_SHARES.items()}
         of_data = IMAGES | parts if images else LIGHT
         of_data = of_data | by_rows(rows)
         left = {k: v for k, v in of_data.items() if getattr(self, k) is None}
-        return super()._settled(shapes, length, rows).having(left)
+        return super().settled(shapes, length, rows).having(left)
 
-    def _patience(self, shapes: Shapes, steps: int) -> int:
+    def patience_for(self, shapes: Shapes, steps: int) -> int:
         of_data = max(steps // 4, 1) if self._has_images(shapes) else LIGHT["patience"]
         return int(of_data) if self.patience is None else self.patience
 
     def _has_images(self, shapes: Shapes) -> bool:
         return self.for_images and all(by_convolution(s, self.network) for s in shapes)
 
-    def _amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
+    def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
         size = self.batch_size or size
         if self._has_images(shapes):
@@ -257,7 +257,7 @@ class MVP(NeuralEstimator):
             steps = min(max(IMAGE_PASSES * rows // size, least), most)
         return self.steps or steps, size
 
-    def _again(self, steps: int) -> int | None:
+    def refit_length(self, steps: int) -> int | None:
         goes_on = self.again is not None and self.epochs is None
         return min(self.again or 0, steps) if goes_on else None
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from vedute.estimators.base import Array
+from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods._chained import ChainedFill, Regression, dual, errors_left_out, primal
 

@@ -74,8 +74,8 @@ def evidence(model: Estimator, views: Views) -> Found:
     found |= {} if views.y is None else {"y": _plain(views.y)}
     found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
     with noise.seeded(0):
-        data = model._enter(views)
-        z = model._embed(data)
+        data = model.learner.scaled(views)
+        z = model.embed(data)
         found |= _in_the_plane(z)
         found["gaps"] = sample_values.gaps(views)
         if "labels_" in vars(model):
@@ -184,14 +184,14 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     if not data.mask.any(0).all():
         return {}
     asked = views[rows].hide(hidden[rows]).bare()
-    held = model._held_out(model._enter(views[rows]), hidden[rows])
+    held = model.learner.held_out(model.learner.scaled(views[rows]), hidden[rows])
     found = {"fill_rows": np.array(len(data))}
     for name in FILLS:
         if type(model) is not methods.find(name):
             begun = perf_counter()
             filled = methods.find(name)(random_state=0, kinds=model.kinds).fit(data).impute(asked)
             found[f"seconds_{name}"] = np.array(perf_counter() - begun)
-            found[name] = _errors(held, filled, model._scalers())
+            found[name] = _errors(held, filled, model.scalers)
     return found
 
 

@@ -144,7 +144,7 @@ def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
     asked = model.unwrapped() if isinstance(model, BestPair) else model
     settings = saveable(asked.get_params(deep=False))
     config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
-    used = asked._decided()
+    used = asked.decided()
     return config | {"used": used} if used else config
 
 
@@ -165,7 +165,7 @@ def _forget(model: Estimator) -> None:
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = vars(model).get("hidden_predictions_", {})
     model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
-    for part in (model, *model._parts()):
+    for part in (model, *model.parts()):
         network: Any = vars(part).get("model_")
         if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
             rows = network.posteriors.cpu().double().numpy()

@@ -26,6 +26,7 @@ from vedute.data.lazy_view import pieces
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
+from vedute.estimators.filling import interval_of
 from vedute.estimators.imputation import DRAWS
 
 Array = NDArray[Any]
@@ -77,7 +78,7 @@ def samples(model: Estimator, views: Views, data: Views, z: Array) -> Found:
 
 def uncertainty(model: Estimator, data: Views) -> Array:
     """How uncertain it is what is inferred for each sample, (n,), see above."""
-    imputer, entries = model._imputer(), sum(view.numbers for view in model.views_)
+    imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
     lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
     wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
     wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // entries))]
@@ -124,11 +125,11 @@ def _widths(spec: ViewSpec) -> Array:
 
 def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     """Views of numbers and categories; words and images are not listed."""
-    found, (means, stds) = {}, model._imputer().values(data, spread=True)
+    found, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
             continue
-        ends = model._ends(view, mean, std, data, v, LEVEL)
+        ends = interval_of(view, mean, std, data, v, LEVEL)
         seen, own = views.seen(v).numpy(), np.nan_to_num(views.known(v))
         each = view.possible(mean), ends.lower, ends.upper
         value, low, high = (np.where(seen, own, a) for a in each)

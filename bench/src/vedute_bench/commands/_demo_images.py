@@ -11,7 +11,8 @@ from rich.console import Console
 
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.method import Array
 from vedute.figures.png import png
 from vedute.methods.mvp import MVP
 from vedute_bench.datasets import shapes

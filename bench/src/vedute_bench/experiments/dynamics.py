@@ -58,8 +58,10 @@ class Latents(NamedTuple):
     @classmethod
     @torch.no_grad()
     def of(cls, model: MVP, complete: Views) -> Latents:
-        inside: Any = model._fitted()
-        batch = model._seen(model._enter(complete)).to(model._device()).floating()
+        inside: Any = model.fitted_model()
+        batch = (
+            model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
+        )
         sources = inside.sources(batch)
         z = inside.latents(batch, sources)
         found = (sources.spread(t.mean) for t in (z, inside.rows(z)))
@@ -107,8 +109,8 @@ def _silhouette(points: Array, labels: Array) -> float:
 @torch.no_grad()
 def hidden_error(model: MVP, truth: Views, seen: Views) -> float:
     """Of decoded hidden views; before there is a calibration."""
-    true = model._seen(model._enter(truth)).floating().x
-    decoded = [x[0] for x in model._decode(model._enter(seen))]
+    true = model.network_input(model.learner.scaled(truth)).floating().x
+    decoded = [x[0] for x in model.decode(model.learner.scaled(seen))]
     hidden = (truth.mask & ~seen.mask).numpy()
     return scoring.imputation_error([x.numpy() for x in true], decoded, hidden)
 

@@ -36,8 +36,8 @@ Scale = dict[str, float]
 
 @torch.no_grad()
 def scale(model: MVP, complete: Views) -> Scale:
-    inside: Any = model._fitted()
-    batch = model._seen(model._enter(complete)).to(model._device()).floating()
+    inside: Any = model.fitted_model()
+    batch = model.network_input(model.learner.scaled(complete)).to(model.torch_device()).floating()
     sources = inside.sources(batch)
     own = inside.latents(batch, sources).map(sources.own)
     size, width = own.mean.square().mean().sqrt(), gaussian.std(own).mean()

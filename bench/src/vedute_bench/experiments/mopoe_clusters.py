@@ -52,7 +52,7 @@ VARIANTS: tuple[Variant, ...] = (
 @torch.no_grad()
 def represented(model: MoPoE, views: Views, given: tuple[int, ...]) -> tuple[Any, Any]:
     """Means and deviations of the posterior from these views alone, (n, D) each."""
-    network: Any = model._fitted()
+    network: Any = model.fitted_model()
     hidden = torch.ones(views.shape[1], dtype=torch.bool)
     hidden[list(given)] = False
     means, stds = [], []

@@ -35,7 +35,8 @@ from torch import Tensor
 
 from vedute.data.views import Views
 from vedute.estimators import clustering
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.method import Array
 from vedute.estimators.neural import NeuralEstimator
 from vedute.metrics import scores as scoring
 from vedute.metrics.ssim import ssim
@@ -129,7 +130,7 @@ def hidden_in_training(predictor: Predictor, real: Views, seen: Views) -> Scores
 @torch.no_grad()
 def agreement(model: NeuralEstimator, judge: Judge, n: int = ROWS, seed: int = 42) -> float:
     """The share of n generated samples whose views are all found to be of one class."""
-    network: Any = model._fitted()
+    network: Any = model.fitted_model()
     with noise.alone():
         torch.manual_seed(seed)
         outs = network.prior(n)
@@ -183,14 +184,16 @@ def _by_size(rows: Iterable[dict[str, Any]]) -> dict[int, Scores]:
 
 
 def device_of(estimator: Estimator) -> torch.device:
-    return estimator._device() if isinstance(estimator, NeuralEstimator) else torch.device("cpu")
+    return (
+        estimator.torch_device() if isinstance(estimator, NeuralEstimator) else torch.device("cpu")
+    )
 
 
 def enter(estimator: Estimator, test: Views) -> Views:
     """Images in bytes, as the estimator takes them, on its device."""
     if any(x.dtype != torch.uint8 or x.ndim != 4 for x in test.x):
         raise ValueError("generated images are compared in bytes; pass views (n, C, H, W) of uint8")
-    return estimator._enter(test).to(device_of(estimator))
+    return estimator.learner.scaled(test).to(device_of(estimator))
 
 
 def by_model(estimator: Estimator, drawn: bool = False) -> Predictor:
@@ -198,7 +201,9 @@ def by_model(estimator: Estimator, drawn: bool = False) -> Predictor:
     times = (0, 1) if drawn else (0,)  # how many draws: at the posterior means, then at one
     if not isinstance(estimator, NeuralEstimator):
         return partial(_in_arrays, estimator, times)
-    return partial(_on_device, estimator._fitted(), [v.likelihood for v in estimator.views_], times)
+    return partial(
+        _on_device, estimator.fitted_model(), [v.likelihood for v in estimator.views_], times
+    )
 
 
 def _on_device(
@@ -211,9 +216,9 @@ def _on_device(
 
 
 def _in_arrays(estimator: Estimator, times: Sequence[int], batch: Views) -> Prediction:
-    outs = [estimator._decode(batch, k) for k in times] if estimator.generative else [[]]
+    outs = [estimator.decode(batch, k) for k in times] if estimator.generative else [[]]
     images = ([unit(LIKELIHOODS["normal"], torch.from_numpy(x[0])) for x in out] for out in outs)
-    return Prediction(torch.from_numpy(estimator._embed(batch)), *images)
+    return Prediction(torch.from_numpy(estimator.embed(batch)), *images)
 
 
 def unit(kind: Likelihood, out: Tensor) -> Tensor:

@@ -236,7 +236,7 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
     if not isinstance(model, MVP):
         return {}
     other = {"own": "fused", "fused": "own"}[model.observed]
-    twin, network = copy(model), copy(model._fitted())
+    twin, network = copy(model), copy(model.fitted_model())
     assert isinstance(network, MVPModel)
     network.hp = MVP(**network.hp.get_params(deep=False) | {"observed": other})
     twin.model_ = network
@@ -246,7 +246,7 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
 
 def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
     """Bits per entry of some test samples, where codes have a density."""
-    network = model._fitted()
+    network = model.fitted_model()
     if not isinstance(network, likelihood.Weighed):
         return {}
     learned, new = (cross_view.enter(model, views[:WEIGHED]) for views in (real, test))
@@ -355,7 +355,7 @@ def _git(*words: str) -> str:
 
 def _inside(model: Estimator) -> NeuralEstimator | None:
     """What has networks, if anything has."""
-    inside = next(iter(model._parts()), model)
+    inside = next(iter(model.parts()), model)
     return inside if isinstance(inside, NeuralEstimator) else None
 
 
@@ -366,7 +366,7 @@ def _weights(model: Estimator) -> list[torch.Tensor]:
 
 def _settled(model: Estimator) -> Record:
     inside = _inside(model)
-    return {} if inside is None else inside._decided()
+    return {} if inside is None else inside.decided()
 
 
 def _parameters(model: Estimator) -> int | None:

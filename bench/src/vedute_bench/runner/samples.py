@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from vedute.data.views import Views
-from vedute.estimators.base import Array, Estimator
+from vedute.estimators.base import Estimator
+from vedute.estimators.method import Array
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods.mvp import MVPModel
 from vedute_bench.figures import contact_sheet
@@ -76,7 +77,7 @@ def traverse(
 ) -> Array:
     """A view decoded along the principal axes of the posteriors of training samples, from -reach to
     +reach standard deviations: (axes, steps, C, H, W) in bytes. MVP only, which keeps them."""
-    model = estimator._fitted()
+    model = estimator.fitted_model()
     if not isinstance(model, MVPModel):
         raise TypeError(f"{type(estimator).__name__} keeps no posteriors to traverse; use MVP")
     codes = walk(model.posteriors, axes, steps, reach)  # (axes, steps, k + L D)

@@ -22,7 +22,7 @@ from shell import done
 
 from vedute.commands import _pages
 from vedute.estimators import saving
-from vedute.estimators.base import Estimator
+from vedute.estimators.learner import Learner
 from vedute.estimators.neural import NeuralEstimator
 from vedute.report import run_folder
 
@@ -168,10 +168,10 @@ def _announce() -> None:
 
         setattr(owner, name, called)
 
-    first, NeuralEstimator._learn = NeuralEstimator._learn, learn
-    announced(Estimator, "_calibrate", 2)
-    announced(NeuralEstimator, "_embed", 4)
-    announced(Estimator, "_cluster", 5)
+    first, NeuralEstimator.learn = NeuralEstimator.learn, learn
+    announced(Learner, "calibrate", 2)
+    announced(NeuralEstimator, "embed", 4)
+    announced(Learner, "cluster", 5)
     announced(saving, "write", 6)
     announced(run_folder, "write", 6)
     _pages.measure = lambda *_: None

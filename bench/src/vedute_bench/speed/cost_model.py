@@ -159,14 +159,14 @@ def _times() -> list[float]:
     """Seconds of a core for a step of each of the sizes that are measured, the least of some."""
     from time import process_time
 
-    from vedute.estimators.neural import _speeds
+    from vedute.estimators.threads import thread_settings
 
     jobs = [job(_sizes(*size)) for size in MEASURED]
     steps = [j.step() for j in jobs]
     best = [float("inf")] * len(jobs)
     for _ in range(TURNS):
         for i, (j, step) in enumerate(zip(jobs, steps, strict=True)):
-            with _speeds(j.model, j.data, j.batch):  # as in training
+            with thread_settings(j.model, j.data, j.batch):  # as in training
                 for _ in range(STEPS):
                     rows, start = j.rows(), process_time()
                     step(rows)

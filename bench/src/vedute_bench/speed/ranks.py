@@ -24,7 +24,7 @@ import torch
 from torch import distributed, multiprocessing
 
 from vedute import MVP, Views, datasets
-from vedute.estimators.neural import _speeds
+from vedute.estimators.threads import thread_settings
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Settings, train
 
@@ -62,7 +62,7 @@ def speed(case: str) -> dict[str, float]:
     model = hp.build(views.shapes, likelihoods, views.names, settings["steps"])
     how = {"batch_size": settings["batch_size"], "lr": 1e-3}
     steps = settings["steps"]
-    with _speeds(model, views, settings["batch_size"]):  # as in `fit`
+    with thread_settings(model, views, settings["batch_size"]):  # as in `fit`
         train(model, views, Settings(steps=4, **how))
         start, busy = perf_counter(), process_time()
         train(model, views, Settings(steps=steps, **how))

@@ -17,7 +17,7 @@ import torch
 
 from vedute import drop_views
 from vedute.data.views import Views
-from vedute.estimators.neural import _speeds
+from vedute.estimators.threads import thread_settings
 from vedute.training.step import Step
 from vedute_bench.runner import workers
 from vedute_bench.speed.stopwatch import Job
@@ -35,7 +35,7 @@ def made(n_views: int) -> tuple[Job, Step]:
 
 
 def milliseconds(job: Job, step: Step) -> float:
-    with _speeds(job.model, job.data, BATCH):  # as training does
+    with thread_settings(job.model, job.data, BATCH):  # as training does
         rows, start = job.rows(), process_time()
         step(rows)
         return 1000 * (process_time() - start)

@@ -48,9 +48,9 @@ class Job(NamedTuple):
         kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
         hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
         data = scaled(hp.views_, views).bare().to(device)
-        hp.steps_ = hp._amounts(views.shapes, len(views))[0]
+        hp.steps_ = hp.amounts(views.shapes, len(views))[0]
         torch.manual_seed(0)
-        return cls(hp._build().to(device), data, hp._bf16(data, torch.device(device)))
+        return cls(hp.build_networks().to(device), data, hp.bf16(data, torch.device(device)))
 
     def step(self, model: Any = None, capture: bool = True, loss: Loss | None = None) -> Step:
         """The step of the last stage, or of another loss, as training makes it; of the model, or of
@@ -67,7 +67,7 @@ class Job(NamedTuple):
     @property
     def batch(self) -> int:
         rows = len(self.data)
-        return min(self.model.hp._amounts(self.data.shapes, rows)[1], rows)
+        return min(self.model.hp.amounts(self.data.shapes, rows)[1], rows)
 
     def flops(self, loss: Loss | None = None) -> int:
         """Count the operations of the matrix products in one step."""

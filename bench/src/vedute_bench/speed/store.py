@@ -94,10 +94,10 @@ def train(store: str) -> None:
     import numpy as np
 
     from vedute import MVP, Views
-    from vedute.estimators import neural
+    from vedute.estimators import neural_training
 
     taken: list[float] = []
-    once = neural.train
+    once = neural_training.train
 
     def timed(*given: Any) -> Any:
         start = perf_counter()
@@ -105,14 +105,14 @@ def train(store: str) -> None:
         taken.append(perf_counter() - start)
         return history
 
-    neural.train = timed
+    neural_training.train = timed
     lazy = Views.open(store)
     each = {"store": lazy, "memory": lazy.in_memory()}
     speeds: dict[str, float] = dict.fromkeys(each, 0.0)
     for _ in range(TRIES):
         for name, views in each.items():
             model = MVP(steps=STEPS, batch_size=BATCH, early_stopping=False, random_state=0)
-            model._embed = lambda data: np.zeros((len(data), 1), np.float32)  # not measured here
+            model.embed = lambda data: np.zeros((len(data), 1), np.float32)  # not measured here
             model.fit(views)
             speeds[name] = max(speeds[name], STEPS * BATCH / taken[-1])
     print(json.dumps(speeds))

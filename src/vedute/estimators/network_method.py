@@ -1,0 +1,247 @@
+"""Methods that train networks: their settings, and how the networks are built."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators import front
+from vedute.estimators.abilities import Ability, models
+from vedute.estimators.base import Estimator
+from vedute.estimators.front import Front
+from vedute.estimators.method import Array
+from vedute.estimators.search_space import Range
+from vedute.estimators.settings import LOOSE, estimator, setting
+from vedute.estimators.threads import ARM
+from vedute.nn import coders, convolutions
+from vedute.nn.convolutions import AUTO, check_image
+from vedute.nn.likelihoods import Kinds
+from vedute.training import ranks
+from vedute.training.history import Record
+from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, load_state
+
+
+class LearnedNetworks:
+    """The attributes that training sets."""
+
+    model_: Model
+    front_: Front
+    history_: list[Record]
+    settings_: dict[str, Any]
+    steps_: int
+    length_: int | None  # how long training was worth it, once this is known
+
+
+@estimator
+class NetworkMethod(LearnedNetworks, Estimator):
+    """A method with networks, and what data and device decide of its settings."""
+
+    steps: int = setting(2300, "Most steps of optimisation.", at_least=1, length=True)
+    epochs: int | None = setting(
+        None,
+        "Count training, and all its parts, in passes over the data instead of steps.",
+        at_least=1,
+        length=True,
+    )
+    batch_size: int = setting(
+        128,
+        "Rows per step; an epoch, in an order of its own, leaves out a last batch under an eighth "
+        "of this.",
+        at_least=1,
+    )
+    lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
+    weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
+    clip: float | None = setting(None, "Largest norm of the gradient; None: any.", above=0)
+    early_stopping: bool = setting(
+        True, "Hide about a tenth of the observed views; they end the training."
+    )
+    patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
+    components: int | None = setting(
+        64,
+        "Of a view of text or counts that is much wider, so many principal components are seen; "
+        "None: all columns.",
+        at_least=1,
+    )
+    device: str | torch.device = setting(
+        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
+    )
+    precision: str = setting(
+        "auto",
+        "Of networks; `auto` takes bf16 for images on a GPU.",
+        choices=("auto", "float32", "bf16"),
+    )
+    checkpoint: str | Path | None = setting(
+        None, "A folder to go on from after an interruption; needs `random_state`."
+    )
+    checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+    callbacks: Sequence[Callable[[Record], object]] | None = setting(
+        None, "Functions that are called with every record of the history; not saved."
+    )
+
+    attributes: ClassVar[dict[str, str]] = {
+        "history_": "Per epoch: step, stage, loss terms, error on hidden views; in the last also "
+        "why training ended.",
+        "model_": "The trained networks, a `torch.nn.Module`.",
+        "settings_": "Settings as they were used: what was passed, and where that is None or "
+        "`auto`, what data and device decided.",
+        "front_": "Per view, the principal components that they see of it; None: all columns.",
+    }
+    streams = True
+    generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
+    generates = Ability(
+        lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
+    )
+    soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
+
+    @abstractmethod
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> Model:
+        """The untrained model for views of these shapes, likelihoods and names, which is to be
+        trained for so many steps, or epochs where these are counted. Needs no fitted state."""
+
+    def stage(
+        self,
+        loss: Callable[[Views], Terms],
+        amount: int,
+        watch: bool = False,
+        lr: float | None = None,
+    ) -> Stage:
+        """A stage of this length, in the unit that training is counted in."""
+        in_steps = self.epochs is None
+        return Stage(
+            loss,
+            steps=amount if in_steps else None,
+            epochs=None if in_steps else amount,
+            watch=watch,
+            lr=lr,
+        )
+
+    def check(self, raw: Views) -> None:
+        super().check(raw)
+        if self.checkpoint is not None and self.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
+        if getattr(self, "network", "mlp") != "mlp":
+            for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
+                check_image(name, shape, part.dtype == torch.uint8)
+        self.torch_device()
+        if ranks.size() > 1 and not all(m.adds_over_rows for m in models(type(self))):
+            raise ValueError(
+                f"{type(self).__name__} compares the samples of a batch with each other, which "
+                "ranks that have a part of it each cannot; fit it in one process, without torchrun"
+            )
+
+    def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
+        """Steps, and rows of each, of a training with so many rows of these shapes."""
+        return self.steps, self.batch_size
+
+    def used(self, data: Views) -> dict[str, Any]:
+        """The settings of a training on these data."""
+        steps, batch_size = self.amounts(data.shapes, len(data))
+        hp = self.settled(data.shapes, self.epochs or self.steps_, len(data))
+        patience = self.patience_for(data.shapes, self.total_steps(data))
+        amounts = {"batch_size": batch_size, "patience": patience}
+        amounts |= {"steps": steps} if self.epochs is None else {}
+        params = hp.get_params(deep=False) | amounts
+        return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
+
+    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
+        """The estimator with what data and device decide of its settings. shapes: of the views;
+        length: of training, in steps, or epochs where these are counted; rows: None where their
+        number is not known."""
+        network = getattr(self, "network", None)
+        if network != AUTO or not any(coders.by_convolution(s, network) for s in shapes):
+            return self
+        return self.having({"network": convolutions.chosen(self.torch_device().type)})
+
+    def having(self, settings: Mapping[str, Any]) -> Self:
+        """An unfitted copy with these settings instead."""
+        return type(self)(**self.get_params(deep=False) | settings)
+
+    def patience_for(self, shapes: Shapes, steps: int) -> int:
+        """How long to wait for a smaller hidden error in a training of so many steps."""
+        return self.patience
+
+    def refit_length(self, steps: int) -> int | None:
+        """Steps of a second training that goes on from the first, which may have had `steps`;
+        None: it starts anew."""
+        return None
+
+    def start(self, data: Views, device: torch.device) -> None:
+        """Make the model that a training starts from."""
+        self.front_ = front.learn(self.views_, data, self.components, self.seed_)
+        self.model_ = self.build_networks().to(device)
+        coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
+
+    def go_on(self, device: torch.device) -> None:
+        """Make a model for another length of training, with the weights that were learned."""
+        before = self.model_.state_dict()
+        self.model_ = self.build_networks().to(device)
+        load_state(self.model_, before)
+
+    def network_input(self, data: Views) -> Views:
+        """What the networks see of data."""
+        return front.narrow(self.fronts, data.bare())
+
+    @property
+    def fronts(self) -> Front:
+        """One part per view; models of before there was one have none."""
+        return getattr(self, "front_", None) or [None] * len(self.views_)
+
+    def widened(self, v: int, values: Array) -> Array:
+        """Decoded values of view v, in all its columns."""
+        part = self.fronts[v]
+        return values if part is None else part.widen(values)
+
+    def table_numbers(self) -> int:
+        model: Any = getattr(self, "model_", None)
+        return model.table_numbers if isinstance(model, Model) else 1
+
+    def build_networks(self) -> Model:
+        """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
+        convolutions are fast; on ARM cores half as fast, and all stays channel by channel."""
+        shapes = [
+            view.output_shape if part is None else (part.basis.shape[1],)
+            for view, part in zip(self.views_, self.fronts, strict=True)
+        ]
+        likelihoods = [view.likelihood for view in self.views_]
+        length = self.steps_ if self.epochs is None else self.epochs
+        hp = self.having(getattr(self, "settings_", {}))  # what is set later is for the next fit
+        hp.check_settings()
+        model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
+        inside = any(p.ndim == 4 for p in model.parameters())
+        inside &= not (ARM and self.torch_device().type == "cpu")
+        return model.to(memory_format=torch.channels_last) if inside else model  # type: ignore[call-overload]
+
+    def fitted_model(self) -> Model:
+        """The trained networks, as they are used."""
+        model: Model = self.model_
+        return model.eval()
+
+    def torch_device(self) -> torch.device:
+        """The device to compute on; refused where it is not there."""
+        device = str(self.device)  # a torch.device, too
+        if device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind = device.partition(":")[0]
+        if kind not in ("cpu", "cuda", "mps"):
+            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
+        there = {"cpu": True, "cuda": torch.cuda.is_available()}
+        if not there.get(kind, torch.backends.mps.is_available()):
+            raise ValueError(f"device {device!r} is not there; choose auto or cpu")
+        return torch.device(device)
+
+    def bf16(self, data: Views, device: torch.device) -> bool:
+        """Whether networks compute in half the precision."""
+        images = any(len(s) > 1 for s in data.shapes)
+        return self.precision == "bf16" or (
+            self.precision == "auto" and device.type == "cuda" and images
+        )
+
+    def total_steps(self, data: Views) -> int:
+        """The steps of a training, in whatever unit it is counted."""
+        steps, size = self.amounts(data.shapes, len(data))
+        return steps if self.epochs is None else self.epochs * len(data) // size
