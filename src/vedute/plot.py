@@ -66,7 +66,7 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     terms: the terms of the loss instead; always where no view was hidden.
     """
     check_is_fitted(model, "views_")
-    records, name = vars(model).get("history_", []), type(model).__name__
+    records, name = getattr(model, "history_", []), type(model).__name__
     if not records:
         raise ValueError(f"{name} is not trained in steps: there is no training to show")
     trained = model.leading()  # of several, the first
@@ -92,7 +92,7 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     distances between groups mean little. Few samples are shown along their principal axes.
     """
     check_is_fitted(model, "embedding_")
-    z, own = model.embedding_, vars(model).get("labels_")
+    z, own = model.embedding_, getattr(model, "labels_", None)
     colors = own if labels is None else _labels(labels, len(z))
     name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")
     rows = cross_fitting.some(len(z), MOST_MAPPED)

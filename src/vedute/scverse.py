@@ -15,7 +15,7 @@ def annotate(model: Estimator, X: Any) -> None:
     was fitted with `n_clusters`."""
     _check(X)
     rows = {"embedding": model.transform(X)}
-    rows |= {"labels": model.predict(X)} if "labels_" in vars(model) else {}
+    rows |= {"labels": model.predict(X)} if hasattr(model, "labels_") else {}
     mudata.put(X, rows)
 
 

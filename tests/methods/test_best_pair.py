@@ -308,9 +308,16 @@ def test_estimators_are_wrapped_where_there_are_more_than_two_views():
 def test_each_pair_has_a_checkpoint_of_its_own(tmp_path):
     X, _ = blobs(60)
     method = small("dcca", steps=4, checkpoint=str(tmp_path / "c"))
-    model = BestPair(method, random_state=0).fit(X)
-    i, j = model.chosen()
-    assert model.best_.checkpoint == tmp_path / "c" / f"pair-{i}-{j}-1"
+    model = BestPair(method, random_state=0)
+    model.keep_checkpoint = True
+    model.fit(X)
+    assert {p.name for p in (tmp_path / "c").iterdir()} == {
+        "pair-0-1-1",
+        "pair-0-2-1",
+        "pair-1-2-1",
+    }
+    model.keep_checkpoint = False
+    model.fit(X)
     assert not (tmp_path / "c").exists()  # done: nothing to go on from
 
 

@@ -151,7 +151,7 @@ def _measured(
     if y is not None and model.n_clusters is not None:
         known = labels_there(y)
         scores = scoring.clustering_scores(y[known], model.labels_[known])
-    learned = vars(model)
+    learned = model.results()
     return MethodScores(
         name,
         error,

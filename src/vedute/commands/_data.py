@@ -238,7 +238,7 @@ def open_run(
 
     model = load(run, method)
     known = run_folder.reading_of(run)
-    given = {k: v for k, v in how._asdict().items() if v}
+    given = how.given()
     known = {k: v for k, v in known.items() if k in io.Reading._fields}
     given |= {"drop": [*known.get("drop", ()), *given["drop"]]} if "drop" in given else {}
     known |= given

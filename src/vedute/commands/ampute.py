@@ -66,8 +66,8 @@ def run(
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
     found: dict[str, Any] = {
-        "before": before._asdict(),
-        "after": after._asdict(),
+        "before": before.named(),
+        "after": after.named(),
         "protocol": protocol,
     }
     found |= {"rate": rate, "seed": seed, "mask": missing.fingerprint(left.mask)}

@@ -220,8 +220,7 @@ def _fit(
         with _resumable(place):
             model, views = _learn(model, source, how, groups)
         _without_checkpoint(model)
-        reading = {k: v for k, v in how._asdict().items() if v}
-        run_folder.write(folder, model, views, source, preset, reading, keep)
+        run_folder.write(folder, model, views, source, preset, how.given(), keep)
         before = saving.files_of(out)
     saving.clean(out, before)
     return model, views, place
@@ -259,7 +258,7 @@ def _learn(
 
     _, views, known = _data.opened(source, how, groups)
     model = for_views(model, len(views.names))
-    model.__dict__["keep_checkpoint"] = True  # until the run is published
+    model.keep_checkpoint = True  # until the run is published
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the views form groups")  # said below
         model.fit(views, groups=known)
@@ -269,7 +268,7 @@ def _learn(
 
 def _without_checkpoint(model: Estimator) -> None:
     """A run does not say where its checkpoints were."""
-    del model.__dict__["keep_checkpoint"]
+    model.keep_checkpoint = False
     for part in (model, *model.parts()):
         if "checkpoint" in part.get_params(deep=False):
             part.set_params(checkpoint=None)
@@ -287,14 +286,14 @@ def _summarize(model: Estimator, views: Views) -> None:
     apart = together.warning(together.components(views.mask, views.names))
     if apart is not None:
         say(apart)
-    ends = [r["hidden_error"] for r in vars(model).get("history_", [])]
+    ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):
         say("too few rows with two views to end training by them: it had its number of steps")
     for line in _settings.chosen_clusters(*_clusters(model)):
         say(line)
     if isinstance(model, BestPair):
         say(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
-    if "r2_" in vars(model):
+    if hasattr(model, "r2_"):
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
         shares = [f"{escaped(name)} {_share(model, v)}" for v, name in enumerate(model.r2_)]
         say(f"hidden views{seen} explained: {', '.join(shares)}")
@@ -306,8 +305,8 @@ def _found(model: Estimator, views: Views) -> dict[str, Any]:
     return {
         "samples": len(views),
         "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
-        "explained": vars(model).get("r2_"),
-        "explained_in_units": vars(model).get("r2_in_units_"),
+        "explained": getattr(model, "r2_", None),
+        "explained_in_units": getattr(model, "r2_in_units_", None),
         "n_clusters": number,
         "stability": curve,
     }
@@ -315,7 +314,7 @@ def _found(model: Estimator, views: Views) -> dict[str, Any]:
 
 def _clusters(model: Estimator) -> tuple[int | None, dict[str, Any]]:
     """How many there are, and the curve that `auto` read the number from."""
-    return vars(model).get("n_clusters_"), vars(model).get("stability_", {})
+    return getattr(model, "n_clusters_", None), getattr(model, "stability_", {})
 
 
 def _advice(run: Path) -> str | None:

@@ -139,7 +139,7 @@ def _write(
     io.write_views(part, given, filled.pop("mean"), filled)
     if part.suffix.lower() in io.ANNOTATED:
         rows = {"embedding": model.transform(entry.views)}
-        rows |= {"labels": model.predict(entry.views)} if "labels_" in vars(model) else {}
+        rows |= {"labels": model.predict(entry.views)} if hasattr(model, "labels_") else {}
         io.annotate(part, part, rows)
 
 

@@ -72,8 +72,8 @@ def run(
 
 
 def _found(facts: Inspection) -> dict[str, Any]:
-    found = asdict(facts) | {"rates": facts.rates._asdict()}
-    return found | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    results = asdict(facts) | {"rates": facts.rates.named()}
+    return results | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:

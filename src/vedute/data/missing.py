@@ -192,6 +192,10 @@ class Rates(NamedTuple):
     rows: float
     slots: float
 
+    def named(self) -> dict[str, float]:
+        """Both shares, by name."""
+        return self._asdict()
+
 
 def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -> Mask:
     """The mask (n, L) of a protocol that looks at values or groups."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from numbers import Real
@@ -66,7 +66,7 @@ class Estimator(Method):
         "score",
         *("save", "get_feature_names_out", "get_params", "set_params", "set_output"),
     )
-    keep_checkpoint: ClassVar[bool] = False  # after fit, until `forget_checkpoint`
+    keep_checkpoint = False  # after fit, until `forget_checkpoint`
 
     generates = Ability(lambda cls: cls.generate is not Estimator.generate)  # new samples?
 
@@ -275,7 +275,7 @@ class Estimator(Method):
     def saved(self) -> saving.Saved:
         """What `save` writes."""
         modules = self.modules()
-        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in modules}
+        learned = {k: v for k, v in self.results().items() if k not in modules}
         for name, module in modules.items():
             learned[name] = {
                 k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
@@ -307,7 +307,8 @@ def saveable(params: dict[str, Any]) -> dict[str, Any]:
 
 def check_not_split(X: Any) -> None:
     """Refuse a list of views that scikit-learn has split as if each view were a sample."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
+    assert frame is not None
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vedute."):
         frame = frame.f_back
     split = frame.f_code.co_name in SPLITTERS and isinstance(X, (list, tuple))

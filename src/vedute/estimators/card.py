@@ -40,7 +40,7 @@ def facts(data: Views) -> dict[str, Any]:
 
 def text(model: Any, given: Mapping[str, Any], arrays: str) -> str:
     """The card of a model that was fitted with these settings, as markdown. arrays: their file."""
-    found: dict[str, Any] = vars(model)
+    found: dict[str, Any] = model.results()
     sections = {
         "Data": _data(model, found.get("fitted_on_", {})),
         "Settings": _settings(model, given),
@@ -82,7 +82,7 @@ def _settings(model: Any, given: Mapping[str, Any]) -> str:
     """What differs from the defaults, and what it was trained with."""
     rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, given)]
     changed = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"
-    version = vars(model).get("fitted_on_", {}).get("version", "(version not known)")
+    version = getattr(model, "fitted_on_", {}).get("version", "(version not known)")
     used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
     chosen = f"\n\nData and device decided: {used}." if used else ""
     last = f"Fitted with vedute {version}, seed {model.seed_}."
@@ -150,7 +150,7 @@ def _coverage(tested: dict[str, Any], v: int) -> str:
 def _use(model: Any) -> str:
     verbs = ["a representation of each sample"]
     verbs += ["missing views and entries, with intervals"] if model.generative else []
-    verbs += ["a cluster for each sample"] if "labels_" in vars(model) else []
+    verbs += ["a cluster for each sample"] if hasattr(model, "labels_") else []
     return (
         "For samples like those it was fitted on, with any of these views. It gives "
         f"{'; '.join(verbs)}. `vedute.load(folder)` loads it."

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
 
 from torch import Tensor
+
+from vedute.training.history import Record
 
 
 @dataclass
@@ -14,19 +19,34 @@ class FitContext:
     seed         the seed of all random numbers
     groups       (n,) codes of samples that belong together; None: every sample by itself
     number       which training this is: 1, or 2 for the one with the views that were hidden
+    checkpoint   the folder that trainings are kept in; None: nowhere
+    callbacks    the functions to be called with every record of the history
     interrupted  whether the user has interrupted it; set by what learns
     """
 
     seed: int
     groups: Tensor | None = None
     number: int = 1
+    checkpoint: Path | None = None
+    callbacks: Sequence[Callable[[Record], object]] = ()
     interrupted: bool = False
+
+    @classmethod
+    def of(cls, model: Any, seed: int, groups: Tensor | None = None) -> Self:
+        """The context of a fit with the settings of a method."""
+        folder, callbacks = (getattr(model, k, None) for k in ("checkpoint", "callbacks"))
+        checkpoint = None if folder is None else Path(folder)
+        return cls(seed, groups, checkpoint=checkpoint, callbacks=callbacks or ())
 
     def second(self) -> FitContext:
         """The context of the second training, with all views."""
         return replace(self, number=2)
 
-    def child(self, number: int = 1) -> FitContext:
-        """The context of a method inside another one, which hides views for it: it needs no
-        groups."""
-        return FitContext(self.seed, number=number)
+    def child(self, model: Any, name: str, number: int = 1) -> FitContext:
+        """The context of a method inside another one, in a folder of this name; the other one
+        hides views for it, so that it needs no groups."""
+        own = FitContext.of(model, self.seed)
+        folder = own.checkpoint if self.checkpoint is None else self.checkpoint / name
+        callbacks = self.callbacks if hasattr(model, "callbacks") else ()
+        callbacks = callbacks or own.callbacks
+        return replace(own, number=number, checkpoint=folder, callbacks=callbacks)

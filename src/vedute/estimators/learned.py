@@ -12,7 +12,7 @@ from vedute.data import html
 
 def learned(model: Any) -> str:
     """Views with kinds and R2, clusters, and whether it learned again; empty before fit."""
-    found = vars(model)
+    found = model.results()
     if "embedding_" not in found:
         return ""
     r2 = found.get("r2_", {})

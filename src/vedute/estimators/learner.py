@@ -75,7 +75,7 @@ class Learner:
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
-        context = FitContext(model.seed_, None if known is None else torch.from_numpy(known))
+        context = self.context(None if known is None else torch.from_numpy(known))
         # Gradients are needed, whatever a caller has set for inference.
         with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(context.seed)
@@ -91,6 +91,10 @@ class Learner:
         if problem is not None:
             warnings.warn(problem, stacklevel=4)
 
+    def context(self, groups: torch.Tensor | None) -> FitContext:
+        """The context of a fit, given the groups of samples."""
+        return FitContext.of(self.model, self.model.seed_, groups)
+
     def check(self, raw: Views) -> None:
         """Refuse settings, and data that nothing can be learned from with them."""
         model = self.model
@@ -102,6 +106,8 @@ class Learner:
         for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
             if not seen:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+        if getattr(model, "checkpoint", None) is not None and model.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         check_columns(raw)
         clustering.check(model.n_clusters, len(raw), model.soft)
         if model.soft:

@@ -63,6 +63,10 @@ class Learned:
         "fitted_on_": "Number of samples, how many had which views, and the version of vedute.",
     }
 
+    def results(self) -> dict[str, Any]:
+        """All that `fit` has set, by name; empty before."""
+        return {k: v for k, v in vars(self).items() if k.endswith("_")}
+
     @property
     def specs(self) -> list[ViewSpec]:
         """What the fitted views looked like."""

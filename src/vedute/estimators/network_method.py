@@ -122,8 +122,6 @@ class NetworkMethod(LearnedNetworks, Estimator):
 
     def check(self, raw: Views) -> None:
         super().check(raw)
-        if self.checkpoint is not None and self.random_state is None:
-            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
         if getattr(self, "network", "mlp") != "mlp":
             for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
                 check_image(name, shape, part.dtype == torch.uint8)

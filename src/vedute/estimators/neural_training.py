@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from pathlib import Path
 
 import torch
 
@@ -100,9 +99,9 @@ class Training:
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
         """Of this training: the first, or the second, with all views."""
-        if self.model.checkpoint is None:
+        if self.context.checkpoint is None:
             return None
-        folder = Path(self.model.checkpoint) / f"training-{self.context.number}"
+        folder = self.context.checkpoint / f"training-{self.context.number}"
         return Checkpoint(folder, self._signature(data), self.model.checkpoint_minutes)
 
     def _signature(self, data: Views) -> str:
@@ -156,7 +155,7 @@ class Training:
     def report(self, record: Record) -> None:
         """Show a record of the history, and call what the user wants to be called with it."""
         progress.trained(record)
-        for call in self.model.callbacks or ():
+        for call in self.context.callbacks:
             try:
                 call(deepcopy(continued(self.before, [record])[-1]))
             except Exception as error:

@@ -106,7 +106,7 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     """Values may be arrays, the dataclasses above, plain Python, and nested. card: its text, given
     the name of the file of arrays."""
     arrays: dict[str, Any] = {}
-    packed = {k: _pack(v, k, arrays) for k, v in saved._asdict().items()}
+    packed = {k: _pack(v, k, arrays) for k, v in zip(saved._fields, saved, strict=True)}
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file; choose another name")
     folder.mkdir(parents=True, exist_ok=True)

@@ -117,9 +117,10 @@ def estimator(cls: type[T]) -> type[T]:
     A class that gives an inherited setting another default inherits the rest of its declaration.
     """
     inherited: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
-    for name in inherited.keys() & vars(cls).get("__annotations__", {}).keys() & vars(cls).keys():
-        if not isinstance(vars(cls)[name], Field):
-            setattr(cls, name, field(default=vars(cls)[name], metadata=inherited[name].metadata))
+    own = vars(cls)
+    for name in inherited.keys() & own.get("__annotations__", {}).keys() & own.keys():
+        if not isinstance(own[name], Field):
+            setattr(cls, name, field(default=own[name], metadata=inherited[name].metadata))
     text = cleandoc(cls.__doc__ or "")
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     made.__doc__ = Docstring(text)  # type: ignore[assignment]

@@ -89,9 +89,9 @@ def read(path: str | Path, how: Reading = AS_IT_IS) -> Data:
 
 def check_options(how: Reading, heeded: Sequence[str], source: str | Path) -> None:
     """Refuse what a user says in vain."""
-    given = how._asdict()
+    given = how.given()
     for option, flag in FLAGS.items():
-        if option not in heeded and given[option] and not how.lenient:
+        if option not in heeded and option in given and not how.lenient:
             raise ValueError(f"{flag} is not for {source}; leave it out")
 
 

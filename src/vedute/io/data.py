@@ -42,6 +42,10 @@ class Reading(NamedTuple):
     lenient: bool = False
     drop: Sequence[str] | None = None
 
+    def given(self) -> dict[str, Any]:
+        """The options that the user has set, by name."""
+        return {k: v for k, v in self._asdict().items() if v}
+
 
 class Data(NamedTuple):
     """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.

@@ -8,6 +8,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint
+from inspect import getattr_static, getmembers, isclass
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -47,9 +48,9 @@ def find(name: str) -> type[Estimator]:
     """The estimator class defined in methods/<name>.py, or that is an entry point of this name."""
     if name in of_this_package():
         module = import_module(f"{__name__}.{name}")
-        classes = [c for c in vars(module).values() if isinstance(c, type)]
-        mine = (c for c in classes if c.__module__ == module.__name__)
-        (cls,) = (c for c in mine if issubclass(c, Estimator))
+        mine = getmembers(module, lambda c: isclass(c) and c.__module__ == module.__name__)
+        cls: type[Estimator]
+        (cls,) = (c for _, c in mine if issubclass(c, Estimator))
         return cls
     if name in plugins.registered(GROUP):
         return imported(plugins.registered(GROUP)[name])
@@ -63,14 +64,14 @@ def imported(entry: EntryPoint) -> type[Estimator]:
     cls = plugins.imported(entry)
     if not (isinstance(cls, type) and issubclass(cls, Estimator)):
         raise TypeError(f"{entry.value} is not an estimator; derive a class from Estimator")
-    if not isinstance(vars(cls)["__doc__"], Docstring):
+    if not isinstance(getattr_static(cls, "__doc__"), Docstring):
         raise TypeError(f"{entry.value} lacks its decorator; write @estimator above the class")
     return cls
 
 
 def written(name: str) -> str:
     """What its author wrote about a method."""
-    text: str = vars(find(name))["__doc__"].text
+    text: str = getattr_static(find(name), "__doc__").text
     return text.partition("\n\nExamples\n")[0]
 
 

@@ -34,10 +34,10 @@ class Apart:
     """Estimators that learn from now on; `learned` waits for them."""
 
     def __init__(
-        self, models: Sequence[Estimator], data: Views, held: HoldOut | None, context: FitContext
+        self, tasks: Sequence[tuple[Estimator, Views, HoldOut | None, FitContext]]
     ) -> None:
-        self.tasks = [(model, data, held, context) for model in models]
-        work = Parallel(n_jobs=max(1, len(models)), backend="loky", return_as="generator")
+        self.tasks = tasks
+        work = Parallel(n_jobs=max(1, len(tasks)), backend="loky", return_as="generator")
         self.results = work(delayed(_learned)(*task) for task in self.tasks)
 
     def learned(self) -> list[Estimator | Exception]:

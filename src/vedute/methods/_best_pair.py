@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from dataclasses import field
 from itertools import combinations
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -180,8 +179,7 @@ class BestPair(Estimator):
     ) -> Iterator[tuple[Estimator, Score]]:
         """The method fitted on each pair, and its score. On the workers of a joblib backend, if
         one is set: but callbacks and checkpoints are those of this process."""
-        one, settings = len(pairs) == 1, self.method.get_params(deep=False)
-        bound = settings.get("callbacks") or settings.get("checkpoint")
+        one, bound = len(pairs) == 1, context.callbacks or context.checkpoint
         if one or bound or not engine.elsewhere():
             for pair in pairs:
                 model = self.fitted_on(pair, data, held, context)
@@ -221,17 +219,10 @@ class BestPair(Estimator):
     def forget_checkpoint(self) -> None:
         self.method.forget_checkpoint()
 
-    def _inside(self, pair: Pair, number: int = 0) -> Estimator:
-        """The method with the settings of BestPair, for two views in its units; number: of the
-        training, since a pair may be learned to be compared, and once more."""
+    def _inside(self, pair: Pair) -> Estimator:
+        """The method with the settings of BestPair, for two views in its units."""
         own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
         own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
-        where = self.method.get_params(deep=False).get("checkpoint")
-        own |= (
-            {}
-            if where is None
-            else {"checkpoint": Path(where) / f"pair-{pair[0]}-{pair[1]}-{number}"}
-        )
         model = _with(self.method, own)
         model.views_ = [self.views_[v] for v in pair]
         model.n_features_in_ = sum(s.mean.size for s in model.scalers)
@@ -242,11 +233,9 @@ class BestPair(Estimator):
         self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
     ) -> Estimator:
         """The method, fitted on a pair."""
-        model, some, inner = (
-            self._inside(pair, context.number),
-            part(data, pair)[1],
-            context.child(),
-        )
+        model, some = self._inside(pair), part(data, pair)[1]
+        # a pair may be learned to be compared, and once more
+        inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
         model.learner.check(some)
         watched = None if held is None else hidden_in(held, pair)
         few = watched is None or len(watched.hidden) < FEWEST
@@ -314,6 +303,9 @@ class PairLearner(Learner):
     """The learner of BestPair: clusters are those of the method inside."""
 
     model: BestPair
+
+    def context(self, groups: torch.Tensor | None) -> FitContext:
+        return FitContext.of(self.model.method, self.model.seed_, groups)
 
     def scaling(self) -> str:
         model = self.model

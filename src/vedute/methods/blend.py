@@ -46,7 +46,7 @@ EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 # Blend's alone:
 OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
 DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
-HANDED = ("verbose", "device", "checkpoint_minutes", "callbacks")  # to experts that have them
+HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
 @estimator
@@ -173,8 +173,6 @@ class Blend(Estimator):
         model = methods.find(name)(**self.given(name))
         known = model.get_params(deep=False)
         handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self.given(name)}
-        if self.checkpoint is not None and "checkpoint" in known:
-            handed["checkpoint"] = Path(self.checkpoint) / name
         seed = None if self.random_state is None else self.seed_
         model.set_params(**handed, random_state=seed)
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
@@ -340,15 +338,17 @@ class BlendLearner(Learner):
     ) -> None:
         """Let experts learn; on large data, those that start from no other do so in processes of
         their own."""
-        model, again, inner = self.model, context.number > 1, context.child(context.number)
+        model, again = self.model, context.number > 1
         models = {k: model.linked(k) for k in names}
-        alone = [k for k, m in models.items() if _apart.pays(data) and self._may_leave(k, m)]
-        apart = _apart.Apart([models[k] for k in alone], data, held, inner)
+        inner = {k: context.child(m, k, context.number) for k, m in models.items()}
+        alone = [k for k in names if _apart.pays(data) and self._may_leave(k, models[k], inner[k])]
+        apart = _apart.Apart([(models[k], data, held, inner[k]) for k in alone])
         for name in [k for k in names if k not in alone]:
-            self._keep(name, _apart.teach(model.linked(name), data, held, inner), again)
+            outcome = _apart.teach(model.linked(name), data, held, inner[name])
+            context.interrupted |= inner[name].interrupted
+            self._keep(name, outcome, again)
         for name, outcome in zip(alone, apart.learned(), strict=True):
             self._keep(name, outcome, again)
-        context.interrupted |= inner.interrupted
 
     def _keep(self, name: str, outcome: Estimator | Exception, again: bool) -> None:
         """The fitted expert; where it failed to learn again, that of before."""
@@ -376,10 +376,11 @@ class BlendLearner(Learner):
     def _left_out(self) -> str:
         return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
 
-    def _may_leave(self, name: str, model: Estimator) -> bool:
-        """Whether an expert may learn in another process: callbacks are those of this one."""
-        bound = getattr(model, "warm_start", None) or getattr(model, "callbacks", None)
-        return name != next(iter(self.model.experts_)) and not bound
+    def _may_leave(self, name: str, model: Estimator, context: FitContext) -> bool:
+        """Whether an expert may learn in another process: not the first, and none that starts from
+        it; callbacks are those of this process."""
+        first = name == next(iter(self.model.experts_))
+        return not (first or getattr(model, "warm_start", None) or context.callbacks)
 
     def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """Find weights, spread and noise on the hidden views; a weight never meets the instances

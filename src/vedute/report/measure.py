@@ -72,18 +72,18 @@ def evidence(model: Estimator, views: Views) -> Found:
         "taken": np.array([f"{v.kind} ({v.why})" for v in model.views_]),
     }
     found |= {} if views.y is None else {"y": _plain(views.y)}
-    found |= {f"stable_{k}": a for k, a in vars(model).get("stability_", {}).items()}
+    found |= {f"stable_{k}": a for k, a in getattr(model, "stability_", {}).items()}
     with noise.seeded(0):
         data = model.learner.scaled(views)
         z = model.embed(data)
         found |= _in_the_plane(z)
         found["gaps"] = sample_values.gaps(views)
-        if "labels_" in vars(model):
+        if hasattr(model, "labels_"):
             found |= _certainty(model, views, z) | _profiles(model, views)
         if model.generative:
             found |= sample_values.samples(model, views, data, z)
         found |= _dependence(data, model)
-        if len(vars(model).get("hidden_", {}).get("row", ())):
+        if len(getattr(model, "hidden_", {}).get("row", ())):
             found |= _on_hidden_views(model, views)
     return found
 
@@ -95,7 +95,7 @@ def _in_the_plane(z: Array) -> Found:
 
 def _certainty(model: Estimator, views: Views, z: Array) -> Found:
     n, L = views.shape
-    if "centers_" in vars(model):
+    if hasattr(model, "centers_"):
         distance = np.linalg.norm(z[:, None] - model.centers_, axis=2)
         order, ranked = distance.argsort(1), np.sort(distance, 1)
         margin = 1 - ranked[:, 0] / np.maximum(ranked[:, min(1, ranked.shape[1] - 1)], 1e-12)
@@ -117,7 +117,7 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Found:
 
 def _on_hidden_views(model: Estimator, views: Views) -> Found:
     """What was predicted before it was learned from; of anything else only that it is not."""
-    known = vars(model).get("hidden_predictions_", {})
+    known = getattr(model, "hidden_predictions_", {})
     found = {"honest": np.array("at" in known)}
     if "at" not in known:
         return found

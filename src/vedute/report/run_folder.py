@@ -88,7 +88,7 @@ def write(
         folders = [k for k in model.get_params() if k.rpartition("__")[2] == "checkpoint"]
         model.set_params(**dict.fromkeys(folders))
     model.save(folder)
-    learned, config = vars(model), _config(model, preset)
+    learned, config = model.results(), _config(model, preset)
     (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
     facts = _facts_of(model, views, source, keep) | {"reading": dict(reading)}
     facts |= {} if keep.ids else _without_names(facts, source)
@@ -115,7 +115,7 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
 
     check_is_fitted(model, "views_")
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
-    learned = vars(model)
+    learned = model.results()
     n = len(learned.get("labels_", model.embedding_))
     if n and n != len(views):
         raise ValueError(
@@ -155,7 +155,7 @@ def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
     facts = describe(views, source) | {"seed": model.random_state, "left_out": keep.left_out()}
-    return facts | {"weights": vars(model).get("weights_", {})}
+    return facts | {"weights": getattr(model, "weights_", {})}
 
 
 def _forget(model: Estimator) -> None:
@@ -163,10 +163,10 @@ def _forget(model: Estimator) -> None:
     from vedute.estimators import clustering
 
     model.embedding_ = model.embedding_[:0]  # which can be decoded
-    known = vars(model).get("hidden_predictions_", {})
+    known = getattr(model, "hidden_predictions_", {})
     model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
     for part in (model, *model.parts()):
-        network: Any = vars(part).get("model_")
+        network: Any = getattr(part, "model_", None)
         if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
             rows = network.posteriors.cpu().double().numpy()
             drawn = clustering.draw_like(rows, len(rows), model.seed_)

@@ -130,7 +130,7 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
     else:
         measured = {"scores": _rounded(_scores(model, truth, views, run.seed))}
         measured |= _pair_score(model, truth, views) if run.search else {}
-    rates, history = missing.rates(views.mask.numpy()), vars(model).get("history_")
+    rates, history = missing.rates(views.mask.numpy()), getattr(model, "history_", None)
     return {
         **asdict(run),
         "row_rate": round(rates.rows, 6),
@@ -166,7 +166,7 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
     found: dict[str, float] = {}
     if truth.y is not None:
         found |= _percent(truth.y, model.labels_)
-        if "centers_" not in vars(model):  # the labels are not k-means'
+        if not hasattr(model, "centers_"):  # the labels are not k-means'
             kmeans = KMeans(model.n_clusters, n_init=10, random_state=seed)
             second = _percent(truth.y, kmeans.fit_predict(model.embedding_))
             found |= {f"kmeans_{k}": v for k, v in second.items()}
