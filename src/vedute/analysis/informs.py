@@ -9,10 +9,11 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
+from vedute.estimators.explanation import errors_without
 from vedute.estimators.imputation import Imputer
+from vedute.metrics.scores import share_explained
 
 Floats = NDArray[np.float64]
 ALL = "all others"
@@ -36,18 +37,13 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
     alone = np.stack([_errors(imputer, data, which != v) for v in range(L)])  # (L, 2, L)
     together = np.stack([_errors(imputer, data, which == v)[:, v] for v in range(L)], axis=1)
     error, base = np.concatenate([alone, together[None]]).transpose(1, 0, 2)
-    share = np.divide(error, base, out=np.full_like(base, np.nan), where=base > 0)
-    return pd.DataFrame(1 - share, [*data.names, ALL], list(data.names))
+    return pd.DataFrame(share_explained(error, base), [*data.names, ALL], list(data.names))
 
 
 def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
     """Summed over samples, with the views `hidden` (L,): the error of each of these, and that of
     its mean, (2, L)."""
     total = np.zeros((2, len(hidden)))
-    rows = (data.mask & hidden).any(1) & (data.mask & ~hidden).any(1)
-    for batch in data[rows].bare().batches(ROWS) if rows.any() else ():
-        held = HoldOut.of(batch, batch.mask & hidden, [view.scaler for view in imputer.views])
-        for v, value in enumerate(imputer.expected(held.inputs)):
-            each = (held.errors(torch.from_numpy(value[0]), v), held.errors(held.means[v], v))
-            total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in each]
+    for held, v, *errors in errors_without(imputer, data, hidden, ROWS):
+        total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in errors]
     return total

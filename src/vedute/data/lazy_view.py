@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.lock import Shared
+from vedute.data.rows import slices
 
 Array = NDArray[Any]
 ROWS, NUMBERS = 2**14, 2**21  # in memory at a time, where all rows are gone through
@@ -141,4 +142,4 @@ def pieces(x: Any) -> Iterator[slice]:
 def stretches(n: int, width: int) -> Iterator[slice]:
     """Of n rows with so many numbers, as many as are in memory at a time; at least one."""
     size = max(1, min(ROWS, NUMBERS // max(1, width)))
-    return (slice(start, start + size) for start in range(0, max(n, 1), size))
+    return slices(max(n, 1), size)

@@ -18,6 +18,7 @@ from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.lazy_view import Lazy, pieces, stretches
+from vedute.data.rows import slices
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns, without
 
@@ -286,8 +287,8 @@ class Views:
 
     def batches(self, size: int) -> Iterator[Views]:
         """Consecutive slices of at most `size` rows; an empty one where there are no rows."""
-        for start in range(0, max(len(self), 1), size):
-            yield self[start : start + size]
+        for rows in slices(max(len(self), 1), size):
+            yield self[rows]
 
     def pieces(self) -> Iterator[Views]:
         """All rows, as many at a time as are taken from the disk at once."""

@@ -19,7 +19,7 @@ from vedute.data.tables import as_table
 from vedute.data.views import Filling
 from vedute.estimators import card, categories, dask_frames, filling, saving, settings
 from vedute.estimators.abilities import Ability
-from vedute.estimators.explanation import explanation
+from vedute.estimators.explanation import explanation, left_out_errors
 from vedute.estimators.filling import Interval
 from vedute.estimators.fitted_view import scaled
 from vedute.estimators.learner import Learner
@@ -254,7 +254,7 @@ class Estimator(Method):
         data = self.learner.scaled(X)
         if not self.generative:
             raise TypeError(self.cannot("be scored without labels"))
-        error, base = self.learner.imputer().left_out_errors(data)
+        error, base = left_out_errors(self.learner.imputer(), data)
         if base == 0.0:
             raise ValueError("score needs rows with two or more observed views; X has none")
         return 1.0 - error / base

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HoldOut
+from vedute.data.rows import slices
 from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 from vedute.estimators.calibration import LEVELS
@@ -124,7 +125,7 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]
     h, center = len(truth), view.scaler.mean.ravel()
     known, error, base = (np.zeros(len(center)) for _ in range(3))
     step = max(1, BLOCK // len(center))
-    for part in (slice(start, start + step) for start in range(0, h, step)):  # wide views are large
+    for part in slices(h, step):  # wide views are large
         there = ~np.isnan(truth[part]).reshape(-1, len(center))
         x, inferred = (
             _scaled(view, a).reshape(there.shape) for a in (np.nan_to_num(truth[part]), mean[part])

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
+from vedute.data.rows import slices
 from vedute.data.stack import Stack
 from vedute.data.views import Views
 from vedute.estimators import progress
@@ -118,9 +119,8 @@ class Imputer:
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Per hidden instance its row, view, error and mean-fill's error; and R2 per view."""
-        size = self.rows()
-        starts = range(0, max(len(held.hidden), 1), size)
-        parts = [self._errors(held.part(slice(start, start + size))) for start in starts]
+        some = slices(max(len(held.hidden), 1), self.rows())
+        parts = [self._errors(held.part(rows)) for rows in some]
         errors, bases = (np.concatenate(each) for each in zip(*parts, strict=True))
         rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
         error, base, r2 = errors[rows, views].astype(float), bases[rows, views].astype(float), {}
@@ -136,21 +136,6 @@ class Imputer:
         errors = [held.errors(torch.from_numpy(value[0]), v) for v, value in values]
         bases = [held.errors(mean, v) for v, mean in enumerate(held.means)]
         return torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()
-
-    def left_out_errors(self, data: Views) -> tuple[float, float]:
-        """Every observed view of rows with two or more left out in turn: summed error, and that
-        of mean-fill."""
-        error = base = 0.0
-        for v in range(data.shape[1]):
-            rows = data.mask[:, v] & (data.mask.sum(1) > 1)
-            for batch in self._batches(data[rows].bare()) if rows.any() else ():
-                out = torch.zeros_like(batch.mask)
-                out[:, v] = True
-                held = HoldOut.of(batch, out, [view.scaler for view in self.views])
-                value = torch.from_numpy(self.expected(held.inputs)[v][0])
-                error += float(held.errors(value, v).sum())
-                base += float(held.errors(held.means[v], v).sum())
-        return error, base
 
     def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
         """The views with shrinkage, spread, noise and reach, measured on views hidden in `held`."""
@@ -192,8 +177,8 @@ class Imputer:
         """By view, how far intervals reach, as what is hidden in `held` advises; those of
         probabilities and words stay as they are."""
         far: dict[int, list[Array]] = {v: [] for v in some if self.views[v].likelihood.scaled}
-        for start in range(0, len(held.inputs), self.rows(DRAWS)):  # wide samples: one by one
-            part = held.part(slice(start, start + self.rows(DRAWS)))
+        for some_rows in slices(len(held.inputs), self.rows(DRAWS)):  # wide samples: one by one
+            part = held.part(some_rows)
             means, stds = self.values(part.inputs, spread=True)
             for v, found in far.items():
                 rows = part.rows_of(v)

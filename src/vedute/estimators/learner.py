@@ -30,7 +30,7 @@ from vedute.estimators import (
     same_fits,
 )
 from vedute.estimators.context import FitContext
-from vedute.estimators.contributions import contributions
+from vedute.estimators.explanation import contributions
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.method import Array, Method

@@ -26,6 +26,7 @@ from numpy.random import Generator
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
+from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.abilities import WarmStart
@@ -142,7 +143,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         assert self.warm_start is not None
         sparse = any(W.dtype == np.float32 for W in self.bases_)
         size = self.warm_start.learner.imputer().rows() if sparse else max(len(small.x), 1)
-        parts = [slice(at, at + size) for at in range(0, max(len(small.x), 1), size)]
+        parts = slices(max(len(small.x), 1), size)
         return np.vstack(
             [self._inferred_rows(self.warm_start, taken(small, rows)) for rows in parts]
         )

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from vedute.data.rows import slices
+
 Array = NDArray[Any]
 PSEUDO = 50.0  # instances' worth of belief in the weights of the larger whole
 NUMBERS = 2**22  # of predictions, at a time
@@ -41,7 +43,7 @@ class Moments(NamedTuple):
         """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,). Some
         rows at a time, where they are wide."""
         size = max(1, NUMBERS // max(predicted[:, :1].size, 1))
-        rows = [slice(at, at + size) for at in range(0, max(len(truth), 1), size)]
+        rows = [*slices(max(len(truth), 1), size)]
         about = mean, std
         parts = [cls._of(truth[r], predicted[:, r], there[r], *about, seen[r]) for r in rows]
         return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))

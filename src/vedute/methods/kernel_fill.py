@@ -23,6 +23,7 @@ from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
+from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
@@ -84,8 +85,7 @@ class KernelFill(ChainedFill):
     def _predict(self, regression: Regression, A: Array) -> Array:
         rows, weights = (regression[k].astype(np.float64) for k in ("rows", "weights"))
         gamma, size = regression["gamma"], max(1, CELLS // max(len(rows), 1))
-        parts = [A[start : start + size] for start in range(0, len(A), size)]
-        return np.vstack([kernel(part, rows, gamma) @ weights for part in parts])
+        return np.vstack([kernel(A[part], rows, gamma) @ weights for part in slices(len(A), size)])
 
 
 def _regression(rows: Array, weights: Array, gamma: float) -> Regression:

@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from vedute.data.holdout import HoldOut
+from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
@@ -72,8 +73,8 @@ class KNNFill(Estimator):
         for rows, near in self._searches(parts):
             among = [Part(d.x[near], d.seen[near]) for d in donors]
             side, size = Side.of(among, holed, query=False), max(1, CELLS // len(among[0].x))
-            for start in range(0, len(rows), size):
-                some = rows[start : start + size]
+            for part in slices(len(rows), size):
+                some = rows[part]
                 queries = [Part(p.x[some], p.seen[some]) for p in parts]
                 distance = distances(Side.of(queries, holed, query=True), side)
                 for x, query, donor in zip(filled, queries, among, strict=True):

@@ -221,3 +221,8 @@ def _row_means(values: Floats, known: NDArray[np.bool_]) -> Floats:
 def _mean(values: Floats) -> float:
     found = values[~np.isnan(values)]
     return float(found.mean()) if found.size else float("nan")
+
+
+def share_explained(error: Floats, base: Floats) -> Floats:
+    """The share of the error of the mean that predictions do not make; NaN where that is 0."""
+    return 1 - np.divide(error, base, out=np.full_like(base, np.nan), where=base > 0)

@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from vedute.metrics.scores import share_explained
 from vedute.report import svg
 from vedute.report.html import table
 from vedute.report.run_folder import Array, FittedRun
@@ -22,8 +23,7 @@ def explained(run: FittedRun) -> Array:
              for v in range(len(run.names))]  # fmt: skip
     whole = np.array(total).T.reshape(2, -1)
     error, base = np.vstack([error, whole[0]]), np.vstack([base, whole[1]])
-    share = np.divide(error, base, out=np.full_like(base, np.nan), where=base > 0)
-    return np.asarray(1 - share)
+    return share_explained(error, base)
 
 
 def gains(run: FittedRun) -> Array:

@@ -19,7 +19,7 @@ reach<v>                 (h, q)        of their intervals, in standard deviation
 center<v>, scale<v>      (*shape_v,)   mean and deviation of its features
 features<v>              (width,)      their names; positions where they have none
 known<v>, explained<v>, off<v>         (width,), see `vedute.estimators.cross_fitting`
-alone, without           (3, L, L)     see `vedute.estimators.contributions`
+alone, without           (3, L, L)     see `vedute.estimators.explanation`
 doubt, gaps, listed, nearest, sample_<what>  single samples, see `vedute.report.sample_values`
 profile                  (f, K)        what makes a cluster, see `vedute.analysis.profiles`
 profile_view, profile_feature          (f,) the view and the name of each of its features
@@ -49,6 +49,7 @@ from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
+from vedute.estimators.explanation import left_out
 from vedute.figures import plots
 from vedute.nn import noise
 from vedute.report import sample_values
@@ -104,11 +105,11 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Found:
         order, ranked = (-soft).argsort(1), -np.sort(-soft, 1)
         margin = ranked[:, 0] - (ranked[:, 1] if ranked.shape[1] > 1 else 0.0)
     stays, tries = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    some = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS)) & (views.mask.sum(1) > 1).numpy()
-    for v in range(L):
-        rows = np.flatnonzero(some & views.mask[:, v].numpy())
+    some = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS))
+    for hidden in torch.eye(L).bool():
+        rows = np.flatnonzero(some & left_out(views, hidden).numpy())
         if len(rows):
-            less = views[rows].hide(torch.arange(L).expand(len(rows), L) == v)
+            less = views[rows].hide(hidden.expand(len(rows), L))
             stays[rows] += model.predict(less) == model.labels_[rows]
             tries[rows] += 1
     runner = order[:, min(1, order.shape[1] - 1)]

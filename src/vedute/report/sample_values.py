@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from vedute.analysis.inspection import features
 from vedute.data.frames import ViewSpec, numbers, width
 from vedute.data.lazy_view import pieces
+from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
@@ -84,8 +85,8 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // entries))]
     doubt = np.full(len(data), np.nan)
     size = imputer.rows(DRAWS)
-    for start in range(0, len(wanted), size):
-        rows = wanted[start : start + size]
+    for block in slices(len(wanted), size):
+        rows = wanted[block]
         total, count = np.zeros((2, len(rows)))
         part = data[rows]
         for v, std in enumerate(imputer.values(part, spread=True)[1]):
