@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from torch import Tensor
 
 from vedute.training.history import Record
@@ -50,3 +51,19 @@ class FitContext:
         callbacks = self.callbacks if hasattr(model, "callbacks") else ()
         callbacks = callbacks or own.callbacks
         return replace(own, number=number, checkpoint=folder, callbacks=callbacks)
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer from what scikit-learn accepts as random_state."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState) or random_state is np.random:
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise ValueError(
+        f"random_state is a whole number below 2**63, a generator of numpy or None, got "
+        f"{random_state!r}"
+    )

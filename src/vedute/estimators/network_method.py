@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
+from numpy.typing import NDArray
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import front
+from vedute.estimators import checks, front
 from vedute.estimators.abilities import Ability, models
 from vedute.estimators.base import Estimator
-from vedute.estimators.front import Front
-from vedute.estimators.method import Array
 from vedute.estimators.search_space import Range
-from vedute.estimators.settings import LOOSE, estimator, setting
+from vedute.estimators.settings import estimator, setting
 from vedute.estimators.threads import ARM
 from vedute.nn import coders, convolutions
-from vedute.nn.convolutions import AUTO, check_image
 from vedute.nn.likelihoods import Kinds
-from vedute.training import ranks
 from vedute.training.history import Record
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, load_state
 
@@ -30,7 +27,7 @@ class LearnedNetworks:
     """The attributes that training sets."""
 
     model_: Model
-    front_: Front
+    front_: front.Front
     history_: list[Record]
     settings_: dict[str, Any]
     steps_: int
@@ -124,34 +121,22 @@ class NetworkMethod(LearnedNetworks, Estimator):
         super().check(raw)
         if getattr(self, "network", "mlp") != "mlp":
             for name, shape, part in zip(raw.names, raw.shapes, raw.parts, strict=True):
-                check_image(name, shape, part.dtype == torch.uint8)
+                convolutions.check_image(name, shape, part.dtype == torch.uint8)
         self.torch_device()
-        if ranks.size() > 1 and not all(m.adds_over_rows for m in models(type(self))):
-            raise ValueError(
-                f"{type(self).__name__} compares the samples of a batch with each other, which "
-                "ranks that have a part of it each cannot; fit it in one process, without torchrun"
-            )
+        checks.ranks_can_share(type(self))
 
     def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         """Steps, and rows of each, of a training with so many rows of these shapes."""
         return self.steps, self.batch_size
-
-    def used(self, data: Views) -> dict[str, Any]:
-        """The settings of a training on these data."""
-        steps, batch_size = self.amounts(data.shapes, len(data))
-        hp = self.settled(data.shapes, self.epochs or self.steps_, len(data))
-        patience = self.patience_for(data.shapes, self.total_steps(data))
-        amounts = {"batch_size": batch_size, "patience": patience}
-        amounts |= {"steps": steps} if self.epochs is None else {}
-        params = hp.get_params(deep=False) | amounts
-        return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
 
     def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
         """The estimator with what data and device decide of its settings. shapes: of the views;
         length: of training, in steps, or epochs where these are counted; rows: None where their
         number is not known."""
         network = getattr(self, "network", None)
-        if network != AUTO or not any(coders.by_convolution(s, network) for s in shapes):
+        if network != convolutions.AUTO:
+            return self
+        if not any(coders.by_convolution(shape, network) for shape in shapes):
             return self
         return self.having({"network": convolutions.chosen(self.torch_device().type)})
 
@@ -185,11 +170,11 @@ class NetworkMethod(LearnedNetworks, Estimator):
         return front.narrow(self.fronts, data.bare())
 
     @property
-    def fronts(self) -> Front:
+    def fronts(self) -> front.Front:
         """One part per view; models of before there was one have none."""
         return getattr(self, "front_", None) or [None] * len(self.views_)
 
-    def widened(self, v: int, values: Array) -> Array:
+    def widened(self, v: int, values: NDArray[Any]) -> NDArray[Any]:
         """Decoded values of view v, in all its columns."""
         part = self.fronts[v]
         return values if part is None else part.widen(values)

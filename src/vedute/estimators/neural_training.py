@@ -71,7 +71,7 @@ class Training:
         if again is None:
             counted = watched or not model.early_stopping or model.epochs is not None
             model.steps_ = steps if counted else min(steps, self.length or UNWATCHED_STEPS)
-            model.settings_ = model.used(data)
+            model.settings_ = self._used(data)
             model.start(data, device)
         else:
             model.steps_ = again
@@ -90,6 +90,17 @@ class Training:
             again=again is not None,
             checkpoint=self._checkpoint(data),
         )
+
+    def _used(self, data: Views) -> dict[str, Any]:
+        """The settings of a training on these data."""
+        model = self.model
+        steps, batch_size = model.amounts(data.shapes, len(data))
+        hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
+        patience = model.patience_for(data.shapes, model.total_steps(data))
+        amounts = {"batch_size": batch_size, "patience": patience}
+        amounts |= {"steps": steps} if model.epochs is None else {}
+        params = hp.get_params(deep=False) | amounts
+        return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
 
     def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
         """Half a minute of compilation saves half a millisecond per step on images."""

@@ -32,13 +32,15 @@ from sklearn.base import clone
 from vedute.data.holdout import FEWEST, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, engine, progress, saving
+from vedute.estimators import settings as declared
 from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Estimator, saveable
 from vedute.estimators.context import FitContext
 from vedute.estimators.learner import Learner
 from vedute.estimators.method import Array
-from vedute.estimators.settings import KEY, UNSAVED, Setting, choice, estimator, setting
-from vedute.methods._two_views import Pair, clustered, explained, hidden_in, part
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods import _two_views
+from vedute.methods._two_views import Pair, part
 from vedute.metrics import scores
 
 SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
@@ -67,7 +69,8 @@ class BestPair(Estimator):
     """
 
     method: Estimator = field(
-        kw_only=False, metadata={KEY: Setting("A method for two views, not fitted.")}
+        kw_only=False,
+        metadata={declared.KEY: declared.Setting("A method for two views, not fitted.")},
     )
     select: str = choice(SELECT, "What the best pair is best at; `labels` takes y in `fit`.")
     pair: tuple[str, str] | None = setting(None, "The names of two views: no search is wanted.")
@@ -237,7 +240,7 @@ class BestPair(Estimator):
         # a pair may be learned to be compared, and once more
         inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
         model.learner.check(some)
-        watched = None if held is None else hidden_in(held, pair)
+        watched = None if held is None else _two_views.hidden_in(held, pair)
         few = watched is None or len(watched.hidden) < FEWEST
         torch.manual_seed(self.seed_)  # no pair hangs on those before it
         with progress.task("+".join(some.names)):
@@ -249,11 +252,11 @@ class BestPair(Estimator):
         """How good a pair is, by what it is to be best at."""
         if self.select == "labels":
             assert self._y is not None
-            return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
+            return scores.clustering_accuracy(self._y, _two_views.clustered(model, pair, data)), 0.0
         if self.select == "hidden":
             if held is None:
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
-            return explained(model, pair, held), 0.0
+            return _two_views.explained(model, pair, held), 0.0
         both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
         return judged(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
 
@@ -315,7 +318,7 @@ class PairLearner(Learner):
         model = self.model
         if model.n_clusters is None:
             return
-        model.labels_ = clustered(model.best_, model.chosen(), data)
+        model.labels_ = _two_views.clustered(model.best_, model.chosen(), data)
         model.largest_ = int(np.bincount(model.labels_).argmax())
         model.take("n_clusters_", "stability_", "centers_")
 
@@ -356,6 +359,6 @@ def for_views(estimator: Estimator, n_views: int) -> Estimator:
 def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
     """An unfitted copy with other settings; callbacks are those of the user, no copies."""
     copy: Estimator = clone(estimator)
-    kept = {k: v for k, v in estimator.get_params(deep=False).items() if k in UNSAVED}
+    kept = {k: v for k, v in estimator.get_params(deep=False).items() if k in declared.UNSAVED}
     copy.set_params(**kept, **settings)
     return copy

@@ -39,7 +39,6 @@ from vedute.estimators.learner import Learner
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _apart, _weights
-from vedute.methods._weights import Moments, Weights
 from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
@@ -387,7 +386,7 @@ class BlendLearner(Learner):
         that it comes from."""
         if held is None:  # the first alone
             first = np.eye(1, len(self.model.experts_)).repeat(len(self.model.views_), 0)
-            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
+            self._set_weights(_weights.Weights(first, np.repeat(first[:, None], len(first), 1)))
             super().calibrate(data, None, context)
         else:
             predicted = self.model.predicted(held.inputs, self._attempted)
@@ -420,10 +419,12 @@ class BlendLearner(Learner):
         imputer = self._imputer_of(mixed)
         model.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), model.shrinks)
 
-    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
+    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> _weights.Moments:
         (rows, truth, there), scaler = held.of_view(v), self.model.views_[v].scaler
         alike = np.zeros(len(rows), int)  # few entries: no weights by the number of views
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike)
+        return _weights.Moments.of(
+            truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike
+        )
 
     def _imputer_of(self, mixed: list[Array]) -> Imputer:
         """An imputer of rows that are numbered, with known values as their means."""
@@ -433,7 +434,7 @@ class BlendLearner(Learner):
 
         return replace(self.imputer(), decode=decode)
 
-    def _set_weights(self, weights: Weights) -> None:
+    def _set_weights(self, weights: _weights.Weights) -> None:
         self.model.by_seen_ = weights.by_seen
         each = zip(self.model.views_, weights.views, strict=True)
         self.model.weights_ = {view.name: self._by_name(row) for view, row in each}
@@ -442,11 +443,11 @@ class BlendLearner(Learner):
         """The weights (E,) of the experts."""
         return {name: float(w) for name, w in zip(self.model.experts_, weights, strict=True)}
 
-    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
+    def _moments(self, held: HoldOut, v: int, predicted: Array) -> _weights.Moments:
         rows, scaler = held.hidden[:, v].numpy(), self.model.views_[v].scaler
         truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
         seen = held.inputs.mask.sum(1).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
+        return _weights.Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
 
     def _folds(self, held: HoldOut) -> list[Array]:
         """The folds of the hidden instances of each view, L arrays (m_v,)."""

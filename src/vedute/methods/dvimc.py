@@ -46,7 +46,6 @@ from vedute.methods import _settings
 from vedute.methods._autoencoders import Autoencoders
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
-from vedute.nn.gaussian import Gaussian, kl, product
 from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import mixture_log_joint, view_errors
 from vedute.training.loop import batches
@@ -95,8 +94,8 @@ class Mixture(nn.Module):
         self.logvar = nn.Parameter(torch.zeros(K, dim))
 
     @property
-    def parts(self) -> Gaussian:
-        return Gaussian(self.mean, self.logvar)
+    def parts(self) -> gaussian.Gaussian:
+        return gaussian.Gaussian(self.mean, self.logvar)
 
     def log_responsibilities(self, z: Tensor, floor: float = 0.0) -> Tensor:
         """log p(c | z), (B, D) -> (B, K); `floor` is added to every p(c, z) first."""
@@ -152,7 +151,7 @@ class DVIMCModel(Generative, Clusterer):
         z, other = gaussian.sample(q), gaussian.sample(q)
         log_gamma = self.log_gamma(other)
         gamma = log_gamma.exp()  # (B, K)
-        kl_z = kl(q.map(lambda t: t.unsqueeze(1)), self.mixture.parts)  # (B, K)
+        kl_z = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), self.mixture.parts)  # (B, K)
         return {
             "reconstruction": (batch.mask * self.errors(z, batch)).sum(1).mean(),
             "kl_z": (gamma * kl_z).sum(1).mean(),
@@ -160,11 +159,11 @@ class DVIMCModel(Generative, Clusterer):
             "coherence": self.hp.coherence_weight * coherence(q, experts, batch.mask).mean(),
         }
 
-    def posterior(self, batch: Views) -> tuple[Gaussian, Gaussian]:
+    def posterior(self, batch: Views) -> tuple[gaussian.Gaussian, gaussian.Gaussian]:
         """q(z | x), (B, D), and the experts q_v that it is made of, (B, L, D)."""
         mean, raw = encode(self.nets.encoders, batch)
-        experts = Gaussian(mean, (softplus(raw) + LEAST_VARIANCE).log())
-        return product(experts, 1, batch.mask.unsqueeze(-1)), experts
+        experts = gaussian.Gaussian(mean, (softplus(raw) + LEAST_VARIANCE).log())
+        return gaussian.product(experts, 1, batch.mask.unsqueeze(-1)), experts
 
     def log_gamma(self, z: Tensor) -> Tensor:
         return self.mixture.log_responsibilities(z, FLOOR if self.hp.released_floor else 0.0)
@@ -197,7 +196,7 @@ class DVIMCModel(Generative, Clusterer):
         return [decoder(z) for decoder in self.nets.decoders]
 
 
-def coherence(q: Gaussian, experts: Gaussian, mask: Tensor) -> Tensor:
+def coherence(q: gaussian.Gaussian, experts: gaussian.Gaussian, mask: Tensor) -> Tensor:
     """The mean over the views seen of KL(q || q_v): q (B, D), experts (B, L, D) -> (B,)."""
-    apart = kl(q.map(lambda t: t.unsqueeze(1)), experts).masked_fill(~mask, 0.0)
+    apart = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), experts).masked_fill(~mask, 0.0)
     return apart.sum(1) / mask.sum(1)

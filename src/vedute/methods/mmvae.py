@@ -35,7 +35,6 @@ from vedute.methods._mixture import OBJECTIVES, many, mean_seen, one_of, source_
 from vedute.methods._vae import VAE, GaussianVAE, VAEEstimator, mixture_std
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
-from vedute.nn.gaussian import Gaussian, standard_like
 from vedute.nn.laplace import Laplace
 from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
@@ -122,23 +121,23 @@ class SimpleModel(GaussianVAE):
     def loss(self, batch: Views) -> Terms:
         q = self.experts(batch)
         z = one_of(gaussian.sample(q)[None], batch.mask)  # (1, B, D)
-        kl = mean_seen(gaussian.kl(q, standard_like(q)), batch.mask, -1)
+        kl = mean_seen(gaussian.kl(q, gaussian.standard_like(q)), batch.mask, -1)
         return {
             "reconstruction": self.errors(batch, z.unsqueeze(2)).sum(-1).mean(),
             "kl": self.hp.beta * kl.mean(),
         }
 
-    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+    def posterior(self, q: gaussian.Gaussian, mask: Tensor) -> gaussian.Gaussian:
         """Of the mean of a draw of each expert."""
         seen = mask.unsqueeze(-1)
         variance = mean_seen(q.logvar.exp(), seen, -2) / seen.sum(1)
-        return Gaussian(mean_seen(q.mean, seen, -2), variance.log())
+        return gaussian.Gaussian(mean_seen(q.mean, seen, -2), variance.log())
 
     def std(self, batch: Views) -> Tensor:
         q = self.experts(batch)
         return _joint_std(q.mean, q.logvar.exp(), batch.mask, self.hp.subset_rule)
 
-    def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
+    def draw(self, q: gaussian.Gaussian, mask: Tensor, draws: int) -> Tensor:
         z = gaussian.sample(q.map(lambda t: t.expand(draws, *t.shape)))
         return _joint_code(z, mask, self.hp.subset_rule)
 

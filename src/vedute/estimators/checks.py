@@ -1,0 +1,98 @@
+"""What is refused before anything is learned: settings, data, and ranks that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from vedute.data import together
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.abilities import models
+from vedute.estimators.digest import digest
+from vedute.estimators.method import Method
+from vedute.estimators.settings import LOOSE
+from vedute.training import ranks
+
+NOT_COMPARED = (*LOOSE, "random_state", "method", "expert_settings")  # or compared by their parts
+LONELY = (
+    "no sample has two views, so nothing says how views belong together; do the samples of "
+    "different views have the same ids?"
+)
+ONE_VIEW = (
+    "one frame is one view; to cut it, pass columns={'a': [...], 'b': [...]}, a dict of frames, or "
+    "columns of two levels, the view above"
+)
+
+
+def check(model: Method, raw: Views) -> None:
+    """Refuse settings, and data that nothing can be learned from with them."""
+    model.check_settings()
+    if model.two_views and len(raw.x) != 2:
+        name = type(model).__name__
+        mend = f"BestPair({name}(...)) takes two of more" if len(raw.x) > 2 else "pass one more"
+        raise ValueError(f"{name} takes two views, X has {len(raw.x)}; {mend}")
+    for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
+        if not seen:
+            raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+    if getattr(model, "checkpoint", None) is not None and model.random_state is None:
+        raise ValueError("checkpoint needs random_state: without it no run can be resumed")
+    check_columns(raw)
+    clustering.check(model.n_clusters, len(raw), model.soft)
+    if model.soft:
+        clustering.require(model.n_clusters, type(model).__name__)
+    model.check(raw)
+
+
+def is_one_view(X: Any, raw: Views) -> bool:
+    """Whether X is a frame of several columns that was not cut into views."""
+    columns = raw.specs[0].columns if raw.specs else None
+    whole = not isinstance(X, (Mapping, list, tuple, Views)) and raw.names == ("view0",)
+    return whole and columns is not None and len(columns) > 1
+
+
+def check_columns(raw: Views) -> None:
+    """Refuse a column without a finite value."""
+    for v, spec in enumerate(raw.specs or ()):
+        empty = None if raw.hole_parts[v] is None else ~raw.ever_seen(v)
+        if empty is not None and empty.any():
+            first = int(empty.flatten().nonzero()[0])
+            plain = spec.columns is not None and len(spec.columns) == empty.numel()
+            column = spec.columns[first] if plain and spec.columns is not None else first
+            raise ValueError(
+                f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
+            )
+
+
+def unconnected(data: Views) -> str | None:
+    """Why nothing connects some of the views, in a sentence."""
+    if len(data.names) > 1 and int(data.mask.sum(1).max()) < 2:
+        return LONELY
+    return together.warning(together.components(data.mask, data.names))
+
+
+def ranks_agree(model: Method, raw: Views, groups: NDArray[Any] | None) -> None:
+    """Refuse several ranks that would not fit the same."""
+    if ranks.size() == 1:
+        return
+    params = model.get_params().items()
+    given = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
+    known = [raw.mask, *raw.parts, *raw.hole_parts]
+    known += [] if groups is None else [torch.from_numpy(groups)]
+    if not ranks.all_have(digest(given | {"views": raw.specs}, known)):
+        raise ValueError(
+            f"the ranks fit {type(model).__name__} with other settings, or on other data; "
+            "every rank takes the same"
+        )
+
+
+def ranks_can_share(cls: Any) -> None:
+    """Refuse several ranks for a method whose loss is no sum over samples."""
+    if ranks.size() > 1 and not all(m.adds_over_rows for m in models(cls)):
+        raise ValueError(
+            f"{cls.__name__} compares the samples of a batch with each other, which "
+            "ranks that have a part of it each cannot; fit it in one process, without torchrun"
+        )
