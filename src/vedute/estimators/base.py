@@ -76,7 +76,7 @@ class Estimator(Method):
         return Learner(self)
 
     def __dir__(self) -> list[str]:
-        """For completion: settings, verbs, and what was learned."""
+        """List settings, verbs and what was learned, for completion."""
         results = [k for k in settings.attributes(type(self)) if hasattr(self, k)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 

@@ -154,7 +154,7 @@ def emptied(values: Floats, mine: Sequence[Column]) -> Floats:
 
 
 def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Of each column of categories, the fewest that reach the level, likeliest first."""
+    """The fewest categories of each column that reach the level, likeliest first."""
     if p.columns.nlevels == 1:
         return pd.DataFrame({"category": _smallest(p, level)}, p.index)
     names = p.columns.get_level_values(0)
@@ -179,7 +179,7 @@ def _smallest(p: pd.DataFrame, level: float) -> list[tuple[Any, ...]]:
 
 
 def _labels(mine: Sequence[Column]) -> Any:
-    """Of the columns of the result."""
+    """The labels of the columns of the result."""
     if mine[0].name is None:
         return mine[0].categories
     pairs = [(c.name, category) for c in mine for category in c.categories]

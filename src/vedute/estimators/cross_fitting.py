@@ -89,7 +89,8 @@ def r2_in_units(r2: dict[str, float], found: dict[str, Array]) -> dict[str, floa
 
 
 def some(n: int, most: int) -> NDArray[np.intp]:
-    """At most so many of n positions, in order, the same ones each time; fewer are among more."""
+    """Choose at most so many of n positions, in order, the same ones each time; fewer are among
+    more."""
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
@@ -116,7 +117,7 @@ def _coverage(far: Array, reach: Array) -> Array:
 
 
 def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]:
-    """Of truth and mean (h, *shape) in the user's units, for each feature, (features,) each:
+    """Errors of each feature, (features,) each, of truth and mean (h, *shape) in the user's units:
 
     known      how many of these are known
     explained  1 - squared error / that of the mean of the feature, in scaled units; NaN: unknown
@@ -168,7 +169,7 @@ def _scaled(view: FittedView, values: Array) -> Array:
 
 
 def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
-    """Of normal distributions, averaged over entries, then over instances.
+    """The CRPS of normal distributions, averaged over entries, then over instances.
 
     truth, mean, std (h, *shape) in the user's units; what is not known is NaN.
     """
@@ -180,7 +181,7 @@ def _crps(view: FittedView, truth: Array, mean: Array, std: Array) -> float:
 
 
 def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
-    """The same to all folds: what is decoded of the rows of `held`, which are now numbered."""
+    """An imputer that decodes the rows of `held`, which are now numbered, once for all folds."""
     with noise.seeded(0):
         decoded = {0: imputer.decoded(held.inputs)}
 

@@ -23,7 +23,7 @@ ONE = ""  # the name of the only table
 
 
 class Place(NamedTuple):
-    """Where a view is in a joined frame: its numbered columns from `start` on, then one that is
+    """The place of a view in a joined frame: its numbered columns from `start` on, then one that is
     there for samples that have the view. empty: the view without rows."""
 
     start: int
@@ -72,7 +72,7 @@ def impute(model: Estimator, X: Any, interval: float | None = None) -> list[Any]
 
 
 def _places(model: Estimator, X: Mapping[str, Frame], start: int) -> Places:
-    """Where all views of the model are in what is imputed."""
+    """The places of all views of the model in what is imputed."""
     places = Places()
     for view in model.views_:
         places[view.name] = Place(start, _empty(view.spec, X.get(view.name)))
@@ -164,7 +164,7 @@ def _numbered(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
 
 
 def _views(part: pd.DataFrame, places: Places) -> dict[str, pd.DataFrame]:
-    """Of each view the samples that have it, in its own columns and dtypes."""
+    """The samples that have each view, in its own columns and dtypes."""
     return {
         name: _taken(part[part[place.there].notna()], place).astype(place.empty.dtypes.to_dict())
         for name, place in places.items()

@@ -90,7 +90,7 @@ class FittedView:
 
     @property
     def on_its_scale(self) -> FittedView:
-        """The same in the units of the scale of its kind."""
+        """The view in the units of the scale of its kind."""
         if not self.transformed:
             return self
         offset, low = self.scaler.offset, self.bounds[0]
@@ -103,7 +103,7 @@ class FittedView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one sample, in the user's data."""
+        """The shape of one sample, in the user's data."""
         return self.spec.shape
 
     @property
@@ -130,7 +130,7 @@ class FittedView:
         return np.where(holes.numpy(), f(self.at_holes), found)
 
     def noise(self, n_seen: NDArray[np.int64], holes: Tensor | None = None) -> Array:
-        """Of samples with n_seen (n,) observed views, (n, *shape)."""
+        """The noise of samples with n_seen (n,) observed views, (n, *shape)."""
         return np.asarray(self.by_entry(lambda c: c.noise_of(n_seen), holes))
 
     def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
@@ -141,8 +141,9 @@ class FittedView:
         return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
-        """Of the user. Shares of categories have none, and no constants among them: a category
-        that nobody has takes nothing from the others. size: see `Views.size`."""
+        """Scaled values in the units of the user. Shares of categories have none, and no constants
+        among them: a category that nobody has takes nothing from the others. size: see
+        `Views.size`."""
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
     def moments(
@@ -197,8 +198,8 @@ def scaled(views: Sequence[FittedView], raw: Views) -> Views:
 
 
 def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> Views:
-    """The same once each view has passed its check, of its values and which rows they are; of
-    what is on the disk rows are checked when they are read."""
+    """Check each view, given its values and which rows they are; rows of what is on the disk are
+    checked when they are read."""
     x = list(data.parts)
     for v, check in enumerate(checks):
         part = x[v]

@@ -45,7 +45,7 @@ class Components:
 
     @classmethod
     def of(cls, x: Array | Sparse, most: int, seed: int) -> Components:
-        """At most so many, of x (n, width), whose rows are all there."""
+        """Find at most so many components of x (n, width), whose rows are all observed."""
         most, seed = min(most, len(x)), seed % 2**32
         if isinstance(x, Sparse):
             mean = x.mean()
@@ -133,7 +133,7 @@ def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tens
 
 
 def _some(rows: Tensor) -> Tensor:
-    """At most MANY of the rows that are True, from the first on."""
+    """Choose at most MANY of the rows that are True, from the first on."""
     return rows.nonzero()[:MANY, 0]
 
 

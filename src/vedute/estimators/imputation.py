@@ -1,4 +1,4 @@
-"""From decoder outputs to values: calibrated on hidden views, in the user's units."""
+"""Values from decoder outputs: calibrated on hidden views, in the user's units."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Imputer:
         return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
 
     def variances(self, data: Views) -> list[Array]:
-        """Of draws of what the model decodes: L arrays (n, *shape_v)."""
+        """The variances of draws of what the model decodes: L arrays (n, *shape_v)."""
         parts = []
         for batch in self._batches(data, DRAWS):
             rows = np.arange(len(batch))  # copied so, equal draws have no variance of rounding
@@ -69,7 +69,7 @@ class Imputer:
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def expected(self, data: Views, draws: int = 0) -> list[Array]:
-        """The same, calibrated: shrunk towards the mean."""
+        """Calibrated values of what the model decodes: shrunk towards the mean."""
         each = zip(self.views, self.decoded(data, draws), data.holes, strict=True)
         return [view.shrunk(d, holes) for view, d, holes in each]
 
@@ -96,7 +96,7 @@ class Imputer:
         return DRAWS if spread or any(view.scaler.offset is not None for view in self.views) else 0
 
     def rows_of_values(self, spread: bool = False) -> int:
-        """Of which `values` are found at a time."""
+        """The rows of which `values` are computed at a time."""
         return self.rows(self._draws_for(spread))
 
     def _draws(self, batch: Views) -> list[Array]:
@@ -131,7 +131,7 @@ class Imputer:
         return {"row": where, "view": views, "error": error, "mean_error": base}, r2
 
     def _errors(self, held: HoldOut) -> tuple[Array, Array]:
-        """Of all views of its rows, and those of mean-fill, both (m, L)."""
+        """The errors of all views of its rows, and those of mean-fill, both (m, L)."""
         values = enumerate(self.expected(held.inputs))
         errors = [held.errors(torch.from_numpy(value[0]), v) for v, value in values]
         bases = [held.errors(mean, v) for v, mean in enumerate(held.means)]
@@ -163,7 +163,7 @@ class Imputer:
         return views
 
     def _evidence(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> list[Evidence]:
-        """Of some views, where they are hidden."""
+        """The evidence of some views, where they are hidden."""
         decoded, variances = self.decoded(held.inputs), self.variances(held.inputs)
         n_seen, found = held.inputs.mask.sum(1).numpy(), []
         for v in some:
@@ -174,7 +174,7 @@ class Imputer:
         return found
 
     def _reaches(self, held: HoldOut | HiddenEntries, some: Sequence[int]) -> dict[int, Array]:
-        """By view, how far intervals reach, as what is hidden in `held` advises; those of
+        """How far intervals reach, by view, as what is hidden in `held` advises; those of
         probabilities and words stay as they are."""
         far: dict[int, list[Array]] = {v: [] for v in some if self.views[v].likelihood.scaled}
         for some_rows in slices(len(held.inputs), self.rows(DRAWS)):  # wide samples: one by one
@@ -191,7 +191,7 @@ class Imputer:
         return dict(zip(far, each, strict=True))
 
     def truth(self, held: HoldOut | HiddenEntries, v: int) -> Array:
-        """Of view v where it is hidden, (m_v, *shape_v), user units; NaN where it is not known."""
+        """The values of view v where it is hidden, (m_v, *shape_v), user units; NaN: unknown."""
         mine = held.truth_of(v)
         return np.asarray(self.views[v].in_units(mine.known(0), mine.size(0)))
 
@@ -199,7 +199,7 @@ class Imputer:
         return data.batches(self.rows(draws))
 
     def rows(self, draws: int = 0) -> int:
-        """At a time."""
+        """The rows that are decoded at a time."""
         width = sum(view.numbers for view in self.views)
         return max(1, min(batch_rows(width * max(draws, 1)), TABLE // self.table))
 

@@ -127,8 +127,8 @@ class Learner(Reader):
         return holdout.HoldOut.of(data, hidden, self.model.scalers, groups)
 
     def without_entries(self, data: Views) -> Views:
-        """The same with single entries hidden where views have holes, to see what is made of
-        these; else `data` itself."""
+        """Data with single entries hidden where views have holes, to see what is made of them;
+        else `data` itself."""
         holed = any(data.share_of_holes(v) > 0 for v in range(len(data.x)))
         return holdout.hide_entries(data, self.model.scalers) if holed else data
 

@@ -205,7 +205,7 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
         return f"{call}\n# used: {used}" if used else call
 
     def _repr_html_inner(self) -> str:
-        """For notebooks: scikit-learn's diagram, and below it what was learned."""
+        """The diagram of scikit-learn, for notebooks, and below it what was learned."""
         return f"{super()._repr_html_inner()}{learned_html(self)}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:

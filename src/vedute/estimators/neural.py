@@ -94,7 +94,7 @@ class NeuralEstimator(NetworkMethod):
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
-        """Where the device that it was fitted on is not there, on what is. Models from before
+        """Restore on another device where that of the fit is not there. Models from before
         `settings_` have the large network."""
         try:
             self.torch_device()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import deepcopy
+from typing import Any
 
 import torch
 
@@ -109,7 +110,7 @@ class Training:
         return device.type == "cuda" and images and steps >= COMPILED_STEPS
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
-        """Of this training: the first, or the second, with all views."""
+        """The checkpoint of this training: the first, or the second, with all views."""
         if self.context.checkpoint is None:
             return None
         folder = self.context.checkpoint / f"training-{self.context.number}"

@@ -10,8 +10,8 @@ LONG = 120.0  # seconds from which on it is said
 
 
 class Pace:
-    """To be called after every step. say: what to do with the seconds of a step, and of all that
-    are left. The first step also prepares others, and is not counted."""
+    """The pace of training, called after every step. say: what to do with the seconds of a step,
+    and of all that are left. The first step also prepares others, and is not counted."""
 
     def __init__(self, steps: int, say: Callable[[float, float], None]) -> None:
         self.left, self.say = steps, say

@@ -88,7 +88,8 @@ def _gram(data: Views, views: Sequence[FittedView], v: int) -> Array:
 
 
 def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
-    """Of the counts, with the best ridge: logarithm, mean over entries of columns that vary."""
+    """The logarithm of the likelihood of counts, with the best ridge: mean over entries of columns
+    that vary."""
     scaler = view.scaler
     seen = raw.seen(v).numpy() & (scaler.std > 0)
     x = dense(raw.parts[v]).double()

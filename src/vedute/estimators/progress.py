@@ -213,7 +213,7 @@ class Log:
 
 
 def _display() -> Display | None:
-    """Of the main thread of the main process."""
+    """The display of the main thread of the main process."""
     main = threading.current_thread() is threading.main_thread()
     if not main or parent_process() is not None:
         return None

@@ -68,7 +68,7 @@ class Reader:
             return spooled(_counted(f(part)) for part in data.pieces())
 
     def by_scaled_rows(self, f: Callable[[Views], Array], views: Views) -> Array:
-        """The same of data that are scaled piece by piece."""
+        """What f makes of data that are scaled piece by piece."""
         return self.by_rows(lambda part: f(scaled(self.model.views_, part)), views)
 
     @contextmanager

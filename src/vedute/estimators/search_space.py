@@ -1,4 +1,4 @@
-"""Where `vedute tune` looks for a setting: the `tune` of its declaration."""
+"""The values that `vedute tune` tries of a setting: the `tune` of its declaration."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class Range(NamedTuple):
 
 
 def rounded(x: float) -> float:
-    """To two digits."""
+    """Round to two digits."""
     return float(f"{x:.2g}")

@@ -41,7 +41,7 @@ class Apart:
         self.results = work(delayed(_learned)(*task) for task in self.tasks)
 
     def learned(self) -> list[Estimator | Exception]:
-        """In the order given; in this process where the others were killed."""
+        """The fitted models, in the order given; learned here where other processes were killed."""
         if not self.tasks:
             return []
         names = ", ".join(type(model).__name__ for model, *_ in self.tasks)
@@ -82,7 +82,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
 
 
 def finite(values: list[Array]) -> list[Array]:
-    """The same; refused where some are not finite."""
+    """Refuse values that are not finite."""
     if not all(np.isfinite(part).all() for part in values):
         raise FloatingPointError("it imputes values that are not finite")
     return values

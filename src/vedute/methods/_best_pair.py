@@ -341,7 +341,7 @@ def judged(z: Array, n_clusters: Any, seed: int) -> Score:
 def _learned(
     shared: tuple[BestPair, Views, HoldOut | None, FitContext], pair: Pair
 ) -> tuple[Estimator, Score, torch.Tensor]:
-    """On a worker: the method fitted on a pair, its score, and where the random numbers are."""
+    """Fit on a worker: the method fitted on a pair, its score, and the state of random numbers."""
     best, data, held, context = shared
     model = best.fitted_on(pair, data, held, context)
     return model, best.score_of(model, pair, data, held), torch.get_rng_state()

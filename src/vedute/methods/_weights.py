@@ -29,8 +29,8 @@ FIRM = 1e4  # how much a sum of one weighs against the errors
 
 
 class Moments(NamedTuple):
-    """Of the m hidden instances of one view: gram (m, E, E), cross (m, E), and how many views of
-    their samples are observed, seen (m,)."""
+    """Moments of the m hidden instances of one view: gram (m, E, E), cross (m, E), and how many
+    views of their samples are observed, seen (m,)."""
 
     gram: Array
     cross: Array
@@ -66,7 +66,8 @@ class Moments(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of each view, (L, E), and where so many others are observed, (L, 0 to L - 1, E)."""
+    """The weights of each view, (L, E), and where so many others are observed,
+    (L, 0 to L - 1, E)."""
 
     views: Array
     by_seen: Array
@@ -84,7 +85,8 @@ def weights(views: Sequence[Moments]) -> Weights:
 
 
 def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
-    """Of every instance of every view, L arrays (m_v, E): learned from the other folds, of which
+    """The weights of every instance of every view, L arrays (m_v, E): learned from the other folds,
+    of which
     each instance has one, L arrays (m_v,)."""
     found = [np.zeros(v.cross.shape) for v in views]
     for k in np.unique(np.concatenate(folds)):
@@ -95,7 +97,7 @@ def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array
 
 
 def _of(part: Moments, view: Moments, wanted: Array) -> Array:
-    """Of some instances of a view, pulled to the wanted ones."""
+    """The weights of some instances of a view, pulled to the wanted ones."""
     if not len(part.gram):
         return wanted
     prior = PSEUDO * view.gram.mean(0)

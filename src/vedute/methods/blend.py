@@ -247,7 +247,7 @@ class Blend(Estimator):
         return self.around(mixed, data, draws)
 
     def _mixed_by_entry(self, v: int, predicted: Array, data: Views) -> Array:
-        """With weights of their own where there are holes."""
+        """The weighted predictions of view v, with other weights where there are holes."""
         mixed, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
         own = self.hole_weights_.get(self.views_[v].name)
         if holes is None or own is None:
@@ -480,7 +480,7 @@ class BlendLearner(Learner):
 
 
 def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
-    """Of these methods those that take many minutes with so many views, and why."""
+    """The methods among these that take many minutes with so many views, and why."""
     most = {name: methods.find(name).most_views for name in names}
     return {
         name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
@@ -491,5 +491,5 @@ def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """In one line."""
+    """The error, in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

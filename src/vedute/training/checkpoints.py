@@ -77,7 +77,7 @@ class Checkpoint:
         return time.monotonic() - self.saved_at >= 60 * self.minutes
 
     def write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
-        """Where the disk is full or gone, training goes on, with a warning."""
+        """Write a checkpoint; where the disk is full or gone, training goes on, with a warning."""
         try:
             self._write(tensors, facts, history)
         except OSError as error:

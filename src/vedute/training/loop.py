@@ -44,7 +44,7 @@ class Settings:
 
 @dataclass
 class Progress:
-    """Where training is: everything a checkpoint holds beside tensors."""
+    """The position of training: everything a checkpoint holds beside tensors."""
 
     stage: int = -1
     stage_step: int = 0
@@ -233,7 +233,7 @@ class _Loop:
 
     @torch.no_grad()
     def _errors(self, stage: Stage) -> tuple[float, float]:
-        """Of the hidden views: the mean squared error, and what early stopping compares."""
+        """The errors of hidden views: the mean squared error, and what early stopping compares."""
         model, held = self.model, self.held
         assert held is not None
         assert isinstance(model, Generative)

@@ -90,7 +90,7 @@ class Generative(Model):
         means (draws = 0), or at draws of the posterior."""
 
     def prior(self, n: int) -> list[Tensor]:
-        """The same without data: L tensors (1, n, *shape_v); models that generate define it."""
+        """Draws without data: L tensors (1, n, *shape_v); models that generate define it."""
         raise NotImplementedError
 
 

@@ -103,7 +103,7 @@ def all_have(value: object) -> bool:
 
 
 def mean(value: float, weight: int, device: torch.device) -> float:
-    """Of the values that the ranks have, each with its weight."""
+    """The mean of the values that the ranks have, each with its weight."""
     if size() == 1:
         return value
     found = torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
@@ -113,7 +113,7 @@ def mean(value: float, weight: int, device: torch.device) -> float:
 
 
 def largest(number: int, device: torch.device) -> int:
-    """Of the numbers that the ranks have."""
+    """The largest of the numbers that the ranks have."""
     if not together():
         return number
     found = torch.tensor(number, device=device)
