@@ -11,7 +11,7 @@ import pytest
 from scipy.io import loadmat, savemat
 from shell import done, refused
 
-from vedute import io
+from vedute import io, methods
 from vedute.analysis import comparison
 from vedute.analysis.comparison import MethodScores, Trial
 from vedute.data import missing
@@ -86,7 +86,7 @@ def compared(models, y=None, X=None):
 
 def test_better_methods_have_smaller_errors():
     X, y = three()
-    models = {k: find(k)(n_clusters=3, random_state=0) for k in comparison.FILLS}
+    models = {k: find(k)(n_clusters=3, random_state=0) for k in methods.baselines()}
     rows = {r.method: r for r in compared(models, y, X)}
     assert rows["lowrank_fill"].error < rows["mean_fill"].error
     assert 0.7 < rows["mean_fill"].error < 1.4

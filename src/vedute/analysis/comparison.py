@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
-FILLS = ("lowrank_fill", "knn_fill", "mean_fill")  # always there: the floor
 LABELED = ("acc", "nmi", "ari")
 
 

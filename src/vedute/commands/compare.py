@@ -112,13 +112,12 @@ def _models(
 ) -> dict[str, Estimator]:
     """An estimator per method, the fills last; a setting is for those that have it."""
     from vedute import methods
-    from vedute.analysis.comparison import FILLS
     from vedute.commands import _settings
     from vedute.methods import _best_pair
 
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
     wanted, models, used = _settings.parse(settings), {}, set()
-    for name in dict.fromkeys([*asked, *FILLS]):
+    for name in dict.fromkeys([*asked, *methods.baselines()]):
         cls = _settings.method(name)
         mine = {k: v for k, v in wanted.items() if _is_of(cls, k)}
         used |= set(mine)

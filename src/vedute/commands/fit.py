@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
     from vedute.report.run_folder import Keep
 
-KEEPING_SAMPLES = ("knn_fill", "kernel_fill", "cpspan", "icmvc")  # in their models
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
 
@@ -168,7 +167,7 @@ def _check_forgets(method: str, model: Estimator) -> None:
 
     inside = [method, *model.get_params(deep=False).get("experts", ())]
     known = methods.of_this_package()
-    keeping = [name for name in inside if name in KEEPING_SAMPLES or name not in known]
+    keeping = [k for k in inside if k not in known or methods.find(k).keeps_samples]
     if keeping:
         may = "keeps" if keeping[0] in known else "may keep"
         raise ValueError(

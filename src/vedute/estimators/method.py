@@ -122,6 +122,8 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
     streams: ClassVar[bool] = False  # learns from a store piece by piece, not from all rows at once
     unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
+    keeps_samples: ClassVar[bool] = False  # is its model made of samples?
+    baseline: ClassVar[str] = ""  # its name as a simple baseline, which others are compared with
     relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
 
     generative = Ability(lambda cls: cls.decode is not Method.decode)  # can it impute?

@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from inspect import getattr_static, getmembers, isclass
@@ -57,6 +58,15 @@ def find(name: str) -> type[Estimator]:
     close = get_close_matches(name, available(), 1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise UnknownMethodError(f"no method {name!r}; choose from {', '.join(available())}{hint}")
+
+
+@cache
+def baselines() -> dict[str, str]:
+    """What simple baselines are called, by method; those that published last come first."""
+    each = {name: find(name) for name in of_this_package()}
+    known = [name for name, cls in each.items() if cls.baseline]
+    known.sort(key=lambda name: each[name].paper.rpartition(" ")[2], reverse=True)
+    return {name: each[name].baseline for name in known}
 
 
 def imported(entry: EntryPoint) -> type[Estimator]:

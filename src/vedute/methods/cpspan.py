@@ -65,6 +65,7 @@ class CPSPAN(NeuralEstimator):
 
     paper = "Jin et al., CVPR 2023"
     absent = "latent copied from the nearest sample"
+    keeps_samples = True
     relearns = True
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> CPSPANModel:

@@ -69,6 +69,7 @@ class ICMVC(NeuralEstimator):
     two_views = True
     absent = "neighbours taken over from the other view"
     unseen = "linked to training rows"
+    keeps_samples = True
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> ICMVCModel:
         if any(kind.text for kind in likelihoods):

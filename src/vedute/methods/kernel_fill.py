@@ -45,6 +45,7 @@ class KernelFill(ChainedFill):
     attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty: none."}
     paper = "Saunders et al., ICML 1998"
     most_rows = MOST_ROWS
+    keeps_samples = True
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         self.columns_: _columns.Columns = {}

@@ -49,6 +49,8 @@ class KNNFill(Estimator):
     paper = "Troyanskaya et al., Bioinformatics 2001"
     absent = "filled from the nearest samples"
     relearns = True
+    keeps_samples = True
+    baseline = "kNN fill"
     shrinks = False
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:

@@ -49,6 +49,7 @@ class LowRankFill(Estimator):
     }
     paper = "Mazumder et al., JMLR 2010"
     absent = "filled by a matrix of low rank"
+    baseline = "low-rank fill"
     relearns = True
     shrinks = False
 

@@ -25,6 +25,7 @@ class MeanFill(Estimator):
     """Every missing value is the mean of its feature."""
 
     absent = "filled with the mean"
+    baseline = "mean fill"
     shrinks = False
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:

@@ -56,7 +56,6 @@ from vedute.report import sample_values
 
 Array = NDArray[Any]
 Found = dict[str, Array]
-FILLS = ("lowrank_fill", "knn_fill")  # mean-fill is the unit of R2
 MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MOST
 NUMBERS = 2**24  # a simple fill may learn from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
@@ -187,8 +186,8 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     asked = views[rows].hide(hidden[rows]).bare()
     held = model.learner.held_out(model.learner.scaled(views[rows]), hidden[rows])
     found = {"fill_rows": np.array(len(data))}
-    for name in FILLS:
-        if type(model) is not methods.find(name):
+    for name in methods.baselines():
+        if name != "mean_fill" and type(model) is not methods.find(name):  # the unit of R2
             begun = perf_counter()
             filled = methods.find(name)(random_state=0, kinds=model.kinds).fit(data).impute(asked)
             found[f"seconds_{name}"] = np.array(perf_counter() - begun)

@@ -47,7 +47,6 @@ VALUES = re.compile(
 ON_HIDDEN = re.compile(  # measured on hidden views
     r"levels|covered|crps|in_units|(truth|mean|std|reach)\d+"
 )
-FILLS = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill", "mean_fill": "mean fill"}
 AS_GOOD = 1.02  # times the error of the model
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
@@ -151,6 +150,13 @@ def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
 def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those passed, and what the data decided, of which older runs do not know."""
     return {**config.get("settings", {}), **config.get("used", {})}
+
+
+def _baselines() -> dict[str, str]:
+    """What simple baselines are called, by method."""
+    from vedute import methods
+
+    return methods.baselines()
 
 
 def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
@@ -305,7 +311,7 @@ class FittedRun:
     @property
     def method(self) -> str:
         own = str(self.found.get("method", str(self.config["method"]).upper()))
-        return FILLS.get(str(self.config["method"]), own)
+        return _baselines().get(str(self.config["method"]), own)
 
     @property
     def source(self) -> str:
@@ -361,15 +367,15 @@ class FittedRun:
 
     def errors(self) -> dict[str, Array]:
         """Of the model and of the simple fills at these, (h,) each; the model first."""
-        fills = {name: self.found[key] for key, name in FILLS.items() if key in self.found}
-        fills |= {FILLS["mean_fill"]: self.base()}
+        fills = {name: self.found[key] for key, name in _baselines().items() if key in self.found}
+        fills |= {_baselines()["mean_fill"]: self.base()}
         own = self.found.get("error", self.hidden["error"][self._picked()])
         return {self.method: own} | {name: e for name, e in fills.items() if name != self.method}
 
     def advice(self) -> str | None:
         """Which simple fill is as good as a model that was trained, and what it takes; None where
         none is, or none was measured."""
-        timed = [key for key in FILLS if f"seconds_{key}" in self.found]
+        timed = [key for key in _baselines() if f"seconds_{key}" in self.found]
         if not timed or not self.history:
             return None
         best = min(timed, key=lambda key: float(self.found[key].mean()))
@@ -378,7 +384,9 @@ class FittedRun:
         seconds, rows = float(self.found[f"seconds_{best}"]), int(self.found["fill_rows"])
         time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
         some = "" if rows == len(self.mask) else f" for {rows} samples"
-        return f"{FILLS[best]} is as good on these data and takes {time}{some}: --method {best}"
+        return (
+            f"{_baselines()[best]} is as good on these data and takes {time}{some}: --method {best}"
+        )
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
