@@ -7,7 +7,7 @@ from vedute.commands import _ranks
 from vedute.training import ranks
 
 _ranks.quiet()
-ranks.PATIENCE = 2.0
+ranks.LONG_WAIT = 2.0
 with _ranks.joined():
     if ranks.rank() == 0:
         os.kill(os.getpid(), signal.SIGSTOP)

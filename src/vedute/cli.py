@@ -23,10 +23,10 @@ from vedute.data.problems import MOST_SHOWN, ProblemsError
 from vedute.training import stopping
 
 ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
-MISTAKES = (ValueError, TypeError, KeyError, OSError, ArithmeticError, ImportError)
+USER_MISTAKES = (ValueError, TypeError, KeyError, OSError, ArithmeticError, ImportError)
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 NO_DISK = re.compile(r"No space left|requested and \d+ written")  # of numpy, without a number
-MEND = {  # what the system says of a place
+SYSTEM_ADVICE = {  # what the system says of a place
     errno.EISDIR: "name a file",
     errno.ENOTDIR: "check the path",
     errno.ENOENT: "check the path",
@@ -115,7 +115,7 @@ def one_sentence(error: BaseException) -> str:
     """What went wrong, on one line."""
     if isinstance(error, OSError) and error.strerror:
         place = "" if error.filename is None else f"{error.filename}: "
-        mend = f"; {MEND[error.errno]}" if error.errno in MEND and place else ""
+        mend = f"; {SYSTEM_ADVICE[error.errno]}" if error.errno in SYSTEM_ADVICE and place else ""
         text = f"{place}{error.strerror}{mend}"
     else:
         text = str(error.args[0]) if error.args else type(error).__name__
@@ -148,7 +148,7 @@ def answer(error: Exception) -> tuple[str, int]:
         return f"{text}; name the file itself", 2
     if isinstance(error, RecursionError):
         return f"the input is nested too deeply ({text}); write it again", 2
-    if isinstance(error, MISTAKES):
+    if isinstance(error, USER_MISTAKES):
         return text, 2
     kind = type(error).__name__
     return f"this is a bug: {kind}: {text}; VEDUTE_DEBUG=1 shows where, please report it", 2

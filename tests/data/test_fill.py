@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 
 from vedute.data.views import Entry, Views
-from vedute.estimators import base, imputation
+from vedute.estimators import imputation, reader
 from vedute.methods import find, load
 
 NAN = np.nan
@@ -167,8 +167,8 @@ def test_what_is_filled_batch_by_batch_is_what_is_filled_at_once(kind, monkeypat
     model = fitted(dict(zip("ab", arrays(), strict=True)) if "nobody" in kind else X, columns)
     verbs = [model.transform, model.impute, model.reconstruct, partial(model.impute, interval=0.9)]
     at_once, sizes = [verb(X) for verb in verbs], []
-    monkeypatch.setattr(imputation, "ROWS", 7)
-    monkeypatch.setattr(base, "BATCHES", 1)
+    monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
+    monkeypatch.setattr(reader, "BATCHES", 1)
     once = base.scaled
     monkeypatch.setattr(base, "scaled", lambda v, part: [sizes.append(len(part)), once(v, part)][1])
     for verb, found in zip(verbs, at_once, strict=True):
@@ -180,8 +180,8 @@ def test_a_row_that_is_out_of_range_is_named_in_whatever_batch_it_is(monkeypatch
     model = fitted(list(arrays()))
     a, b = arrays()
     a[33] = 1e25
-    monkeypatch.setattr(imputation, "ROWS", 7)
-    monkeypatch.setattr(base, "BATCHES", 1)
+    monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
+    monkeypatch.setattr(reader, "BATCHES", 1)
     for verb in (model.impute, model.transform):
         with pytest.raises(ValueError, match="row 33 has values too far"):
             verb([a, b])

@@ -58,7 +58,7 @@ def test_rare_patterns_are_counted_together():
     mask = np.random.default_rng(0).random((200, 6)) < 0.6
     page = Tags(html.patterns(mask, list("abcdef")))
     patterns = {tuple(row) for row in mask.tolist()}
-    rest = len(patterns) - html.MOST_PATTERNS
+    rest = len(patterns) - html.PATTERNS_SHOWN
     assert page.text[-1].startswith(f"{rest} rarer patterns: ")
 
 

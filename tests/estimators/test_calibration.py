@@ -9,7 +9,7 @@ from scipy.stats import laplace, norm, t
 import vedute
 from vedute.estimators.calibration import (
     LEVELS,
-    NORMAL,
+    NORMAL_REACH,
     PSEUDO,
     Calibration,
     calibrate,
@@ -177,7 +177,7 @@ def test_reach_is_a_weighted_quantile_by_hand():
     for far in views:
         n = len(far) + PSEUDO
         own.append(np.quantile(far * np.sqrt((n - 1) / (n - far**2)), LEVELS))
-    common = (30 * own[0] + 7 * own[1] + PSEUDO * NORMAL) / (37 + PSEUDO)
+    common = (30 * own[0] + 7 * own[1] + PSEUDO * NORMAL_REACH) / (37 + PSEUDO)
     for reach, q, m in zip(found, own, (30, 7), strict=True):
         np.testing.assert_allclose(reach, (m * q + PSEUDO * common) / (m + PSEUDO))
 
@@ -190,17 +190,17 @@ def test_an_error_is_measured_by_the_noise_of_the_other_instances():
     without = ((x**2).sum() - x**2 + PSEUDO) / (n - 1)
     own = np.quantile(np.abs(x) / np.sqrt(without), LEVELS)
     (reach,) = reaches([np.abs(x) / np.sqrt(variance)], [False])
-    common = (30 * own + PSEUDO * NORMAL) / n
+    common = (30 * own + PSEUDO * NORMAL_REACH) / n
     np.testing.assert_allclose(reach, (30 * own + PSEUDO * common) / n)
 
 
 def test_few_instances_leave_the_reach_normal():
     none, unknown = np.zeros((0, 4)), np.full((5, 4), np.nan)
     for reach in reaches([none, unknown], [False, True]):
-        np.testing.assert_allclose(reach, NORMAL)
+        np.testing.assert_allclose(reach, NORMAL_REACH)
     two = np.random.default_rng(0).uniform(0, 1, size=(2, 4000))  # however many entries they have
     (reach,) = reaches([two], [False])
-    np.testing.assert_allclose(reach, NORMAL, rtol=0.12)
+    np.testing.assert_allclose(reach, NORMAL_REACH, rtol=0.12)
 
 
 def test_reach_grows_with_the_level_and_knows_all_levels():
@@ -232,7 +232,7 @@ def test_views_that_are_mostly_zero_are_known_and_never_below_the_normal():
     assert not mostly_one_value(np.zeros((0, 3)))
     thin, dense = np.abs(rare), np.abs(normal())
     reach, beside = reaches([thin, dense], [True, False])
-    assert (reach >= NORMAL).all()
+    assert (reach >= NORMAL_REACH).all()
     np.testing.assert_array_equal(beside, reaches([dense], [False])[0])  # it tells others nothing
 
 
@@ -284,7 +284,7 @@ def test_reach_is_kept_with_the_model_and_the_same_every_time(tmp_path):
     for one, other, kept in zip(model.views_, again.views_, loaded.views_, strict=True):
         np.testing.assert_array_equal(one.calibrated.reach, other.calibrated.reach)
         np.testing.assert_array_equal(one.calibrated.reach, kept.calibrated.reach)
-        assert (one.calibrated.reach != NORMAL).any()
+        assert (one.calibrated.reach != NORMAL_REACH).any()
     for a, b in zip(model.impute(X, 0.5).upper, loaded.impute(X, 0.5).upper, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -293,5 +293,5 @@ def test_probabilities_have_no_reach_of_their_own():
     rng = np.random.default_rng(0)
     X = [(rng.random((90, 4)) < 0.4).astype(float), rng.laplace(size=(90, 3))]
     flags, numbers = find("lowrank_fill")(random_state=0).fit(X).views_
-    np.testing.assert_array_equal(flags.calibrated.reach, NORMAL)
-    assert (numbers.calibrated.reach != NORMAL).any()
+    np.testing.assert_array_equal(flags.calibrated.reach, NORMAL_REACH)
+    assert (numbers.calibrated.reach != NORMAL_REACH).any()

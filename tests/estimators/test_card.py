@@ -108,9 +108,10 @@ def test_of_many_patterns_the_commonest_are_named():
     seen = ~np.isnan(np.stack(X)[:, :, 0])
     X = [x[seen.any(0)] for x in X]
     known = MeanFill(random_state=0).fit(X).fitted_on_
-    assert len(known["patterns"]) == card.MOST
+    assert len(known["patterns"]) == card.NAMED
     counts = list(known["patterns"].values())
     assert counts == sorted(counts, reverse=True)
     assert (
-        known["other_patterns"] == len(np.unique(seen, axis=1).T) - card.MOST - (~seen.any(0)).any()
+        known["other_patterns"]
+        == len(np.unique(seen, axis=1).T) - card.NAMED - (~seen.any(0)).any()
     )

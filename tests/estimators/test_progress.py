@@ -142,10 +142,10 @@ def test_a_comparison_counts_methods_and_shows_the_one_that_learns(terminal):
 def test_imputing_many_rows_shows_how_far_it_is(terminal, monkeypatch):
     model = MeanFill(verbose=False).fit(data())
     model.set_params(verbose=None)
-    monkeypatch.setattr(imputation, "ROWS", 20)
+    monkeypatch.setattr(imputation, "DECODED_ROWS", 20)
     model.impute(data())
     assert not text(terminal)
-    monkeypatch.setattr(reader, "MANY", 200)
+    monkeypatch.setattr(reader, "MANY_ROWS", 200)
     model.impute(data())
     assert re.search(r"imputing ━\S+ row 20 of 200 · about", text(terminal))
     model.explain(data())

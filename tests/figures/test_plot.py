@@ -151,7 +151,7 @@ def test_map_colors_by_labels(ridge):
     np.testing.assert_array_equal(ages_of.get_array(), ages[1:])
     legend = plot.map(ridge, [f"type {i % 30}" for i in range(n)]).get_legend()
     assert words(legend.get_texts())[-1] == "others"
-    assert len(legend.get_texts()) == axes.MOST_CLASSES + 1
+    assert len(legend.get_texts()) == axes.COLORED_CLASSES + 1
 
 
 def test_map_without_clusters_of_few_and_of_equal_samples():

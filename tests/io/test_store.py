@@ -414,7 +414,7 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     tables(tmp_path / "data")
     done("convert", "data", "-o", "whole")
-    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
     monkeypatch.setattr(streaming, "ROWS", 16)
     monkeypatch.setattr(lazy_view, "ROWS", 7)
     monkeypatch.setattr(store, "MANY", 11)
@@ -435,7 +435,7 @@ def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind
     (tmp_path / "spec.toml").write_text('[views]\na = "a*"\nb = "b*"\n')
     words = "convert", f"t.{kind}", "--views", "spec.toml", "-o"
     done(*words, "whole")
-    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
     monkeypatch.setattr(streaming, "ROWS", 16)
     done(*words, "pieces")
     for file in (tmp_path / "whole").iterdir():
@@ -444,7 +444,7 @@ def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind
 
 def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
     (tmp_path / "data").mkdir()
     pd.DataFrame({"x": range(9), "sex": list("fmffmmfmf")}).to_csv("data/a.csv", index_label="id")
     result = vedute_("convert", "data", "-o", "store", "--one-hot")
@@ -559,7 +559,7 @@ def test_a_store_that_was_replaced_while_it_was_opened_is_refused(place, monkeyp
 
 
 def test_an_array_that_changes_while_it_is_converted_is_noticed(place, monkeypatch):
-    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
     Path("data").mkdir()
     for name, a in arrays().items():
         np.save(f"data/{name}.npy", np.nan_to_num(a))

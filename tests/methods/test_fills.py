@@ -99,7 +99,7 @@ def test_equal_distances_choose_the_same_neighbors_in_any_company():
 def test_cells_that_hold_all_donors_change_nothing(monkeypatch, holes):
     X, _ = views(120, holes=holes)
     exact = KNNFill(random_state=0).fit(X)
-    monkeypatch.setattr(knn_fill, "EXACT", 50)
+    monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
     monkeypatch.setattr(_cells, "LANDMARKS", 8)
     model = KNNFill(random_state=0).fit(X)
     assert not exact.cells_
@@ -110,7 +110,7 @@ def test_cells_that_hold_all_donors_change_nothing(monkeypatch, holes):
 def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
     X, truth = views(400)
     exact = error(KNNFill(random_state=0).fit(X).impute(X), truth, X)
-    monkeypatch.setattr(knn_fill, "EXACT", 50)
+    monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
     monkeypatch.setattr(_cells, "LANDMARKS", 16)
     monkeypatch.setattr(_cells, "NEAR", 200)
     model = KNNFill(random_state=0).fit(X)

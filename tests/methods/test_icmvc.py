@@ -54,7 +54,7 @@ def test_gradients_of_many_samples_are_computed_in_pieces(monkeypatch):
     data = batch_of(n=30)
     found = []
     for many in (100, 4):
-        monkeypatch.setattr(_graphs, "MANY", many)
+        monkeypatch.setattr(_graphs, "MANY_NODES", many)
         monkeypatch.setattr(icmvc, "TOGETHER", 2)
         model = ICMVC(**SMALL | {"batch_size": 6}).build(data.shapes, (), data.names, 1)
         torch.manual_seed(0)

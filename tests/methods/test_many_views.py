@@ -114,8 +114,8 @@ def test_a_batch_is_as_small_as_the_tables_of_the_model_ask():
 
 def test_contributions_are_of_fewer_instances_where_tables_are_large(monkeypatch):
     L, instances, cases = 6, 5, []
-    for room in (explanation.TABLES, instances * L**3 * DIM):
-        monkeypatch.setattr(explanation, "TABLES", room)
+    for room in (explanation.TABLE_NUMBERS, instances * L**3 * DIM):
+        monkeypatch.setattr(explanation, "TABLE_NUMBERS", room)
         model = MVP(random_state=0, device="cpu", **ALONE).fit(many(L))
         cases.append(model.hidden_predictions_["alone"][2].sum())
     assert instances <= cases[1] <= instances * (L - 1) < cases[0]

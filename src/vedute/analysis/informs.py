@@ -16,8 +16,8 @@ from vedute.estimators.imputation import Imputer
 from vedute.metrics.scores import share_explained
 
 Floats = NDArray[np.float64]
-ALL = "all others"
-ROWS = 1024  # predicted at a time
+ALL_OTHERS = "all others"
+PREDICTED_ROWS = 1024  # predicted at a time
 
 
 def informs(model: Estimator, X: Any) -> pd.DataFrame:
@@ -37,13 +37,13 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
     alone = np.stack([_errors(imputer, data, which != v) for v in range(L)])  # (L, 2, L)
     together = np.stack([_errors(imputer, data, which == v)[:, v] for v in range(L)], axis=1)
     error, base = np.concatenate([alone, together[None]]).transpose(1, 0, 2)
-    return pd.DataFrame(share_explained(error, base), [*data.names, ALL], list(data.names))
+    return pd.DataFrame(share_explained(error, base), [*data.names, ALL_OTHERS], list(data.names))
 
 
 def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
     """Summed over samples, with the views `hidden` (L,): the error of each of these, and that of
     its mean, (2, L)."""
     total = np.zeros((2, len(hidden)))
-    for held, v, *errors in errors_without(imputer, data, hidden, ROWS):
+    for held, v, *errors in errors_without(imputer, data, hidden, PREDICTED_ROWS):
         total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in errors]
     return total

@@ -28,9 +28,9 @@ from vedute.nn.convolutions import AUTO
 from vedute.training.model import Model
 
 Bools = NDArray[np.bool_]
-FAR = 30.0  # standard deviations from the mean: such values dominate squared errors
+FAR_VALUE = 30.0  # standard deviations from the mean: such values dominate squared errors
 TIMED_ROWS = 16
-FEW = 3  # features: rows of so few repeat by chance
+FEW_SAMPLES = 3  # features: rows of so few repeat by chance
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ViewFacts:
     @property
     def rows_differ(self) -> bool:
         """Whether rows should differ, so that repeated ones deserve a warning."""
-        return self.likelihood == "normal" and bool(np.prod(self.shape) > FEW)
+        return self.likelihood == "normal" and bool(np.prod(self.shape) > FEW_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _warnings(v: ViewFacts, repeated: int) -> Iterator[str]:
         )
     if v.repeated_rows > repeated and v.rows_differ:
         yield f"view {v.name!r} has rows that repeat an earlier one ({v.repeated_rows})"
-    if v.farthest > FAR:
+    if v.farthest > FAR_VALUE:
         yield (
             f"view {v.name!r} has values {v.farthest:.0f} standard deviations from the mean: "
             "look at them, or set its likelihood to laplace"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
-FEWEST = 10  # samples with and without a view, to compare them
-NUMBERS = 2**25  # of a view that are looked at
+FEWEST_SAMPLES = 10  # samples with and without a view, to compare them
+COMPARED_NUMBERS = 2**25  # of a view that are looked at
 KEPT = 5  # features by pair of views
 
 
@@ -34,12 +34,12 @@ def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
     for u in range(len(data.x)):
         if data.x[u].dtype == torch.int64:  # words
             continue
-        rows = max(2 * FEWEST, NUMBERS // max(data.x[u][0].numel(), 1))
+        rows = max(2 * FEWEST_SAMPLES, COMPARED_NUMBERS // max(data.x[u][0].numel(), 1))
         x, seen = data.floating().x[u].flatten(1)[:rows], data.seen(u).flatten(1)[:rows]
         for v in (v for v in range(len(data.x)) if v != u):
             gone = ~data.mask[:rows, v] & data.mask[:rows, u]
             here = data.mask[:rows, v] & data.mask[:rows, u]
-            if min(int(gone.sum()), int(here.sum())) < FEWEST:
+            if min(int(gone.sum()), int(here.sum())) < FEWEST_SAMPLES:
                 continue
             difference, p = _compared(x, seen, gone, here)
             tests += int(np.isfinite(p).sum())
@@ -68,7 +68,7 @@ def _compared(
         stats += [mean.numpy(), (off / (count - 1)).sqrt().numpy(), count.numpy()]
     with np.errstate(invalid="ignore", divide="ignore"):
         pooled = np.sqrt((stats[1] ** 2 + stats[4] ** 2) / 2)
-        varies = (pooled > 1e-6) & (np.minimum(stats[2], stats[5]) >= FEWEST)
+        varies = (pooled > 1e-6) & (np.minimum(stats[2], stats[5]) >= FEWEST_SAMPLES)
         p = ttest_ind_from_stats(*stats, equal_var=False).pvalue
         difference = (stats[0] - stats[3]) / pooled
     return np.where(varies, difference, np.nan), np.where(varies, p, np.nan)

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
 
 T = TypeVar("T")
-FILES = (
+INPUTS = (
     "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
     ".h5mu, .h5ad, one table with --views, a store, or the name of a dataset"
 )
-Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{FILES[0].upper()}{FILES[1:]}.")]
+Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
 OptionalSource = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
-        help=f"Any views missing: {FILES}; default: what RUN was fitted on.",
+        help=f"Any views missing: {INPUTS}; default: what RUN was fitted on.",
         show_default=False,
     ),
 ]

@@ -16,7 +16,7 @@ from vedute.data import dates
 
 MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
            "#N/A", "<NA>")  # fmt: skip
-WHOLE = r"[+-]?[0-9]+"
+INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # what parquet and Python have in cells, too
 EXACT = Context(prec=1000)  # digits; the largest float has 309
@@ -75,7 +75,7 @@ def numbers(cells: pd.Series) -> pd.Series | None:
         number = cells.astype(np.float64) if number.dtype.kind in "Of" else number
     except (TypeError, ValueError):
         return None
-    plain = number.isna().any() and len(there) and all_match(cells, WHOLE)
+    plain = number.isna().any() and len(there) and all_match(cells, INTEGER)
     return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
 
 
@@ -132,7 +132,7 @@ def all_match(cells: pd.Series, pattern: str) -> bool:
 
 def have_commas(cells: pd.Series) -> bool:
     """Whether all are numbers, some with a decimal comma."""
-    return all_match(cells, f"{COMMA}|{WHOLE}(?:[eE][+-]?[0-9]+)?")
+    return all_match(cells, f"{COMMA}|{INTEGER}(?:[eE][+-]?[0-9]+)?")
 
 
 def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
@@ -147,7 +147,7 @@ def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
         )
     plain = without_limits(there)
     numeric = pd.to_numeric(plain, errors="coerce").notna()
-    commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{WHOLE}", x) is not None).astype(bool)
+    commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{INTEGER}", x) is not None).astype(bool)
     numeric = commas if commas.mean() > numeric.mean() else numeric
     numeric = numeric.where(~numeric, not numeric.all())
     odd_rows = [str(i) for i in there.index[~numeric]]

@@ -22,8 +22,8 @@ from vedute.data.views import Views
 Array = NDArray[Any]
 Holes = Sequence[Tensor | Lazy | None]  # one per view
 SHARE, FEWEST = 0.1, 20
-ROWS = 2000  # of which single entries are hidden, at most
-NUMBERS = 2**25  # that hidden samples may hold
+HOLED_ROWS = 2000  # of which single entries are hidden, at most
+HIDDEN_NUMBERS = 2**25  # that hidden samples may hold
 
 
 def choose(
@@ -41,7 +41,7 @@ def choose(
     no other row of it gives away what was. holes: of the views, where they have some.
     """
     rows = (mask.sum(1) > 1).nonzero()[:, 0]
-    count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, NUMBERS // width))
+    count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, HIDDEN_NUMBERS // width))
     if count < fewest:
         return None
     hidden = _of_rows(mask, rows, count) if groups is None else _of_groups(mask, count, groups)
@@ -121,11 +121,11 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
-    """The same with about a tenth of the entries of views that have holes hidden, too; never the
-    last that a row has of a view, nor the last of a column. Of many rows, ROWS lose some: the rest
-    stays to learn from."""
+    """Hide about a tenth of the entries of views that have holes, too; never the last that a row
+    has of a view, nor the last of a column. Of many rows, HOLED_ROWS lose some: the rest stays to
+    learn from."""
     some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
-    drawn = torch.randperm(len(data))[: max(FEWEST, min(ROWS, NUMBERS // width))]
+    drawn = torch.randperm(len(data))[: max(FEWEST, min(HOLED_ROWS, HIDDEN_NUMBERS // width))]
     if data.on_disk:
         return _hide_on_disk(data, drawn.sort().values, scalers)
     some[drawn] = True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_PATTERNS = 8
+PATTERNS_SHOWN = 8
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:middle"
 SQUARE = "display:inline-block;width:10px;height:10px;margin-right:3px;border-radius:2px"
 SEEN, LOST = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
@@ -40,9 +40,9 @@ def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
     most = counts[0][1] if counts else 1
     rows = [
         [_squares(pattern, names), f"{_bar(count / most)}{count} ({percent(count / len(mask))})"]
-        for pattern, count in counts[:MOST_PATTERNS]
+        for pattern, count in counts[:PATTERNS_SHOWN]
     ]
-    rest = [count for _, count in counts[MOST_PATTERNS:]]
+    rest = [count for _, count in counts[PATTERNS_SHOWN:]]
     more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
     return _table(["observed views", "samples"], rows) + lines(more)
 

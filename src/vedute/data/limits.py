@@ -16,7 +16,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 NAME = "VEDUTE_MAX_BYTES"
-UNKNOWN = 16 * 2**30  # where the system does not say how much memory there is
+UNKNOWN_MEMORY = 16 * 2**30  # where the system does not say how much memory there is
 
 
 def most_bytes() -> int:
@@ -29,7 +29,7 @@ def most_bytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, ValueError, OSError):  # Windows
-        return UNKNOWN
+        return UNKNOWN_MEMORY
 
 
 def check(size: int, what: object) -> None:

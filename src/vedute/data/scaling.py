@@ -22,7 +22,7 @@ Size = Any  # of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
 SIZED = ("length", "depth")  # rows are divided by their size, and zero stays zero until centred
 INNER = (*SIZED, "log", "log1p", "tokens")  # what kinds of views ask for
-BYTES = 2048  # images at a time
+PIXEL_BYTES = 2048  # images at a time
 BLOCK = 2**16  # rows that are in double precision at a time
 MANY = 2000  # samples to measure dimensions on
 
@@ -332,9 +332,9 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers and a few rows at a time."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
-    for start in range(0, len(x), BYTES):
-        there = seen[start : start + BYTES]
-        values = dense(x[start : start + BYTES]).int().masked_fill(~there, 0)
+    for start in range(0, len(x), PIXEL_BYTES):
+        there = seen[start : start + PIXEL_BYTES]
+        values = dense(x[start : start + PIXEL_BYTES]).int().masked_fill(~there, 0)
         first += values.sum(0)
         second += values.square().sum(0)
         count += there.sum(0)

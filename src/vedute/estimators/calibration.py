@@ -13,7 +13,7 @@ from scipy.stats import norm
 Array = NDArray[Any]
 PSEUDO = 20.0  # hidden instances' worth of belief in the average over views or features
 LEVELS = np.append(np.arange(0.05, 0.96, 0.05), 0.99)  # of intervals
-NORMAL = norm.ppf(0.5 + LEVELS / 2)  # how far they reach on each side, where errors are normal
+NORMAL_REACH = norm.ppf(0.5 + LEVELS / 2)  # of these on each side, where errors are normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Calibration:
     spread: float
     noise: Array
     by_seen: Array
-    reach: Array = field(default_factory=NORMAL.copy)
+    reach: Array = field(default_factory=NORMAL_REACH.copy)
 
     def noise_of(self, seen: NDArray[np.int64]) -> Array:
         """The noise of samples with `seen` (n,) observed views, (n, *shape)."""
@@ -40,8 +40,8 @@ class Calibration:
         """How many standard deviations an interval of any level reaches: a straight line between
         those known, over the normal distribution's; beyond the last one in proportion."""
         normal = float(norm.ppf(0.5 + level / 2))
-        known = np.interp(normal, np.append(0.0, NORMAL), np.append(0.0, self.reach))
-        return float(known * max(1.0, normal / NORMAL[-1]))
+        known = np.interp(normal, np.append(0.0, NORMAL_REACH), np.append(0.0, self.reach))
+        return float(known * max(1.0, normal / NORMAL_REACH[-1]))
 
 
 class Evidence(NamedTuple):
@@ -142,9 +142,9 @@ def reaches(views: Sequence[Array], sparse: Sequence[bool]) -> list[Array]:
     than the normal one.
     """
     each = [_quantiles(far) for far in views]
-    common = _shrunk([e for e, thin in zip(each, sparse, strict=True) if not thin], NORMAL)
+    common = _shrunk([e for e, thin in zip(each, sparse, strict=True) if not thin], NORMAL_REACH)
     found = [_shrunk([one], common) for one in each]
-    return [np.maximum(r, NORMAL * thin) for r, thin in zip(found, sparse, strict=True)]
+    return [np.maximum(r, NORMAL_REACH * thin) for r, thin in zip(found, sparse, strict=True)]
 
 
 def _quantiles(far: Array) -> tuple[int, Array]:
@@ -158,7 +158,7 @@ def _quantiles(far: Array) -> tuple[int, Array]:
     n, z = m + PSEUDO, far[there]
     others = np.maximum(n - z**2, 1.0) / (n - 1)
     z /= np.sqrt(others, out=others)  # in place: there may be many
-    return m, np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL
+    return m, np.quantile(z, LEVELS, overwrite_input=True) if m else NORMAL_REACH
 
 
 def _shrunk(each: Sequence[tuple[int, Array]], towards: Array) -> Array:

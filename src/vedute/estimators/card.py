@@ -17,8 +17,8 @@ from vedute.data.views import Views
 from vedute.estimators.settings import LOOSE
 
 UNSAID = (*LOOSE, "random_state", "columns")  # decide no result, or stand elsewhere on the card
-MOST = 12  # patterns that are named
-LEVEL = 0.9  # of the intervals whose coverage is shown
+NAMED = 12  # patterns that are named
+INTERVAL_LEVEL = 0.9  # of the intervals whose coverage is shown
 MARKS = str.maketrans({c: f"&#{ord(c)};" for c in "\\`*[]#|~"})  # of markdown
 
 
@@ -26,7 +26,7 @@ def facts(data: Views) -> dict[str, Any]:
     """What a card says of the data, of which a fitted model keeps nothing else: how many samples
     there are, how many have each set of views, the share of missing entries in each view."""
     kinds, counts = np.unique(data.mask.numpy(), axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:MOST]
+    order = np.argsort(-counts, kind="stable")[:NAMED]
     names = [tuple(n for n, s in zip(data.names, kinds[k], strict=True) if s) for k in order]
     return {
         "samples": len(data),
@@ -118,22 +118,22 @@ def _hidden(model: Any, found: dict[str, Any]) -> str:
             [f"{error[mine].mean():.3f}", f"{base[mine].mean():.3f}"] if mine.any() else ["–"] * 2
         )
         rows.append([plain(view.name), str(int(mine.sum())), *numbers, _coverage(tested, v)])
-    how = HIDDEN if honest else SEEN
+    how = WAS_HIDDEN if honest else WAS_SEEN
     heads = (
         "view",
         "hidden samples",
         "error",
         "error of the mean",
-        f"{100 * LEVEL:.0f} % intervals cover",
+        f"{100 * INTERVAL_LEVEL:.0f} % intervals cover",
     )
     return f"{how}\n\n{table(heads, rows)}"
 
 
-HIDDEN = (
+WAS_HIDDEN = (
     "Some observed views were hidden from the model and then inferred. Error: mean squared error, "
     "in standard deviations of each feature: the mean of each feature gets about 1, the truth 0."
 )
-SEEN = (
+WAS_SEEN = (
     "Too few samples could be hidden from training: these errors are of views that the model had "
     "seen before, so they are too small. Error: mean squared error, in standard deviations of each "
     "feature."
@@ -143,7 +143,7 @@ SEEN = (
 def _coverage(tested: dict[str, Any], v: int) -> str:
     if "covered" not in tested:
         return "not known"
-    share = tested["covered"][v][int(np.abs(tested["levels"] - LEVEL).argmin())]
+    share = tested["covered"][v][int(np.abs(tested["levels"] - INTERVAL_LEVEL).argmin())]
     return percent(share) if np.isfinite(share) else "not known"
 
 

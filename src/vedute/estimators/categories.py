@@ -26,7 +26,7 @@ from vedute.nn import noise
 
 Floats = NDArray[np.float64]
 TINY = np.finfo(np.float64).tiny
-ROUNDING = 1e-9  # of sums of probabilities
+SHARE_ROUNDING = 1e-9  # of sums of probabilities
 
 
 class Column(NamedTuple):
@@ -171,7 +171,7 @@ def _smallest(p: pd.DataFrame, level: float) -> list[tuple[Any, ...]]:
     chances, categories = p.to_numpy(), list(p.columns)
     order = np.argsort(-chances, axis=1, kind="stable")
     before = np.take_along_axis(chances, order, 1).cumsum(1)
-    sizes = 1 + (before < level - ROUNDING).sum(1)
+    sizes = 1 + (before < level - SHARE_ROUNDING).sum(1)
     sizes = np.minimum(sizes, (chances > 0).sum(1))
     return [
         tuple(categories[k] for k in row[:size]) for row, size in zip(order, sizes, strict=True)

@@ -28,17 +28,17 @@ from vedute.data.lazy_view import array_pieces
 
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
-AUTO = "auto"
+AUTOMATIC = "auto"
 MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
 PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; tries of k-means in each half; rows offered as a seed
 SHORT, LONG = 4, 20  # iterations of every try, and of the best one
-MANY = 100_000  # rows of a representation on the disk that k-means sees
+MANY_POINTS = 100_000  # rows of a representation on the disk that k-means sees
 HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
 
 
 def check(n_clusters: Any, n: int, learned: bool) -> None:
     """Refuse a number of clusters that n samples cannot have, or that must be `learned`."""
-    if n_clusters == AUTO:
+    if n_clusters == AUTOMATIC:
         if learned:
             raise ValueError(
                 "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
@@ -74,7 +74,7 @@ def finite(z: NDArray[Any]) -> NDArray[Any]:
 def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any]:
     """The centers (K, D) that k-means finds in z (n, D); in some rows of it, if it is on disk."""
     if isinstance(z, np.memmap):
-        some = np.random.default_rng(seed).permutation(len(z))[:MANY]
+        some = np.random.default_rng(seed).permutation(len(z))[:MANY_POINTS]
         z = np.array(z[np.sort(some)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than K
@@ -95,7 +95,7 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
 
     The curve has n_clusters, stability, error (its standard error) and chance, (tried,) each.
     """
-    if n_clusters != AUTO:
+    if n_clusters != AUTOMATIC:
         return int(n_clusters), {}
     rng = np.random.default_rng(seed)
     points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))

@@ -22,7 +22,7 @@ from vedute.nn import noise
 Array = NDArray[Any]
 FOLDS = 5
 MOST, NUMBERS = 2000, 2**22  # hidden instances, and numbers of the samples they are of
-BLOCK = 2**18  # numbers that are compared at once
+BLOCK_NUMBERS = 2**18  # numbers that are compared at once
 
 
 def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Array]:
@@ -125,7 +125,7 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]
     """
     h, center = len(truth), view.scaler.mean.ravel()
     known, error, base = (np.zeros(len(center)) for _ in range(3))
-    step = max(1, BLOCK // len(center))
+    step = max(1, BLOCK_NUMBERS // len(center))
     for part in slices(h, step):  # wide views are large
         there = ~np.isnan(truth[part]).reshape(-1, len(center))
         x, inferred = (

@@ -27,9 +27,9 @@ from vedute.nn import noise
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-NOTHING = 1e-6  # a change by rounding
+ROUNDED_CHANGE = 1e-6  # a change by rounding
 MOST, NUMBERS = 400, 2**21  # hidden instances, and numbers of the samples they are of
-TABLES = 2**27  # numbers of the tables that a model makes of all their cases
+TABLE_NUMBERS = 2**27  # numbers of the tables that a model makes of all their cases
 
 
 def left_out(data: Views, hidden: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def explanation(imputer: Imputer, data: Views) -> pd.DataFrame:
     lacking = ~data.mask.all(1)
     change = changes(imputer, data[lacking].bare())
     total = np.nansum(change, axis=2, keepdims=True)
-    share = np.divide(change, total, out=np.full_like(change, np.nan), where=total > NOTHING)
+    share = np.divide(change, total, out=np.full_like(change, np.nan), where=total > ROUNDED_CHANGE)
     at = sample, missing, left_out = np.nonzero(~np.isnan(change))
     names = np.array(data.names, dtype=object)
     return pd.DataFrame(
@@ -139,7 +139,7 @@ def contributions(imputer: Imputer, held: HoldOut) -> dict[str, Array]:
     Both errors are sums over the instances.
     """
     L, width = held.hidden.shape[1], sum(view.numbers for view in imputer.views)
-    most = min(MOST, NUMBERS // width, TABLES // (L * imputer.table))
+    most = min(MOST, NUMBERS // width, TABLE_NUMBERS // (L * imputer.table))
     held = held.part(some(len(held.hidden), most))
     found = {k: np.zeros((3, L, L)) for k in ("alone", "without")}
     if not len(held.hidden) or L < 2:

@@ -25,7 +25,7 @@ from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 Array = NDArray[Any]
 FREE = (-math.inf, math.inf)
-FAR = 1e18  # scaled; squares of larger ones, and sums of these, are not finite in single precision
+OVERFLOW = 1e18  # scaled; larger squares, and sums of these, are not finite in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +280,8 @@ def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
 def _far(x: Part) -> NDArray[np.bool_]:
     """Rows with numbers that are too large, (n,)."""
     if isinstance(x, Sparse):
-        return x.count(~(np.abs(x.own.data) < FAR)) > 0
+        return x.count(~(np.abs(x.own.data) < OVERFLOW)) > 0
     x = dense(x)
     if not x.is_floating_point():
         return np.zeros(len(x), bool)
-    return (~(x.flatten(1).abs() < FAR).all(1)).numpy()
+    return (~(x.flatten(1).abs() < OVERFLOW).all(1)).numpy()

@@ -32,7 +32,7 @@ from vedute.estimators.fitted_view import FittedView
 Array = NDArray[Any]
 WIDER = 2  # times as many columns as components
 OVER = 10  # directions more than components
-MANY = 20_000  # samples on the disk that components are learned from
+MANY_SAMPLES = 20_000  # samples on the disk that components are learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,8 @@ def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tens
 
 
 def _some(rows: Tensor) -> Tensor:
-    """Choose at most MANY of the rows that are True, from the first on."""
-    return rows.nonzero()[:MANY, 0]
+    """Choose at most MANY_SAMPLES of the rows that are True, from the first on."""
+    return rows.nonzero()[:MANY_SAMPLES, 0]
 
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:

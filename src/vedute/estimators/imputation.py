@@ -28,8 +28,8 @@ from vedute.nn import noise
 
 Array = NDArray[Any]
 Decode = Callable[[Views, int], list[Array]]
-ROWS = 8192  # decoded at a time, fewer where samples are wide
-NUMBERS = 2**22  # decoded at a time
+DECODED_ROWS = 8192  # decoded at a time, fewer where samples are wide
+DECODED_NUMBERS = 2**22  # decoded at a time
 TABLE = 2**24  # numbers of each of the tables that a model makes of the rows that it decodes
 FEWEST, MOST = 100, 2**26  # hidden samples to calibrate on, however wide; numbers of their draws
 DRAWS = 16  # of the posterior, for intervals
@@ -37,7 +37,7 @@ DRAWS = 16  # of the posterior, for intervals
 
 def batch_rows(width: int) -> int:
     """How many rows of so many numbers go through a model at a time."""
-    return max(1, min(ROWS, NUMBERS // width))
+    return max(1, min(DECODED_ROWS, DECODED_NUMBERS // width))
 
 
 @dataclass(frozen=True, eq=False)

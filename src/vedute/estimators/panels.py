@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data.holdout import NUMBERS
+from vedute.data.holdout import HIDDEN_NUMBERS
 from vedute.data.kinds import AUTO
 from vedute.data.sparse_view import dense
 from vedute.data.views import Views
@@ -28,9 +28,9 @@ from vedute.nn.likelihoods import Likelihood
 Array = NDArray[Any]
 CANDIDATES = ("log_counts", "positive", "numbers")
 ROWS, FEWEST_ROWS = 1000, 100  # that are predicted, at most
-RIDGES = 10.0 ** np.arange(-2.0, 3.1, 0.5)  # times the mean eigenvalue
+PANEL_RIDGES = 10.0 ** np.arange(-2.0, 3.1, 0.5)  # times the mean eigenvalue
 CLEARLY = 0.02  # of the logarithm of the likelihood of an entry, by which others must be better
-LEAST = 1e-9  # standard deviation of residuals
+LEAST_STD = 1e-9  # standard deviation of residuals
 
 
 def fitted(
@@ -70,7 +70,7 @@ def _rows(raw: Views, v: int) -> torch.Tensor:
     rows = (raw.mask[:, v] & (raw.mask.sum(1) > 1)).nonzero()[:, 0]
     rows = raw.mask[:, v].nonzero()[:, 0] if len(rows) < FEWEST_ROWS else rows
     width = sum(int(np.prod(shape)) for shape in raw.shapes)
-    most = min(len(rows), max(FEWEST_ROWS, min(ROWS, NUMBERS // width)))
+    most = min(len(rows), max(FEWEST_ROWS, min(ROWS, HIDDEN_NUMBERS // width)))
     return rows[torch.linspace(0, len(rows) - 1, most).long()]
 
 
@@ -97,9 +97,9 @@ def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
     width = np.where(seen, np.log(count / scaler.scale), 0.0)
     y = np.where(seen, (scaler.transformed(x).numpy() - scaler.shift) / scaler.scale, 0.0)
     size, Q = np.linalg.eigh(gram)
-    each = [_left_out(size, Q, y, ridge) * seen for ridge in RIDGES]
+    each = [_left_out(size, Q, y, ridge) * seen for ridge in PANEL_RIDGES]
     spread = [
-        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST) for e in each
+        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST_STD) for e in each
     ]
     return float(max((width - s).sum() for s in spread) / max(seen.sum(), 1))
 

@@ -18,7 +18,7 @@ from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.method import Array, Method
 
 BATCHES = 8  # that are scaled at a time
-MANY = 5000  # rows, of which imputing and explaining show how far they are
+MANY_ROWS = 5000  # rows, of which imputing and explaining show how far they are
 
 
 class Reader:
@@ -74,7 +74,7 @@ class Reader:
     @contextmanager
     def counting(self, name: str, data: Views, total: int, unit: str) -> Iterator[None]:
         """While inside, it is shown how far this is, where rows are many."""
-        verbose = self.model.verbose if len(data) >= MANY else False
+        verbose = self.model.verbose if len(data) >= MANY_ROWS else False
         with progress.shown(verbose), progress.task(name, total, unit):
             yield
 

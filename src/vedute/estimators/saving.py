@@ -38,7 +38,7 @@ from vedute.data.scaling import Scaler
 from vedute.data.spool import npy_pieces
 from vedute.data.store import digest
 from vedute.estimators import settings
-from vedute.estimators.calibration import NORMAL, Calibration
+from vedute.estimators.calibration import NORMAL_REACH, Calibration
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.front import Components
 from vedute.io.atomic import replace
@@ -51,7 +51,7 @@ MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
 PART = re.compile(
     rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part|\.array\.npy\.\d+\.part"
 )
-METHODS = "vedute.methods"  # where methods are known by their files
+METHODS_PACKAGE = "vedute.methods"  # where methods are known by their files
 ABANDONED = 3600.0  # seconds after which what no model.json names is removed
 TRIES = 5  # to read a model while another process saves one in its place
 _TYPES: dict[str, Any] = {
@@ -93,7 +93,7 @@ class Saved(NamedTuple):
 def name_of(cls: type) -> str:
     """What a saved model calls its method: mvp, or my_module:Mine of a class outside vedute."""
     package, _, file = cls.__module__.rpartition(".")
-    return file if package == METHODS else f"{cls.__module__}:{cls.__qualname__}"
+    return file if package == METHODS_PACKAGE else f"{cls.__module__}:{cls.__qualname__}"
 
 
 def is_name_of(cls: type, name: str) -> bool:
@@ -275,9 +275,8 @@ def _check_view(view: FittedView, n_views: int) -> None:
     wanted = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
     for c in (view.calibration, view.at_holes):
         most = n_views if c is None else max(n_views, c.by_seen.size)  # of a pair: of all views
-        wanted += (
-            [] if c is None else [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL.shape)]
-        )
+        if c is not None:
+            wanted += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
     for array, expected in wanted:
         if array.shape != expected:
             raise ValueError(f"view {view.name!r} has two shapes")

@@ -47,7 +47,7 @@ PLURAL: dict[Any, str] = {
     str: "words",
     Callable: "functions",
 }
-EXAMPLE = """
+DOCTEST = """
 >>> import numpy as np
 >>> from vedute import {name}
 >>> X = list(np.random.default_rng(0).normal(size=(2, 60, 5)))
@@ -247,7 +247,7 @@ def _sections(cls: Any) -> dict[str, str]:
 
 def _example(cls: Any) -> str:
     use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
-    return EXAMPLE.format(name=cls.__name__, use=use, size=size).strip()
+    return DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
 
 
 def _parameter(known: Field[Any]) -> str:

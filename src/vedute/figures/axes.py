@@ -34,7 +34,7 @@ EMPTY = "#eceef2"
 RAMP = ("#f4f6f9", "#cfdcec", "#9cb7d8", "#6891c3", "#3c6aa1", "#1b3f6c")  # the report's
 MOST_CELLS = 150  # with a number in each
 MOST_DOTS = 400  # of one view
-MOST_CLASSES = 20
+COLORED_CLASSES = 20
 FLAT = 0.06  # of all samples: patterns with fewer have no room for their number
 MARKERS = "o^"  # the second ten classes have the colors of the first
 
@@ -145,15 +145,15 @@ def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
 
 def ordered(labels: Array) -> bool:
     """Whether labels are measurements: numbers of too many values to be classes."""
-    return labels.dtype.kind in "iuf" and len(np.unique(labels)) > MOST_CLASSES
+    return labels.dtype.kind in "iuf" and len(np.unique(labels)) > COLORED_CLASSES
 
 
 def _classes(ax: Axes, places: Array, labels: Array, name: str, style: dict[str, Any]) -> None:
     """One color each, the second ten another marker; rare ones of many are grey together."""
     known = ~pd.isna(labels)
     values, counts = np.unique(labels[known], return_counts=True)
-    few = len(values) <= MOST_CLASSES
-    shown = values if few else np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]])
+    few = len(values) <= COLORED_CLASSES
+    shown = values if few else np.sort(values[np.argsort(-counts, kind="stable")[:COLORED_CLASSES]])
     rest = ~np.isin(labels, shown)
     for i, value in enumerate(shown):
         look = {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i // len(COLORS) % 2]}

@@ -13,8 +13,8 @@ import pandas as pd
 
 from vedute.data import dates
 from vedute.data.cells import (
+    INTEGER,
     MOST_LEVELS,
-    WHOLE,
     all_match,
     check_kind,
     have_commas,
@@ -142,7 +142,7 @@ def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Re
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
             f"column {pointed[0]!r}; use one of them"
         )
-    thousands = all(all_match(c, f"{THOUSANDS}|{WHOLE}") for c in commas.values())
+    thousands = all(all_match(c, f"{THOUSANDS}|{INTEGER}") for c in commas.values())
     if thousands and how.decimal != ",":
         raise ValueError(
             f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "

@@ -30,7 +30,7 @@ from vedute.io import arrays, folder, onefile, parquet, table, text
 from vedute.io.data import Only, Reading, checked_ids, joined, name_of, nullable, plain
 from vedute.io.unwanted import Unwanted
 
-LARGE = 2**28  # bytes of files: smaller ones are read at once
+LARGE_FILE = 2**28  # bytes of files: smaller ones are read at once
 ROWS = 2**16  # of a table, at a time
 Dtypes = Mapping[Any, Any]
 _Bools = NDArray[np.bool_]
@@ -53,7 +53,7 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     """The views in a folder or table, and what ids are called there; None where it is small or of
     another format. Refused where it cannot be read piece by piece."""
     files = _files(path)
-    if files is None or sum(file.stat().st_size for file in files.values()) < LARGE:
+    if files is None or sum(file.stat().st_size for file in files.values()) < LARGE_FILE:
         return None
     if how.label is not None:
         raise NotPlainError("labels are taken out of it")

@@ -34,14 +34,14 @@ from vedute.io.data import (
 from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
-EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
+VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
 
 
 def read(path: Path, how: Reading) -> Data:
     """The views of a table; a row of blanks is a missing view."""
     if how.views is None:
         raise ValueError(
-            f"{path} is one table; pass --views to choose the columns of each view: {EXAMPLE}"
+            f"{path} is one table; pass --views to choose the columns of each view: {VIEWS_EXAMPLE}"
         )
     cut: dict[str, list[Any]] = {}
     unwanted = Unwanted(how)
@@ -85,10 +85,10 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
-        raise ValueError(f"{path} is not TOML ({e}); write {EXAMPLE}") from None
+        raise ValueError(f"{path} is not TOML ({e}); write {VIEWS_EXAMPLE}") from None
     views: Any = spec.get("views")
     if not isinstance(views, dict) or not views:
-        raise ValueError(f"{path} names no views; write {EXAMPLE}")
+        raise ValueError(f"{path} names no views; write {VIEWS_EXAMPLE}")
     wanted = {k: [v] if isinstance(v, str) else v for k, v in views.items()}
     for name, patterns in wanted.items():
         if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):

@@ -21,13 +21,13 @@ from vedute.estimators.neural_training import FROM_CALLBACK
 from vedute.training.checkpoints import MismatchError
 
 T = TypeVar("T")
-LARGE = 1e5  # numbers in the data, below which starting a process takes longer than learning
+LARGE_DATA = 1e5  # numbers in the data, below which starting a process takes longer than learning
 
 
 def pays(data: Views) -> bool:
     """Not where this process has one thread: it is then one of many, or was asked to be modest."""
     numbers = len(data) * sum(math.prod(shape) for shape in data.shapes)
-    return torch.get_num_threads() > 1 and numbers >= LARGE
+    return torch.get_num_threads() > 1 and numbers >= LARGE_DATA
 
 
 class Apart:

@@ -22,7 +22,7 @@ from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
-ROWS = 8192  # encoded at a time
+ENCODED_ROWS = 8192  # encoded at a time
 
 
 class RawEncoder(Encoder):
@@ -55,7 +55,7 @@ class Autoencoders(nn.Module):
 
     def latents(self, data: Views) -> Tensor:
         """The same for many samples, (n, L, D)."""
-        return torch.cat([self(part.floating()) for part in data.batches(ROWS)])
+        return torch.cat([self(part.floating()) for part in data.batches(ENCODED_ROWS)])
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """How far decoder_v(z_v) is from x_v, averaged over its entries: (B, L, D) -> (B, L)."""

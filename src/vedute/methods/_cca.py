@@ -31,7 +31,7 @@ from vedute.training.model import Model, Stage
 
 FILL = ("canonical", "copy", "mean_input", "zero_input")
 LAST_RIDGE = 1e-4  # of the linear CCA after training
-ROWS = 8192  # encoded at a time
+ENCODED_ROWS = 8192  # encoded at a time
 
 
 def network(*sizes: int) -> nn.Sequential:
@@ -120,7 +120,7 @@ class DeepCCA(Model):
         # not captured: decompositions wait for the GPU to report their success
         yield _paired.stage(self.hp, data, self.loss, self.length, capture=False)
         both = data[data.mask.all(1)]
-        h = torch.cat([self.outputs(part.floating()) for part in both.batches(ROWS)])
+        h = torch.cat([self.outputs(part.floating()) for part in both.batches(ENCODED_ROWS)])
         self.linear.fit(h, LAST_RIDGE)
 
     def outputs(self, batch: Views) -> Tensor:

@@ -36,12 +36,19 @@ from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _table
 from vedute.methods._cholesky import factored
-from vedute.methods._components import MOST, ComponentsFill, narrowed, taken, widened, without
+from vedute.methods._components import (
+    MOST_AXES,
+    ComponentsFill,
+    narrowed,
+    taken,
+    widened,
+    without,
+)
 from vedute.methods._softimpute import Table
 
 SAMPLE = 500  # rows that choose the settings of a regression
-MANY = 1024  # components of a view
-ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST
+MANY_COMPONENTS = 1024  # components of a view
+ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST_AXES
 AXES = 1.2e7  # numbers of the components of all views, likewise
 Regression = dict[str, Any]
 
@@ -64,11 +71,11 @@ class ChainedFill(WarmStart, ComponentsFill):
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """Rare words are in the last components: as many as there is room for."""
         room, each = ROOM / mask.size, np.asarray(widths)
-        for k in range(MANY, MOST, -1):
+        for k in range(MANY_COMPONENTS, MOST_AXES, -1):
             kept = np.minimum(each, k)
             if kept.sum() <= room and kept @ each <= AXES:
                 return k
-        return MOST
+        return MOST_AXES
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:

@@ -26,7 +26,7 @@ RIDGES = 10.0 ** np.arange(-3.0, 1.1, 0.5)
 SAMPLE = 150  # rows that choose gamma and ridge
 MOST, WORK = 1000, 1e11  # rows to learn from; multiplications for all columns
 ROUNDS = 2  # of predicting holes, each from those of the round before
-CHUNK = 4096  # rows at a time
+CHUNK_ROWS = 4096  # rows at a time
 
 
 def learn(x: Array, seen: Array, holes: Array, rng: Generator) -> Columns:
@@ -73,7 +73,7 @@ def filled(columns: Columns, x: Array, holes: Array) -> Array:
 def _once(columns: Columns, x: Array, holes: Array) -> Array:
     rows, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
     new, holed = x.copy(), np.flatnonzero(holes.any(1))
-    for some in (holed[start : start + CHUNK] for start in range(0, len(holed), CHUNK)):
+    for some in (holed[start : start + CHUNK_ROWS] for start in range(0, len(holed), CHUNK_ROWS)):
         far = distances(x[some], rows)
         for j in np.flatnonzero(holes[some].any(0) & (columns["gammas"] > 0)).tolist():
             at = np.flatnonzero(holes[some, j])

@@ -30,7 +30,7 @@ from vedute.methods._side_by_side import SideBySide
 from vedute.methods._softimpute import Table
 from vedute.nn import noise
 
-MOST = 256  # components of a view
+MOST_AXES = 256  # components of a view
 RANK = 32  # the largest of the matrix of low rank
 ROUNDS = 3  # of learning, where holes are first filled by low rank, then by what was learned
 LEAST_NOISE = 1e-3  # of an entry, relative to its variance
@@ -63,7 +63,7 @@ class ComponentsFill(Estimator):
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """How many components a view may have."""
-        return MOST
+        return MOST_AXES
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
@@ -140,7 +140,7 @@ class ComponentsFill(Estimator):
         return Table.of_views(data, self.scalers)
 
 
-def bases(table: Table, rng: Generator, most: int = MOST) -> list[Array]:
+def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
     """W_v of each view, from the rows that have it."""
     found = []
     for v, at in table.views():

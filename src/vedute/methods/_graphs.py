@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vedute.nn.neighbors import PAIRS, nearest
+from vedute.nn.neighbors import PAIRS_AT_ONCE, nearest
 
 Tables = Sequence[Tensor]  # of the two views
-MANY = 20_000  # samples; beyond, what is inside of layers is not kept for gradients
+MANY_NODES = 20_000  # samples; beyond, what is inside of layers is not kept for gradients
 
 
 def relations(
@@ -53,7 +53,7 @@ def released_relations(
     zero far away and where j lacks the view, so that ties are broken arbitrarily; in a row copied
     from the second view to the first, samples without the second view count as at the origin.
     """
-    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS // max(len(there), 1))
+    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS_AT_ONCE // max(len(there), 1))
     for start in range(0, len(mask), step):
         rows = slice(start, start + step)
         first, second = (
@@ -201,7 +201,7 @@ class GraphNetwork(nn.Module):
 def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
     """f(*x). If n, the samples, are many, what f keeps for its gradient is computed again when it
     is needed."""
-    if n <= MANY or not torch.is_grad_enabled():
+    if n <= MANY_NODES or not torch.is_grad_enabled():
         return f(*x)
     out: Tensor = checkpoint(f, *x, use_reentrant=False, preserve_rng_state=False)
     return out

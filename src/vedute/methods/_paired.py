@@ -15,14 +15,14 @@ from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
 Loss = Callable[[Views], Terms]
-FEWEST = 2  # one sample has no covariance and no batch statistics
+FEWEST_PAIRS = 2  # one sample has no covariance and no batch statistics
 
 
 @estimator
 class PairedEstimator(NeuralEstimator):
     """Methods for two views that learn from the samples with both."""
 
-    batch_size: int = setting(256, "Rows per step, about the same in each.", at_least=FEWEST)
+    batch_size: int = setting(256, "Rows per step, about the same in each.", at_least=FEWEST_PAIRS)
 
     two_views = True
 
@@ -35,10 +35,10 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     """
     both = data.mask.all(1)
     n = int(both.sum())
-    if n < FEWEST:
+    if n < FEWEST_PAIRS:
         raise ValueError(
             f"{type(hp).__name__} learns from samples that have both views; "
-            f"X has {n} sample(s) of that kind, it takes {FEWEST} or more"
+            f"X has {n} sample(s) of that kind, it takes {FEWEST_PAIRS} or more"
         )
     size = -(-n // max(1, round(n / hp.batch_size)))
     while n % size == 1:  # else the last batch would be one sample

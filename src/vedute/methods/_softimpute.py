@@ -29,8 +29,8 @@ from vedute.methods._table import Array, Part
 STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
 ENOUGH = 2e-3  # a smaller gain in the hidden error is none
 SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps, and most of them
-COLUMNS = 32  # of a product, at a time
-HIDDEN = 0.1  # share of entries hidden where views cannot be
+STRIPE = 32  # of a product, at a time
+HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +269,7 @@ def axes(x: Any, k: int, rng: Generator) -> Array:
 
 def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
     """f of x (n, k), a few columns at a time."""
-    return np.hstack([f(x[:, at : at + COLUMNS]) for at in range(0, x.shape[1], COLUMNS)])
+    return np.hstack([f(x[:, at : at + STRIPE]) for at in range(0, x.shape[1], STRIPE)])
 
 
 def _grams(table: Table, V: Array) -> Array:
@@ -357,7 +357,7 @@ def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
     """Some observed entries hidden, never all of a row or a column: what is left of the table, and
     they."""
     table, seen = table.dense(), table.seen()
-    hidden = seen & (rng.random(seen.shape) < HIDDEN)
+    hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
     hidden[(seen == hidden).all(1)] = False
     hidden[:, (seen == hidden).all(0)] = False
     holes = hidden if table.holes is None else table.holes | hidden

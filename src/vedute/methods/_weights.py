@@ -6,7 +6,7 @@ in standard deviations, an instance i of the view has
     G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
 
 and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
-minimise the sum of these, with the mean of its G_i as PSEUDO more instances that want the weights
+minimise the sum of these, with the mean of its G_i as BELIEF more instances that want the weights
 common to all views; those for instances with a certain number of observed views, with as many that
 want the weights of the view. w >= 0 and sum w <= 1: what is not trusted goes to the mean.
 """
@@ -23,8 +23,8 @@ from scipy.optimize import nnls
 from vedute.data.rows import slices
 
 Array = NDArray[Any]
-PSEUDO = 50.0  # instances' worth of belief in the weights of the larger whole
-NUMBERS = 2**22  # of predictions, at a time
+BELIEF = 50.0  # instances' worth of belief in the weights of the larger whole
+PREDICTED_NUMBERS = 2**22  # of predictions, at a time
 FIRM = 1e4  # how much a sum of one weighs against the errors
 
 
@@ -42,7 +42,7 @@ class Moments(NamedTuple):
     ) -> Moments:
         """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,). Some
         rows at a time, where they are wide."""
-        size = max(1, NUMBERS // max(predicted[:, :1].size, 1))
+        size = max(1, PREDICTED_NUMBERS // max(predicted[:, :1].size, 1))
         rows = [*slices(max(len(truth), 1), size)]
         about = mean, std
         parts = [cls._of(truth[r], predicted[:, r], there[r], *about, seen[r]) for r in rows]
@@ -100,7 +100,7 @@ def _of(part: Moments, view: Moments, wanted: Array) -> Array:
     """The weights of some instances of a view, pulled to the wanted ones."""
     if not len(part.gram):
         return wanted
-    prior = PSEUDO * view.gram.mean(0)
+    prior = BELIEF * view.gram.mean(0)
     return minimum(part.gram.sum(0) + prior, part.cross.sum(0) + prior @ wanted)
 
 

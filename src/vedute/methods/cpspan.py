@@ -41,7 +41,7 @@ from vedute.nn.likelihoods import Kinds
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
-PAIRS = 2**22  # similarities at a time, 32 MiB
+PAIRS_AT_A_TIME = 2**22  # similarities at a time, 32 MiB
 
 
 @estimator
@@ -223,7 +223,7 @@ def released_prototype_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tens
 def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
     """For every view that a sample of z (B, L, D) lacks, the most similar of bank (n, L, D) that
     has it, (B, L), the first of equals; -1 where none shares a view with the sample, or the view
-    is there. At most PAIRS similarities, or those of one sample, exist at a time.
+    is there. At most PAIRS_AT_A_TIME similarities, or those of one sample, exist at a time.
     """
     seen, there = mask.double(), known.double()
     a, b = (normalize(t.double(), dim=-1) for t in (z, bank))
@@ -232,7 +232,7 @@ def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
     for v in range(mask.shape[1]):
         lacking, keys = (~mask[:, v]).nonzero()[:, 0], known[:, v].nonzero()[:, 0]
         views, latents = there[keys].t(), b[keys].t()
-        step = max(1, PAIRS // max(1, len(keys)))
+        step = max(1, PAIRS_AT_A_TIME // max(1, len(keys)))
         for i in range(0, len(lacking), step) if len(keys) else ():
             rows = lacking[i : i + step]
             shared = seen[rows] @ views  # how many views both have

@@ -43,7 +43,7 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods import _settings
-from vedute.methods._autoencoders import ROWS, Autoencoders
+from vedute.methods._autoencoders import ENCODED_ROWS, Autoencoders
 from vedute.methods._donors import borrowed, donors
 from vedute.nn.coders import mlp
 from vedute.nn.likelihoods import Kinds
@@ -232,7 +232,9 @@ def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
 
 def unit_features(net: Network, data: Views) -> Tensor:
     """The features in every view by which neighbours are found: unit h, (n, L, H)."""
-    return torch.cat([normalize(net(part.floating())[0], dim=-1) for part in data.batches(ROWS)])
+    return torch.cat(
+        [normalize(net(part.floating())[0], dim=-1) for part in data.batches(ENCODED_ROWS)]
+    )
 
 
 def mean_over(t: Tensor, mask: Tensor) -> Tensor:

@@ -28,11 +28,11 @@ from vedute.estimators.method import Array
 from vedute.estimators.search_space import Choice
 from vedute.estimators.settings import estimator, setting
 from vedute.methods._cholesky import factored
-from vedute.methods._components import MOST, ComponentsFill
+from vedute.methods._components import MOST_AXES, ComponentsFill
 from vedute.methods._softimpute import Table
 
 NOISES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # relative to the average variance
-FEW = 2  # steps for each that is tried
+FEW_ROWS_LEFT = 2  # steps for each that is tried
 WORK = 2e9  # multiplications of a step, about
 
 
@@ -53,7 +53,9 @@ class GaussianFill(ComponentsFill):
         """So many that a step, which factors a matrix per pattern of views, stays affordable."""
         patterns = len(np.unique(mask, axis=0))
         room = (3 * WORK / patterns) ** (1 / 3)
-        return next(k for k in range(MOST, 0, -1) if np.minimum(widths, k).sum() <= room or k == 1)
+        return next(
+            k for k in range(MOST_AXES, 0, -1) if np.minimum(widths, k).sum() <= room or k == 1
+        )
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
@@ -78,7 +80,7 @@ class GaussianFill(ComponentsFill):
         part = replace(small, x=np.where(where, 0.0, small.x), mask=left)
         S, best = self._moments(part), (np.inf, NOISES[0])
         for noise in NOISES:
-            S = em(part, S, noise * unit, FEW)
+            S = em(part, S, noise * unit, FEW_ROWS_LEFT)
             off = (completed(part, S, noise * unit) - small.x)[where]
             if off @ off > best[0]:
                 break

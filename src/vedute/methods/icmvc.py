@@ -143,7 +143,7 @@ class ICMVCModel(Clusterer):
         """NT-Xent in batches drawn anew; a remainder is left out."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
-        parts = rows.split(TOGETHER if n > _graphs.MANY else len(rows))  # type: ignore[no-untyped-call]
+        parts = rows.split(TOGETHER if n > _graphs.MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
         each = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
         return each.sum() if self.hp.instances == "sum" else each.mean()
 

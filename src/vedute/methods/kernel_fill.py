@@ -35,7 +35,7 @@ from vedute.methods._softimpute import Table
 
 EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # rows
 JITTER = 1e-8
-CELLS = 2**22  # of a kernel at a time
+KERNEL_NUMBERS = 2**22  # of a kernel at a time
 
 
 @estimator
@@ -85,7 +85,7 @@ class KernelFill(ChainedFill):
 
     def _predict(self, regression: Regression, A: Array) -> Array:
         rows, weights = (regression[k].astype(np.float64) for k in ("rows", "weights"))
-        gamma, size = regression["gamma"], max(1, CELLS // max(len(rows), 1))
+        gamma, size = regression["gamma"], max(1, KERNEL_NUMBERS // max(len(rows), 1))
         return np.vstack([kernel(A[part], rows, gamma) @ weights for part in slices(len(A), size)])
 
 

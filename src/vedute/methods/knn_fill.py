@@ -29,8 +29,8 @@ from vedute.methods import _cells, _settings, _table
 from vedute.methods._softimpute import Table
 from vedute.methods._table import Part
 
-EXACT = 20_000  # donors; beyond, only those around a row are compared with it
-CELLS = 2**22  # of a distance matrix at a time, 32 MiB
+EXACT_DONORS = 20_000  # donors; beyond, only those around a row are compared with it
+DISTANCES = 2**22  # of a distance matrix at a time, 32 MiB
 AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
 
 
@@ -57,7 +57,7 @@ class KNNFill(Estimator):
         parts = _table.parts(data, self.scalers)
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
         self.n_neighbors_ = self.n_neighbors
-        rng, many = np.random.default_rng(self.seed_), len(data) > EXACT
+        rng, many = np.random.default_rng(self.seed_), len(data) > EXACT_DONORS
         self.cells_: _cells.Cells = _cells.learn(Table.of(parts), rng) if many else {}
 
     def embed(self, data: Views) -> Array:
@@ -74,7 +74,10 @@ class KNNFill(Estimator):
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
         for rows, near in self._searches(parts):
             among = [Part(d.x[near], d.seen[near]) for d in donors]
-            side, size = Side.of(among, holed, query=False), max(1, CELLS // len(among[0].x))
+            side, size = (
+                Side.of(among, holed, query=False),
+                max(1, DISTANCES // len(among[0].x)),
+            )
             for part in slices(len(rows), size):
                 some = rows[part]
                 queries = [Part(p.x[some], p.seen[some]) for p in parts]

@@ -27,7 +27,7 @@ from vedute.nn.likelihoods import Kinds
 from vedute.training.model import Terms
 
 PRIORS = ("full_only", "never", "always")
-MOST = 12  # views: 4095 subsets
+MOST_SUBSETS = 12  # views: 4095 subsets
 
 
 @estimator
@@ -43,10 +43,9 @@ class MoPoE(VAEEstimator):
     absent = "subsets with them left out"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MoPoEModel:
-        if len(shapes) > MOST:
-            raise ValueError(
-                f"MoPoE looks at every subset of the views, at most {MOST} views, got {len(shapes)}"
-            )
+        if len(shapes) > MOST_SUBSETS:
+            most = f"at most {MOST_SUBSETS} views, got {len(shapes)}"
+            raise ValueError(f"MoPoE looks at every subset of the views, {most}")
         return MoPoEModel(shapes, likelihoods, self, length)
 
 

@@ -40,7 +40,7 @@ from vedute.training.model import Stage, Terms
 
 SUBSETS = ("none", "unimodal", "unimodal+k")
 PRIORS = ("always", "several", "never")
-RAMP = 20  # values of beta on its way
+RAMP_SHARE = 20  # values of beta on its way
 
 
 @estimator
@@ -73,7 +73,7 @@ class MVAEModel(GaussianVAE):
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, warm = self.hp, min(self.hp.warmup, length)
-        rungs = min(RAMP, warm)
+        rungs = min(RAMP_SHARE, warm)
         edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
         stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
         for i, (a, b) in enumerate(pairwise(edges)):

@@ -20,7 +20,7 @@ from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 NORMAL = LIKELIHOODS["normal"]
 WIDEST = 15.0  # of means and log-variances that nothing else bounds
-STEEP = 0.9  # beyond, tanh is too flat to start at
+STEEPEST = 0.9  # beyond, tanh is too flat to start at
 
 
 def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -142,7 +142,7 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
                 through_tanh = isinstance(network, Decoder) and network.tanh
-                image = image.clamp(-STEEP, STEEP).atanh() if through_tanh else image
+                image = image.clamp(-STEEPEST, STEEPEST).atanh() if through_tanh else image
                 network.center.copy_(image)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T", bound=Tensor | tuple[Tensor, ...])
-MOST = 8  # streams
+MOST_STREAMS = 8  # streams
 
 
 def parallel_streams(tasks: Sequence[Callable[[], T]], given: Sequence[Tensor]) -> list[T]:
@@ -41,4 +41,4 @@ def _share(tensors: Iterable[Tensor], stream: torch.cuda.Stream) -> None:
 
 @cache
 def _streams(device: int) -> list[torch.cuda.Stream]:
-    return [torch.cuda.Stream(device) for _ in range(MOST)]  # type: ignore[no-untyped-call]
+    return [torch.cuda.Stream(device) for _ in range(MOST_STREAMS)]  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 METRICS = ("cosine", "euclidean")
-PAIRS = 2**24  # scores that may exist at a time, 128 MiB: never the whole (m, n) where it is larger
+PAIRS_AT_ONCE = 2**24  # scores at a time, 128 MiB: never the whole (m, n) where it is larger
 
 
 def nearest(
@@ -26,7 +26,7 @@ def nearest(
     k: int,
     blocked: Tensor | None = None,
     metric: str = "cosine",
-    chunk: int = PAIRS,
+    chunk: int = PAIRS_AT_ONCE,
 ) -> tuple[Tensor, Tensor]:
     """The k keys (n, D) nearest to each query (m, D): scores (m, k), nearest first, and indices.
 

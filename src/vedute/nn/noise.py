@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from vedute.nn import shards
 
-FILLS = (Tensor.uniform_, Tensor.normal_, init.uniform_, init.normal_, init.kaiming_uniform_)
+RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_, init.uniform_, init.normal_, init.kaiming_uniform_)
 
 
 class Generators:
@@ -87,7 +87,7 @@ class WeightsFrom(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = {"generator": self.generator} if func in FILLS else {}
+        given = {"generator": self.generator} if func in RANDOM_FILLS else {}
         return func(*args, **(kwargs or {}) | given)
 
 

@@ -14,11 +14,11 @@ from vedute.report.html import figure
 from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
-LEVEL = 0.9  # of intervals
+SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
 FEW, MOST = 16, 120  # features: up to the one they are drawn apart, beyond the other thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
-SIZE = (326, 190)
+EXAMPLE_SIZE = (326, 190)
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 318.0, 30.0, 160.0
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
 WHICH = {0.1: "easy", 0.5: "typical", 0.9: "hard"}
@@ -99,7 +99,7 @@ def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
     room = 0.06 * ((ends[1] - ends[0]) or 1.0)
     x = Scale(-edge, float(p.feature[-1]) + edge, LEFT, RIGHT)
     y = Scale(ends[0] - room, ends[1] + room, BOTTOM, TOP)
-    plot = Plot(SIZE, x, y, f"{run.names[v]}, {word or 'an'} instance", many=(5, 4))
+    plot = Plot(EXAMPLE_SIZE, x, y, f"{run.names[v]}, {word or 'an'} instance", many=(5, 4))
     if few:
         ways = zip(x(p.feature), y(p.low), y(p.high), strict=True)
         spans = [f"M{svg.px(f)} {svg.px(a)}V{svg.px(b)}" for f, a, b in ways]
@@ -144,7 +144,7 @@ def _profile(run: FittedRun, v: int, i: int) -> Profile:
 def _width(run: FittedRun, v: int, i: int) -> float:
     """How many deviations an interval reaches; older runs have normal ones."""
     reach = run.found.get(f"reach{v}")
-    return WIDTH if reach is None else float(np.interp(LEVEL, run.found["levels"], reach[i]))
+    return WIDTH if reach is None else float(np.interp(SHOWN_AT, run.found["levels"], reach[i]))
 
 
 def _error(run: FittedRun, v: int, i: int) -> float:

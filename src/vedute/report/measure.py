@@ -57,7 +57,7 @@ from vedute.report import sample_values
 Array = NDArray[Any]
 Found = dict[str, Array]
 MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MOST
-NUMBERS = 2**24  # a simple fill may learn from
+LEARNED_NUMBERS = 2**24  # a simple fill may learn from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
 FEWEST, TRAITS = 5, 8  # samples of a cluster that is described, features that do
 BY_FEATURE = re.compile(r"(known|explained|off)\d+")
@@ -176,7 +176,7 @@ def _dependence(data: Views, model: Estimator) -> Found:
 def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) -> Found:
     """Errors of the simple fills at the same hidden views, which they did not see either."""
     width = sum(int(np.prod(s)) for s in views.shapes)
-    room = int(np.clip(NUMBERS // max(width, 1), 500, MOST_ROWS))
+    room = int(np.clip(LEARNED_NUMBERS // max(width, 1), 500, MOST_ROWS))
     others = np.setdiff1d(np.arange(len(views)), rows)
     extra = others[cross_fitting.some(len(others), max(room - len(rows), 0))]
     known = np.sort(np.concatenate([rows, extra]))

@@ -16,7 +16,7 @@ from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 MOST_CLASSES = 20
-SIZE = (1000, 640)
+PLANE_SIZE = (1000, 640)
 
 
 class Coloring(NamedTuple):
@@ -100,14 +100,14 @@ def _switch(asked: list[Coloring]) -> str:
 
 def _frame(points: Array) -> Plot:
     """Both axes to the same scale, around all points."""
-    width, height = SIZE
+    width, height = PLANE_SIZE
     low, high = points.min(0), points.max(0)
     center, reach = (low + high) / 2, np.maximum((high - low) / 2, 1e-6) * 1.05
     unit = max(reach[0] / (width - 20), reach[1] / (height - 20))
     half = unit * np.array([width - 20, height - 20])
     (a, b), (c, d) = zip(center - half, center + half, strict=True)
     x, y = Scale(a, b, 10, width - 10), Scale(c, d, height - 10, 10)
-    return Plot(SIZE, x, y, "samples in the plane", axes=False)
+    return Plot(PLANE_SIZE, x, y, "samples in the plane", axes=False)
 
 
 def _tip(run: FittedRun, asked: list[Coloring], row: int) -> list[str]:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Found = TypeVar("Found")
-FILES = ("config.toml", "data.json", "embedding.npz")
-FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
+RUN_FILES = ("config.toml", "data.json", "embedding.npz")
+KEPT_FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
 VALUES = re.compile(
     r"y|(truth|mean|std|reach)\d+|sample_\w+"
 )  # in report.npz: labels and values of samples
@@ -279,7 +279,7 @@ class FittedRun:
 
     @classmethod
     def of(cls, folder: Path, keep: Keep = EVERYTHING) -> FittedRun:
-        lacking = [name for name in FILES if not (folder / name).is_file()]
+        lacking = [name for name in RUN_FILES if not (folder / name).is_file()]
         if lacking:
             raise FileNotFoundError(
                 f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
@@ -428,7 +428,7 @@ def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
 
 def _facts(path: Path) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(_text(path))
-    return {name: facts[name] for name in FACTS} | facts
+    return {name: facts[name] for name in KEPT_FACTS} | facts
 
 
 def _arrays(path: Path) -> dict[str, Array]:

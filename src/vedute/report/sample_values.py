@@ -33,8 +33,8 @@ from vedute.estimators.imputation import DRAWS
 Array = NDArray[Any]
 Found = dict[str, Array]
 MOST_LISTED, MOST_VALUES, MOST_INFERRED, NEAREST = 300, 30, 20, 5
-NUMBERS = 2**24  # that are inferred to compare samples
-LEVEL = 0.9  # of intervals
+INFERRED_NUMBERS = 2**24  # that are inferred to compare samples
+SAMPLE_LEVEL = 0.9  # of intervals
 
 
 class Cell(NamedTuple):
@@ -82,7 +82,7 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
     lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
     wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
-    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, NUMBERS // entries))]
+    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, INFERRED_NUMBERS // entries))]
     doubt = np.full(len(data), np.nan)
     size = imputer.rows(DRAWS)
     for block in slices(len(wanted), size):
@@ -130,7 +130,7 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
             continue
-        ends = interval_of(view, mean, std, data, v, LEVEL)
+        ends = interval_of(view, mean, std, data, v, SAMPLE_LEVEL)
         seen, own = views.seen(v).numpy(), np.nan_to_num(views.known(v))
         each = view.possible(mean), ends.lower, ends.upper
         value, low, high = (np.where(seen, own, a) for a in each)

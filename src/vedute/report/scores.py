@@ -14,7 +14,7 @@ from vedute.report.svg import Plot, Scale
 
 STEP = 34  # pixels per view
 MOST_SLIM = 60  # dots of a view on a telephone
-LEVELS = (0.5, 0.8, 0.9, 0.95)
+NOMINAL = (0.5, 0.8, 0.9, 0.95)
 
 
 def explained(run: FittedRun) -> str:
@@ -170,8 +170,11 @@ def calibration(run: FittedRun) -> str:
 def coverage_table(run: FittedRun) -> str:
     """The same in numbers, for the usual levels, and CRPS; older runs have none."""
     found = _curves(run)
-    rows = [[escape(name), *(svg.percent(_at(run, c, p), 1) for p in LEVELS)] for name, c in found]
-    heads, note = ["values inside", *map(svg.percent, LEVELS)], "by nominal level of the interval"
+    rows = [[escape(name), *(svg.percent(_at(run, c, p), 1) for p in NOMINAL)] for name, c in found]
+    heads, note = (
+        ["values inside", *map(svg.percent, NOMINAL)],
+        "by nominal level of the interval",
+    )
     if "crps" in run.found:
         each = _averaged(run, run.found["crps"][:, None])
         rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, each, strict=True)]

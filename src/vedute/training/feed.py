@@ -13,7 +13,7 @@ from torch import Tensor
 from vedute.data.views import Views
 
 BLOCK, BLOCKS = 64, 256  # consecutive rows on the disk; how many blocks are shuffled in memory
-NUMBERS = 2**25  # that are read at a time, at most
+WINDOW_NUMBERS = 2**25  # that are read at a time, at most
 
 
 def shuffled(rows: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ class Feed:
         """batch_size: 0 for all rows at once."""
         self.data, self.streams = data, data.on_disk and bool(batch_size)
         size, width = min(batch_size, len(data)), sum(map(math.prod, data.shapes))
-        most = min(BLOCK * BLOCKS, NUMBERS // max(1, width), len(data))
+        most = min(BLOCK * BLOCKS, WINDOW_NUMBERS // max(1, width), len(data))
         self.batches = max(1, most // max(1, size))  # read at a time
         some = torch.arange(self.batches * size if self.streams else 0)
         self.window = data[some] if self.streams else data.in_memory()

@@ -22,7 +22,7 @@ from torch import Tensor, distributed, nn
 from vedute.training.model import load_state
 
 T = TypeVar("T")
-PATIENCE = 30.0  # seconds to wait for other ranks before this is said
+LONG_WAIT = 30.0  # seconds to wait for other ranks before this is said
 
 
 class LostError(ConnectionError):
@@ -155,11 +155,11 @@ class _Watch(Thread):
     def run(self) -> None:
         while True:
             sleep(1.0)
-            if monotonic() - self.since > PATIENCE:
+            if monotonic() - self.since > LONG_WAIT:
                 self.since = math.inf
                 # Only the first rank has a stderr of its own; it may be the one that was stopped.
                 print(
-                    f"vedute: rank {rank()} has waited {PATIENCE:.0f} s for the other ranks; one "
+                    f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one "
                     "of them was stopped, is busy, or cannot be reached",
                     file=sys.__stderr__,
                     flush=True,

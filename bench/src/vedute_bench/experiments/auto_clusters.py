@@ -49,7 +49,7 @@ def representation(method: str, dataset: str, rate: float, keep: Path | None) ->
 def measure(method: str, dataset: str, rate: float, keep: Path | None) -> Record:
     z = representation(method, dataset, rate, keep)
     start = process_time()
-    found, _ = clustering.choose(z, clustering.AUTO, seed=0)
+    found, _ = clustering.choose(z, clustering.AUTOMATIC, seed=0)
     seconds = round(process_time() - start, 2)
     true = len(np.unique(real_sets.load(dataset).y))
     where = {"method": method, "dataset": dataset, "rate": rate, "n": len(z), "dim": z.shape[1]}
