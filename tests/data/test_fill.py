@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 
 from vedute.data.views import Entry, Views
-from vedute.estimators import imputation, reader
+from vedute.estimators import base, filling, imputation, reader
 from vedute.methods import find, load
 
 NAN = np.nan
@@ -169,8 +169,14 @@ def test_what_is_filled_batch_by_batch_is_what_is_filled_at_once(kind, monkeypat
     at_once, sizes = [verb(X) for verb in verbs], []
     monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
     monkeypatch.setattr(reader, "BATCHES", 1)
-    once = base.scaled
-    monkeypatch.setattr(base, "scaled", lambda v, part: [sizes.append(len(part)), once(v, part)][1])
+    once = reader.scaled
+
+    def counted(views, part):
+        sizes.append(len(part))
+        return once(views, part)
+
+    for module in (reader, filling, base):
+        monkeypatch.setattr(module, "scaled", counted)
     for verb, found in zip(verbs, at_once, strict=True):
         same(verb(X), found)
     assert max(sizes) == 7
