@@ -22,8 +22,8 @@ from vedute.cli import app
 from vedute.data import missing
 from vedute.datasets import synthetic
 from vedute.methods import presets
-from vedute.methods.mvp import IMAGES, LIGHT, MVP
-from vedute_bench import studies
+from vedute.methods.mvp import IMAGES, MVP, TABLES
+from vedute_bench import paper_mvp, studies
 from vedute_bench.datasets import shapes
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import plan, records, workers
@@ -100,11 +100,11 @@ def test_a_record_has_the_settings_that_images_were_learned_with():
     settings = dict(network="polymnist", steps=4, device="cpu", latent_dim=8)
     model = MVP(**settings, view_dropout=0.1).fit(objects)
     settled = running._settled(model)
-    assert settled["rec_weight"] == IMAGES["rec_weight"] == model.model_.hp.rec_weight
+    assert settled["rec_weight"] == IMAGES.defaults["rec_weight"] == model.model_.hp.rec_weight
     assert "view_dropout" not in settled  # it was passed
     assert json.dumps(settled)
-    plain = running._settled(MVP(**settings, for_images=False).fit(objects))
-    assert plain["rec_weight"] == LIGHT["rec_weight"]
+    plain = running._settled(MVP(**settings, variant="tables").fit(objects))
+    assert plain["rec_weight"] == TABLES.defaults["rec_weight"]
     assert running._settled(methods.find("mean_fill")().fit(objects)) == {}
 
 
@@ -486,7 +486,7 @@ def test_studies_of_the_paper_change_what_they_say(name):
     for entry in study.entries:
         assert entry.preset == "paper"
         for dataset in study.datasets:
-            MVP(**{**published[dataset], **entry.settings}).check_settings()
+            paper_mvp.find(entry.method)(**published[dataset] | entry.settings)._check_settings()
     assert len({json.dumps(entry.settings) for entry in study.entries}) == len(study.entries)
 
 

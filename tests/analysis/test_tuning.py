@@ -49,18 +49,14 @@ def no_optuna(monkeypatch):
 
 def test_what_the_user_set_is_not_tried():
     assert set(search().space()) == {"latent_dim", "dropout", "view_dropout", "lr", "beta"}
-    assert "beta" not in search(fixed={"beta_views": 1.0, "beta_consensus": 1.0}).space()
+    assert "beta" not in search(fixed={"beta": 1.0}).space()
     assert list(search(find("knn_fill"), {}).space()) == ["n_neighbors"]
 
 
 def test_points_become_differences_from_the_defaults():
     default = MVP().settled([(4,)], 500)
     found = search().settings({"latent_dim": default.latent_dim, "dropout": 0.4, "beta": 10.0})
-    assert found == {
-        "dropout": 0.4,
-        "beta_views": 10 * default.beta_views,
-        "beta_consensus": 10 * default.beta_consensus,
-    }
+    assert found == {"dropout": 0.4, "beta": 10 * default.beta}
     assert search().settings({"beta": 1.0}) == {}
 
 

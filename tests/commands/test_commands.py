@@ -180,7 +180,7 @@ def test_a_dataset_is_data_by_its_name(tmp_path):
         ("fit d.npz -o OUT --set latent_dim", "name=value"),
         ("fit d.npz -o OUT --set mvp__latent_dim=many", "a whole number or None, got 'many'"),
         ("fit d.npz -o OUT --method mvp --set early_stopping=no", "must be True or False"),
-        ("fit d.npz -o OUT --method mvp --set prior=flat", "prior must be one of"),
+        ("fit d.npz -o OUT --method mvp --set variant=flat", "variant must be one of"),
         ("fit d.npz -o OUT --clusters 1000", "n_clusters=1000 does not fit 60 samples"),
         ("fit text.npz -o OUT", "view 'a' holds .*'x'.* in row 0"),
         ("fit uneven.npz -o OUT", "views differ in length"),
@@ -290,7 +290,7 @@ def test_one_method_is_shown_with_paper_abilities_and_settings():
     out = " ".join(done("list", "methods", "mvp").split())
     assert "mvp: Multi-view permutation of VAEs" in out
     assert "paper Gao & Pu, ICLR year 2025 views any number" in out
-    assert "maps = 'mlp' (one of mlp, linear, identity) Maps between views." in out
+    assert "variant = None (one of tables, images, paper) The model and its defaults:" in out
     found = json.loads(done("list", "methods", "mvp", "--json"))
     assert (found["paper"], found["generative"]) == ("Gao & Pu, ICLR", "imputes, generates")
     assert [s["setting"] for s in found["settings"]] == [f.name for f in fields(MVP)]

@@ -168,8 +168,8 @@ def test_what_is_set_after_a_fit_is_not_saved_as_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("model", "later"),
     [
-        (MVP(steps=3), {"evenness": 0.5, "observed": "own", "bounded": False}),
-        (MVP(steps=3, evenness=0.5), {"evenness": None}),
+        (MVP(steps=3), {"variant": "images", "beta": 3.0}),
+        (MVP(steps=3, variant="images"), {"variant": None}),
         (MoPoE(steps=3), {"latent_dim": 3}),
         (KNNFill(), {"n_neighbors": 2}),
     ],
@@ -184,7 +184,7 @@ def test_what_is_set_after_a_fit_is_for_the_next_one(model, later):
     assert model.fit(X).transform(X).shape != known.shape or (model.transform(X) != known).any()
 
 
-@pytest.mark.parametrize("name", ["beta_views", "view_dropout", "cooldown", "warmup"])
+@pytest.mark.parametrize("name", ["beta", "view_dropout", "cooldown", "warmup"])
 @pytest.mark.parametrize(
     ("value", "problem"),
     [(-1, "at least 0"), ("much", "a (whole )?number"), (float("nan"), "(at least 0|a whole)")],

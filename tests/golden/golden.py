@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Answers = Mapping[str, Array]
 ROOT = Path(__file__).resolve().parents[2]
 CASES = "tests/golden/cases.py"
 KEPT = ROOT / "build" / "golden"
@@ -67,7 +68,7 @@ def difference(ours: Array, theirs: Array) -> float:
     return float(np.nanmax(np.abs(ours.astype(float) - theirs), initial=0.0)) / deviation
 
 
-def differences(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, float]:
+def differences(ours: Answers, theirs: Answers) -> dict[str, float]:
     """By "case|answer", the largest difference of its parts; infinite where one is absent."""
     results: dict[str, float] = {}
     for key in {**ours, **theirs}:
@@ -78,6 +79,18 @@ def differences(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[
     return results
 
 
+def compared(ours: Answers, theirs: Answers) -> tuple[Answers, Answers]:
+    """The answers of the cases that both trees have; the others are named."""
+    mine, known = ({key.partition("|")[0] for key in answers} for answers in (ours, theirs))
+    for case in sorted(mine ^ known):
+        print(f"{case}: in {'this tree' if case in mine else 'the reference'} alone, not compared")
+    here, there = (
+        {key: value for key, value in answers.items() if key.partition("|")[0] in mine & known}
+        for answers in (ours, theirs)
+    )
+    return here, there
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commit", help="what to compare with")
@@ -85,7 +98,7 @@ def main() -> int:
     options = parser.parse_args()
     known = reference(options.commit)
     with np.load(known) as theirs, np.load(run(ROOT, ROOT / CASES, KEPT / "here.npz")) as here:
-        results = differences(dict(here), dict(theirs))
+        results = differences(*compared(dict(here), dict(theirs)))
     wrong = {name: size for name, size in results.items() if size > options.within}
     for name, size in wrong.items():
         print(f"{name.replace('|', ': ')}: {f'{size:.2g}' if np.isfinite(size) else 'not alike'}")

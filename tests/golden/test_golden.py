@@ -36,6 +36,16 @@ def test_the_largest_difference_of_an_answer_counts():
     }
 
 
+def test_cases_that_one_tree_alone_has_are_named(capsys):
+    ours = {"case|answer|0": X, "new|answer|0": X}
+    theirs = {"case|answer|0": X, "case|other|0": X, "old|answer|0": X}
+    here, there = golden.compared(ours, theirs)
+    assert [*here] == ["case|answer|0"]
+    assert [*there] == ["case|answer|0", "case|other|0"]  # a difference
+    said = "new: in this tree alone, not compared\nold: in the reference alone, not compared\n"
+    assert capsys.readouterr().out == said
+
+
 def test_a_commit_that_is_not_there_cannot_be_compared_with():
     run = subprocess.run(
         [sys.executable, golden.__file__, "no-such-commit"], capture_output=True, text=True

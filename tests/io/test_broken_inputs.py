@@ -338,8 +338,8 @@ BROKEN = {
     ),
     "a setting beyond all bounds": (
         views(A),
-        ["fit", "d", "-o", "OUT", "--method", "mvp", "--set", "beta_prior=1e999"],
-        r"beta_prior must be finite, got inf",
+        ["fit", "d", "-o", "OUT", "--method", "mvp", "--set", "beta=1e999"],
+        r"beta must be finite, got inf",
     ),
     "a layer of no size": (
         views(A),

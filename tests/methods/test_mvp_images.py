@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -17,9 +17,10 @@ from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
 from vedute.estimators import neural, neural_training, pace, saving
 from vedute.estimators.settings import declared
-from vedute.methods import _sharpening, _trimmings, mvp, presets
-from vedute.methods.mvp import MVP
+from vedute.methods import _trimmings, mvp, presets
+from vedute.methods.mvp import IMAGES, MVP, PAPER, PAPER_IMAGES, TABLES, VARIANTS, Variant
 from vedute.metrics.ssim import ssim
+from vedute.nn import gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.history import second
 
@@ -27,36 +28,76 @@ IMAGE = (3, 16, 16)
 NORMAL = LIKELIHOODS["normal"]
 
 
+SIZES = {"images": [IMAGE, IMAGE], "tables": [(4,), (5,)]}
+
+
+def settings_of(variant):
+    """What it has instead of None, of settings."""
+    there = {k: v for k, v in variant.defaults.items() if v is not None}
+    return there | {"variant": variant.name}
+
+
+def test_variants_stay_as_they_are_saved():
+    """Saved models name them: rather than change one, add another."""
+    switches = [f.name for f in fields(Variant) if f.name != "defaults"]
+    assert switches[1:] == [
+        *("output", "linear_paths", "bounded", "objective", "prior"),
+        *("beta_prior", "evenness", "lr_halving"),
+    ]
+    rows = [
+        [getattr(variant, k) for k in switches] for variant in (*VARIANTS.values(), PAPER_IMAGES)
+    ]
+    assert rows == [
+        ["tables", "linear", True, True, "eq3", "cyclic", 0.2, 0.0, None],
+        ["images", "tanh", False, False, "joint", "joint", 0.2, 0.5, None],
+        ["paper", "tanh", False, True, "eq3", "cyclic", 0.2, 0.0, 200],
+        ["paper", "tanh", False, False, "eq3", "cyclic", 0.2, 0.0, None],
+    ]
+
+
 def test_images_have_defaults_of_their_own():
-    hp = MVP().settled([IMAGE, IMAGE], 1000)
-    assert {k: getattr(hp, k) for k in mvp.IMAGES} == mvp.IMAGES
+    hp = MVP()._settled([IMAGE, IMAGE], 1000)
+    assert settings_of(IMAGES).items() <= hp.get_params().items()
     assert (hp.warmup, hp.cooldown) == (200, 200)
     assert MVP().patience_for([IMAGE], 1000) == 250
     assert MVP(patience=30).patience_for([IMAGE], 1000) == 30
 
 
 def test_settings_that_are_given_hold_for_images_too():
-    hp = MVP(lr=0.01, latent_dim=8, warmup=7, prior="fusion").settled([IMAGE], 1000)
-    assert (hp.lr, hp.latent_dim, hp.warmup, hp.prior) == (0.01, 8, 7, "fusion")
-    assert hp.objective == "joint"
+    hp = MVP(lr=0.01, latent_dim=8, warmup=7, beta=0.3)._settled([IMAGE], 1000)
+    assert (hp.lr, hp.latent_dim, hp.warmup, hp.beta) == (0.01, 8, 7, 0.3)
+    assert hp.switches([IMAGE]) == IMAGES
 
 
-@pytest.mark.parametrize("sizes", [[IMAGE, IMAGE], [(4,), (5,)]], ids=["images", "tables"])
-@pytest.mark.parametrize("name", [*mvp.LIGHT])
-def test_a_value_that_is_given_wins_also_where_it_is_the_one_for_tables_or_images(name, sizes):
-    for value in {"tables": mvp.LIGHT, "images": mvp.LIGHT | mvp.IMAGES}.values():
-        model = MVP(**{name: value[name]})
-        hp = model.settled(sizes, 1000)
-        assert (
-            hp.having({"patience": model.patience_for(sizes, 1000)}).get_params()[name]
-            == (value[name])
-        )
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_a_variant_that_is_given_holds_for_any_views(variant, sizes):
+    model = MVP(variant=variant)
+    hp = model._settled(sizes, 1000)
+    assert settings_of(VARIANTS[variant]).items() <= hp.get_params().items()
+    assert hp.switches(sizes).objective == VARIANTS[variant].objective
+    assert f"variant={variant!r}" in repr(model)
+
+
+def test_the_paper_bounds_latents_of_tables_alone():
+    assert MVP(variant="paper").switches(SIZES["tables"]) == PAPER
+    assert MVP(variant="paper").switches(SIZES["images"]) == PAPER_IMAGES
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("name", settings_of(PAPER))
+def test_a_value_that_is_given_wins_also_where_it_is_that_of_another_variant(name, sizes):
+    for variant in VARIANTS.values():
+        value = settings_of(variant).get(name)
+        model = MVP(**{name: value})
+        hp = model._settled(sizes, 1000).having({"patience": model._patience(sizes, 1000)})
+        assert value is None or hp.get_params()[name] == value
 
 
 def test_no_default_that_depends_on_the_data_looks_like_a_value():
-    left = {k for k, s in declared(MVP).items() if re.search("None: .*, for images", s.meaning)}
-    assert {*mvp.LIGHT, *mvp.IMAGES} == left
-    assert all(getattr(MVP(), k) is None for k in {*mvp.LIGHT, *mvp.IMAGES})
+    left = {k for k, s in declared(MVP).items() if re.search("None: .*, in the paper", s.meaning)}
+    assert {"variant", *left} == settings_of(PAPER).keys()
+    assert all(getattr(MVP(), k) is None for k in settings_of(PAPER))
 
 
 def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
@@ -79,14 +120,14 @@ def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
     [
         (dict(), [(4,), (5,)]),
         (dict(), [IMAGE, (5,)]),  # a table beside images
-        (dict(for_images=False), [IMAGE]),
+        (dict(variant="tables"), [IMAGE]),
         (dict(network="mlp"), [IMAGE]),
     ],
 )
 def test_all_else_has_the_defaults_of_tables(settings, sizes):
     model = MVP(**settings)
-    hp = model.settled(sizes, 1000)
-    assert {k: getattr(hp, k) for k in mvp.LIGHT} == mvp.LIGHT
+    hp = model._settled(sizes, 1000)
+    assert settings_of(TABLES).items() <= hp.get_params().items()
     assert hp.clip is None
     assert model.amounts(sizes, 60_000) == (500, 256)
     assert model.patience_for(sizes, 1000) == 200
@@ -130,18 +171,20 @@ def test_a_long_training_says_by_its_first_steps_how_long_and_what_is_faster(
     assert not capfd.readouterr().err
 
 
-def test_presets_of_images_are_the_papers_alone():
-    published = MVP(**presets.find("mvp", "polymnist"))
-    hp, plain = (published.settled(shape, 300).get_params() for shape in ([IMAGE], [(4,)]))
-    assert hp == plain
+def test_presets_leave_nothing_to_a_variant_but_its_switches():
+    """What the paper means by a dataset stays, whatever else a variant says."""
+    for preset in presets.load("mvp").values():
+        assert preset["variant"] == "paper"
+        assert settings_of(PAPER).keys() <= preset.keys()
 
 
 def test_images_with_the_defaults_are_fitted_saved_and_imputed(tmp_path):
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
     settings = dict(steps=3, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
     model = MVP(**settings).fit(views)
-    assert model.model_.hp.prior == "joint"
-    assert model.get_params()["prior"] is None
+    assert model.model_.variant == IMAGES
+    assert model.settings_["variant"] == "images"
+    assert model.get_params()["variant"] is None
     model.save(tmp_path / "model")
     again = vedute.load(tmp_path / "model")
     for a, b in zip(model.impute(views).x, again.impute(views).x, strict=True):
@@ -154,7 +197,13 @@ def test_a_fitted_model_says_what_it_used(tmp_path):
     model = MVP(**small).fit(views)
     assert repr(MVP(**small)) == repr(model).partition("\n")[0]
     used = repr(model).partition("\n# used: ")[2]
-    for words in ("latent_dim=128", "network='polymnist'", "dropout=0.4", "batch_size=128"):
+    for words in (
+        "variant='images'",
+        "latent_dim=128",
+        "network='polymnist'",
+        "dropout=0.4",
+        "batch_size=128",
+    ):
         assert words in used
     assert "lr=" not in used  # it is in the call
     assert model.settings_["lr"] == 6e-3
@@ -196,20 +245,20 @@ def test_a_model_from_before_there_were_such_choices_has_the_large_network(tmp_p
     learned, params = facts["learned"]["$dict"], facts["params"]["$dict"]
     (used,) = (dict(v["$dict"]) for k, v in learned if k == "settings_")
     facts["learned"]["$dict"] = [pair for pair in learned if pair[0] != "settings_"]
-    older = {k: v for k, v in used.items() if k in (*mvp.LIGHT, *mvp.IMAGES)} | {"network": "auto"}
+    older = {k: v for k, v in used.items() if k in settings_of(PAPER)} | {"network": "auto"}
     facts["params"]["$dict"] = [[k, older.get(k, v)] for k, v in params]
     (tmp_path / "model" / "model.json").write_text(saving.sealed(facts))
     again = vedute.load(tmp_path / "model")
     assert np.array_equal(again.transform(views), model.transform(views))
 
 
-def test_later_defaults_for_images_do_not_change_a_saved_model(tmp_path, monkeypatch):
+def test_other_variants_do_not_change_a_saved_model(tmp_path, monkeypatch):
     views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
     model = MVP(steps=2, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
     model.fit(views).save(tmp_path / "model")
-    monkeypatch.setitem(mvp.IMAGES, "output", "linear")
-    monkeypatch.setitem(mvp.IMAGES, "bounded", True)
+    monkeypatch.setattr(mvp, "by_convolution", lambda shape, network: False)  # now for tables
     again, batch = vedute.load(tmp_path / "model"), views.floating()
+    assert again.model_.variant == IMAGES
     assert np.array_equal(again.transform(views), model.transform(views))
     with torch.no_grad():
         images = zip(*(m.fitted_model().decode(batch) for m in (model, again)), strict=True)
@@ -234,26 +283,19 @@ def test_evening_brings_dimensions_to_one_spread_by_its_power():
     assert mvp.evening(same, 1.0).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("given", [None, 0.0, 0.5])
-def test_evenness_changes_the_scale_of_representations_and_nothing_else(tmp_path, given):
+def test_the_representation_of_images_is_evened():
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
     small = dict(steps=3, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
-    learned, model = (MVP(evenness=e, **small).fit(views) for e in (0.0, given))
-    z, std = learned.transform(views, return_std=True)
-    power = 0.5 if given is None else given
-    scale = z.std(0) ** -power
-    np.testing.assert_allclose(model.transform(views), z * scale, rtol=2e-3)
-    np.testing.assert_allclose(model.transform(views, return_std=True)[1], std * scale, rtol=2e-3)
-    for a, b in zip(learned.impute(views).x, model.impute(views).x, strict=True):
-        assert torch.equal(a, b)
-    model.save(tmp_path / "model")
-    again = vedute.load(tmp_path / "model")
-    assert np.array_equal(again.transform(views), model.transform(views))
+    net, batch = MVP(**small).fit(views).model_, views.floating()
+    learned = net.fuse(batch)[0]
+    scale = learned.mean.std(0, correction=0) ** -0.5
+    torch.testing.assert_close(net.embed(batch), learned.mean * scale, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(net.std(batch), gaussian.std(learned) * scale, rtol=1e-4, atol=1e-6)
 
 
 def test_tables_keep_the_scale_that_was_learned():
-    assert not MVP().settled([(4,), (5,)], 100).evenness
-    assert not MVP(**presets.find("mvp", "polymnist")).settled([IMAGE], 100).evenness
+    assert not MVP().switches([(4,), (5,)]).evenness
+    assert not MVP(**presets.find("mvp", "polymnist")).switches([IMAGE]).evenness
 
 
 def test_sharpening_changes_decoders_alone():
@@ -284,7 +326,7 @@ def cooling(settings, sizes, rows):
 )
 def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measured):
     small = dict(network="polymnist", latent_dim=4, map_hidden=(4,), hidden=(4,))
-    measure = _sharpening.blur if measured else None
+    measure = mvp.blur if measured else None
     assert cooling(settings | small, sizes, rows) == [
         ("cooldown_loss", 11, True, None),
         ("sharpening_loss", 10, measured, measure),
@@ -299,7 +341,8 @@ def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measure
         (dict(sharpen=None), [IMAGE, (5,)], 1000),
         (dict(sharpen=None, network="mlp"), [IMAGE, IMAGE], 1000),
         (dict(sharpen=None, early_stopping=False), [IMAGE, IMAGE], 1000),
-        (dict(sharpen=None, for_images=False), [IMAGE, IMAGE], 1000),
+        (dict(sharpen=None, variant="tables"), [IMAGE, IMAGE], 1000),
+        (dict(sharpen=None, variant="images"), [IMAGE, (5,)], 1000),  # no SSIM of tables
     ],
 )
 def test_elsewhere_the_cooldown_is_as_ever(settings, sizes, rows):
@@ -317,7 +360,7 @@ def some_hidden(truth):
 
 def test_blur_of_what_is_not_wrong_at_all_is_a_number():
     held = some_hidden(shapes.load(6, size=16).floating())
-    assert np.isfinite(_sharpening.blur(held, held.truth.x))
+    assert np.isfinite(mvp.blur(held, held.truth.x))
 
 
 def test_blur_does_not_see_what_is_put_into_holes():
@@ -326,9 +369,9 @@ def test_blur_does_not_see_what_is_put_into_holes():
     holes[:, :, 4:9, 4:9] = True
     held = some_hidden(replace(truth, holes=(holes, *truth.holes[1:])))
     values = [(0.5 * x + 0.1).clone() for x in truth.x]
-    found = _sharpening.blur(held, values)
+    found = mvp.blur(held, values)
     values[0][holes] = 0.3
-    assert _sharpening.blur(held, values) == pytest.approx(found, abs=1e-6)
+    assert mvp.blur(held, values) == pytest.approx(found, abs=1e-6)
 
 
 def test_blur_weighs_similarity_against_the_root_of_squared_errors():
@@ -338,12 +381,12 @@ def test_blur_weighs_similarity_against_the_root_of_squared_errors():
     pairs = [(v, i) for v in range(5) for i in range(6) if held.hidden[i, v]]
     a, b = (torch.stack([(x[v][i] + 1) / 2 for v, i in pairs]) for x in (values, truth.x))
     rmse = float((a - b).square().mean().sqrt())
-    found = _sharpening.blur(held, values)
+    found = mvp.blur(held, values)
     assert found == pytest.approx(np.log(rmse / float(ssim(a, b).mean())), abs=1e-5)
     values[2] += 9.0  # nothing is hidden there
-    assert _sharpening.blur(held, values) == found
+    assert mvp.blur(held, values) == found
     units = tuple(torch.rand(x.shape[1:]) for x in truth.x)  # pixels count as they are seen
-    assert _sharpening.blur(replace(held, weights=units), values) == found
+    assert mvp.blur(replace(held, weights=units), values) == found
 
 
 @pytest.mark.parametrize(("sign", "kept"), [(-1, True), (1, False)], ids=["gain", "none"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vedute.nn.permutations import random_permutations
+from vedute.nn.permutations import random_cycles
 from vedute.nn.sources import Sources, take
 
 B, L, D = 4, 3, 2
@@ -39,7 +39,7 @@ def test_rows_are_the_observed_pairs(whole):
 @pytest.mark.parametrize("whole", [True, False])
 def test_sources_are_exchanged_within_columns(whole):
     sources, rows, table = drawn(whole)
-    sigma = random_permutations(sources.mask, L)
+    sigma = random_cycles(sources.mask, L)
     out = sources.spread(sources.permuted(rows, sigma))
     for b, i, j in each():
         if whole or sources.mask[b, i]:

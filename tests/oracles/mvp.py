@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,14 @@ from vedute.training.model import Terms
 
 Table = dict[tuple[int, int], Normal]  # [v, l]: view v's opinion of view l, v observed
 Consensus = dict[int, Normal]
+PLAIN = dict(
+    permutation="cyclic", divergence="symmetric", per_view=True, beta_consensus=None
+)  # what MVP does, and models of studies may do otherwise
+
+
+def settings(model: MVPModel) -> SimpleNamespace:
+    """Switches and settings of a model, by name."""
+    return SimpleNamespace(**PLAIN | model.hp.get_params(deep=False) | vars(model.variant))
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def reconstructed(permutation: str, equation: int) -> tuple[int, ...]:
 
 def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) -> Terms:
     """The terms of `model` on a batch, with this chance."""
-    hp, (B, L) = model.hp, batch.mask.shape
+    hp, (B, L) = settings(model), batch.mask.shape
     R, D, W, P = (torch.zeros(()) for _ in range(4))
     for b in range(B):
         seen = [v for v in range(L) if batch.mask[b, v] and not draws.hidden[b, v]]
@@ -116,8 +125,8 @@ def slow_loss(model: MVPModel, batch: Views, draws: Draws, equation: int = 3) ->
             W = W + hp.beta_prior * _kl(agreed, _standard(agreed))
     terms = {
         "reconstruction": hp.rec_weight * R / B,
-        "kl_views": hp.kl_weight * hp.beta_views * D / (L if hp.per_view else 1) / B,
-        "kl_consensus": hp.kl_weight * hp.beta_consensus * W / B,
+        "kl_views": hp.beta * D / (L if hp.per_view else 1) / B,
+        "kl_consensus": (hp.beta / 2 if hp.beta_consensus is None else hp.beta_consensus) * W / B,
     }
     return terms | ({"prediction": hp.rec_weight * P / B} if hp.view_dropout > 0 else {})
 
@@ -162,9 +171,10 @@ def _compared(
     which: tuple[int, ...],
 ) -> Iterator[tuple[tuple[Table, Consensus], tuple[Table, Consensus]]]:
     """(Z, w) and the priors they are held against."""
-    (z0, _), L, k, kind = tables[0], len(model.likelihoods), model.shared, model.hp.prior
+    (z0, _), L, k, hp = tables[0], len(model.likelihoods), model.shared, settings(model)
+    kind = hp.prior
     if kind in ("cyclic", "random"):
-        if kind != model.hp.permutation:
+        if kind != hp.permutation:
             z1 = _permuted(z0, draws, b, kind)
             tables = [tables[0], (z1, _rows(z1, seen, L, k))]
         yield from ((tables[a], tables[1 - a]) for a in which)

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Sequence
 
 import torch
-from oracles.mvp import Draws, draw
+from oracles.mvp import Draws, draw, settings
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -26,7 +26,7 @@ class SlowMVP(nn.Module):
 
     def __init__(self, model: MVPModel) -> None:
         super().__init__()
-        if (model.hp.permutation, model.hp.prior) != ("cyclic", "cyclic"):
+        if settings(model).permutation != "cyclic" or model.variant.prior != "cyclic":
             raise ValueError("SlowMVP is written for cyclic permutations and priors")
         self.hp, self.shared = model.hp, model.shared
         self.kinds = [likelihood.name for likelihood in model.likelihoods]
@@ -65,8 +65,8 @@ class SlowMVP(nn.Module):
                     D = D + (seen * _kl(z[v][j], z_prior[v][j])).sum()
         terms = {
             "reconstruction": hp.rec_weight * R / B,
-            "kl_views": hp.kl_weight * hp.beta_views * D / L / B,
-            "kl_consensus": hp.kl_weight * hp.beta_consensus * W / B,
+            "kl_views": hp.beta * D / L / B,
+            "kl_consensus": hp.beta / 2 * W / B,
         }
         if hp.view_dropout > 0:
             consensus = _product(w0, None, batch.mask)

@@ -15,7 +15,7 @@ from vedute.training.step import Step
 NETWORKS = {name: cls for name, cls in METHODS.items() if hasattr(cls, "build")}
 SHARED = [name for name, cls in NETWORKS.items() if all(m.adds_over_rows for m in models(cls))]
 DRAWING = {  # settings that draw noise which the defaults do not
-    "mvp": [dict(permutation="random", dropout=0.5), dict(prior="random")],
+    "mvp": [dict(variant="images", dropout=0.5), dict(variant="paper", view_dropout=0.3)],
     "mvae": [dict(subsample="unimodal+k", warmup=4, dropout=0.3)],
     "mmvae": [dict(objective="dreg", samples=2), dict(objective="moe_elbo")],
     "mmvaeplus": [dict(samples=2, dropout=0.2)],

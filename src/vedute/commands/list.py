@@ -146,7 +146,7 @@ def _presets() -> list[dict[str, str]]:
     rows = []
     for method in presets.available():
         for name, settings in presets.load(method).items():
-            shown = ("latent_dim", "likelihood", "rec_weight", "kl_weight", "epochs")
+            shown = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
             some = [f"{k}={settings[k]}" for k in shown if k in settings]
             rows.append({"name": name, "method": method, "some_settings": " ".join(some)})
     return rows

@@ -278,6 +278,15 @@ class HoldOut:
         """View v in these rows."""
         return self.truth.pick(v)[self.hidden[:, v]]
 
+    def hidden_values(self, value: Tensor, v: int) -> tuple[Tensor, Tensor]:
+        """View v where it is hidden, as found and in truth; holes of the truth count as found.
+
+        value (m, *shape_v) -> (k, *shape_v), twice
+        """
+        truth, holes, rows = self.truth.x[v], self.truth.holes[v], self.hidden[:, v]
+        value = value if holes is None else torch.where(holes, truth, value)
+        return value[rows], truth[rows]
+
     def errors(self, value: Tensor, v: int) -> Tensor:
         """Mean over features of the squared error of view v in units of its scaler; of tokens,
         how many are wrong.

@@ -40,19 +40,17 @@ def dropout(default: float | None, meaning: str, most: float = 0.5) -> Any:
     return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, most))
 
 
-def layer_dropout(default: float | None) -> Any:
-    return dropout(default, "Of encoders; None: 0.2, below 1000 rows 0.4.")
+def layer_dropout(default: float | None, more: str = "") -> Any:
+    return dropout(default, f"Of encoders; None: 0.2, below 1000 rows 0.4{more}.")
 
 
 def view_dropout(default: float) -> Any:
     return dropout(default, "Share of views hidden and predicted.", most=0.6)
 
 
-def balance(default: float | None) -> Any:
-    return setting(
-        default,
-        "A view weighs its effective dimensions to this power; None: 0.2, under 1000 rows 0.5.",
-    )
+def balance(default: float | None, more: str = "") -> Any:
+    meaning = "A view weighs its effective dimensions to this power; None: "
+    return setting(default, f"{meaning}0.2, under 1000 rows 0.5{more}.")
 
 
 def cooldown(default: int) -> Any:

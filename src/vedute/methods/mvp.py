@@ -9,12 +9,12 @@ permuted one, sums over observed v:
     R_a  = sum_v -log p(x_v | w^a_v, z^a_vv)          D_ab = sum_v sum_l KL(Z^a_vl || Z^b_vl)
     W_ab = sum_v KL(w^a_v || w^b_v)
 
-    eq1   R_1 + D_10 + W_10
-    eq2   R_0 + D_01 + W_01: always in the warm-up
-    eq3   half of both; with one-sided divergences half of R_0 + R_1, and D_01 + W_01
-    joint as eq1, but half of R_1 + R_f: views are also decoded from the products below
+    eq2     R_0 + D_01 + W_01: the warm-up
+    eq3     half of eq2 and of the same with 0 and 1 exchanged: thereafter
+    joint   thereafter on images: half of R_1 and of R_f, which decodes views from the products f
+            below; D and W are KL(f || Z) and KL(f || w), with a little of KL(f || N(0, 1))
 
-weighted as rec_weight R + kl_weight (beta_views D / L + beta_consensus W).
+weighted as rec_weight R + beta (D / L + W / 2).
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
 With `view_dropout`, views hidden in a step are predicted from the others in this way, and
 compared with the truth.
@@ -22,80 +22,97 @@ compared with the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
-from vedute.estimators.search_space import Range
-from vedute.estimators.settings import choice, estimator, length, setting
+from vedute.estimators.settings import KEY, declared, estimator, length, setting
 from vedute.methods import _settings
-from vedute.methods._mvp_priors import TABLES, divergence, fixed_prior, joint_prior
-from vedute.methods._sharpening import blur, sharp
 from vedute.methods._trimmings import Trimmed, by_rows, first_dropout, hide_some
+from vedute.metrics import ssim
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
+from vedute.nn.likelihoods import LIKELIHOODS, Kinds
 from vedute.nn.losses import view_errors
-from vedute.nn.permutations import random_cycles, random_permutations
+from vedute.nn.permutations import random_cycles
 from vedute.nn.sources import Sources
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
-PRIORS = ("cyclic", "random", "diagonal", "fusion", "standard", "all_pairs", "joint")
+LAPLACE = LIKELIHOODS["laplace"]
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
-LIGHT: dict[str, Any] = {  # what settings are that were left at None
-    "lr": 6e-3,
-    "weight_decay": 0.1,
-    "latent_dim": 32,
-    "map_hidden": (64,),
-    "linear_paths": True,
-    "average": True,
-    "rec_weight": 100.0,
-    "output": "linear",
-    "view_dropout": 0.3,
-    "bounded": True,
-    "objective": "eq3",
-    "prior": "cyclic",
-    "evenness": 0.0,
-    "warmup": 50,
-    "cooldown": 250,
-    "patience": 200,
-}
-IMAGES: dict[str, Any] = {  # the same where all views are images
-    "lr": 5e-4,
-    "weight_decay": 0.05,
-    "latent_dim": 128,
-    "map_hidden": (256, 512, 256),
-    "linear_paths": False,
-    "average": False,  # an image has as much to tell as it has pixels
-    "rec_weight": 0.16,
-    "output": "tanh",  # white is white: a linear layer leaves noise there
-    "view_dropout": 0.25,
-    "clip": 1.0,
-    "bounded": False,
-    "objective": "joint",
-    "prior": "joint",
-    "evenness": 0.5,
-}
+FIFTH = "a fifth of the training"
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
-IMAGE_SHARES = {"warmup": 5, "cooldown": 5}  # the n-th part of a training
 
 
-def by_data(name: str, meaning: str, images: str = "", **declared: Any) -> Any:
-    """A setting that depends on the data where it is None."""
-    plain, of_images = LIGHT[name], images or IMAGES[name]
-    words = f"{meaning} None: {plain}, for images {of_images}."
-    return setting(None, words, **declared)
+@dataclass(frozen=True)
+class Variant:
+    """The switches of a model, and what settings are that are None.
+
+    Saved models name their variant. So none of them ever changes: other defaults are another one.
+    """
+
+    name: str
+    output: str  # last layer of decoders: linear, or tanh
+    linear_paths: bool  # linear shortcuts through decoders and correspondences
+    bounded: bool  # latents of encoders are within 1 and -1, by tanh
+    objective: str  # after the warm-up: eq3, or joint
+    prior: str  # what latents are pulled to: cyclic, or joint
+    defaults: Mapping[str, Any]  # of settings; None: by the number of rows or the length
+    beta_prior: float = 0.2  # weight of N(0, 1) in the prior `joint`, beside the agreement
+    evenness: float = 0.0  # the representation is divided by its deviations to this power
+    lr_halving: int | None = None  # epochs after which the learning rate is halved
+
+
+TABLES = Variant(
+    "tables", output="linear", linear_paths=True, bounded=True, objective="eq3", prior="cyclic",
+    defaults=dict(
+        lr=6e-3, weight_decay=0.1, clip=None, patience=200, latent_dim=32, map_hidden=(64,),
+        beta=0.2, rec_weight=100.0, average=True, balance=None, dropout=None, view_dropout=0.3,
+        warmup=50, cooldown=250,
+    ),
+)  # fmt: skip
+IMAGES = Variant(  # an image has as much to tell as it has pixels; white is white by tanh alone
+    "images", output="tanh", linear_paths=False, bounded=False, objective="joint", prior="joint",
+    evenness=0.5,
+    defaults=dict(
+        lr=5e-4, weight_decay=0.05, clip=1.0, patience=None, latent_dim=128,
+        map_hidden=(256, 512, 256), beta=0.2, rec_weight=0.16, average=False, balance=None,
+        dropout=None, view_dropout=0.25, warmup=None, cooldown=None,
+    ),
+)  # fmt: skip
+PAPER = Variant(  # the authors' code has tanh even for z-scores, and halves the rate in every run
+    "paper", output="tanh", linear_paths=False, bounded=True, objective="eq3", prior="cyclic",
+    lr_halving=200,
+    defaults=dict(
+        lr=1e-3, weight_decay=1e-5, clip=12.0, patience=400, latent_dim=16,
+        map_hidden=(128, 256, 128), beta=5.0, rec_weight=1.0, average=False, balance=0.0,
+        dropout=0.0, view_dropout=0.0, warmup=100, cooldown=0,
+    ),
+)  # fmt: skip
+PAPER_IMAGES = replace(PAPER, bounded=False, lr_halving=None)
+VARIANTS = {variant.name: variant for variant in (TABLES, IMAGES, PAPER)}
+
+
+def by_variant(name: str, known: Any = None, images: str = "") -> Any:
+    """A declared setting, else that of every estimator with networks, as the variant has it where
+    it is None."""
+    declaration = declared(NeuralEstimator)[name] if known is None else known.metadata[KEY]
+    tables, of_images, paper = (variant.defaults[name] for variant in VARIANTS.values())
+    values = f"None: {tables}, for images {images or of_images}, in the paper {paper}."
+    meaning = f"{declaration.meaning} {values}"
+    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
 
 
 @estimator
@@ -104,9 +121,17 @@ class MVP(NeuralEstimator):
 
     The defaults are light and free of scale: errors are averaged over a view's features, so that
     their weight against the divergences does not depend on its width, and hidden views end the
-    training. The paper's settings are presets. Images have defaults of their own: `for_images`.
+    training. Images have defaults of their own, and so has the model of the paper, whose settings
+    for each dataset are presets: see `variant`.
     """
 
+    variant: str | None = setting(
+        None,
+        "The model and its defaults: `tables`; `images`, which are trained for 100 passes over the "
+        "data, 500 steps at least and 20000 at most; `paper`, as published. None: `images` where "
+        "all views are, else `tables`.",
+        choices=tuple(VARIANTS),
+    )
     steps: int | None = setting(  # type: ignore[assignment]
         None, "Most steps of optimisation; None: 500, below 1000 rows 240.", at_least=1, length=True
     )
@@ -116,20 +141,13 @@ class MVP(NeuralEstimator):
         "out a last batch under an eighth of this.",
         at_least=1,
     )
-    lr: float | None = by_data(  # type: ignore[assignment]
-        "lr", "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True)
-    )
-    weight_decay: float | None = by_data(  # type: ignore[assignment]
-        "weight_decay", "Weight decay of the optimizer.", at_least=0
-    )
+    lr: float | None = by_variant("lr")  # type: ignore[assignment]
+    weight_decay: float | None = by_variant("weight_decay")  # type: ignore[assignment]
     clip: float | None = setting(
-        None, "Largest norm of the gradient. None: any, for images 1.0.", above=0
+        None, "Largest norm of the gradient. None: any, for images 1.0, in the paper 12.0.", above=0
     )
-    patience: int | None = by_data(  # type: ignore[assignment]
-        "patience",
-        "Steps to wait for a smaller hidden error.",
-        "a quarter of the training",
-        at_least=1,
+    patience: int | None = by_variant(  # type: ignore[assignment]
+        "patience", images="a quarter of the training"
     )
     again: int | None = setting(
         40,
@@ -138,87 +156,34 @@ class MVP(NeuralEstimator):
         at_least=1,
         length=True,
     )
-    latent_dim: int | None = by_data(
-        "latent_dim", "Numbers in a latent.", at_least=1, tune=_settings.LATENTS
-    )
+    latent_dim: int | None = by_variant("latent_dim", _settings.latent_dim(0))
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
     )
     hidden: Sizes | dict[str, Sizes] = _settings.hidden((128,), ": for all, or by view")
     network: str = _settings.network()
-    map_hidden: Sizes | None = by_data("map_hidden", "Hidden layers of the maps.", at_least=1)
-    beta_views: float = _settings.beta(0.2, "Weight of the agreement of latents.")
-    beta_consensus: float = _settings.beta(0.1, "Weight of the agreement of consensuses.")
-    beta_prior: float = setting(
-        0.2, "Weight of N(0, 1) in the prior `joint`, beside the agreement.", at_least=0
+    map_hidden: Sizes | None = by_variant(
+        "map_hidden", setting((), "Hidden layers of the maps.", at_least=1)
     )
-    rec_weight: float | None = by_data("rec_weight", "Weight of the reconstruction.", at_least=0)
-    kl_weight: float = setting(1.0, "Weight of both agreements.", at_least=0)
-    average: bool | None = by_data(
-        "average", "Average errors over a view's features; the paper sums: False."
+    beta: float | None = by_variant(
+        "beta", _settings.beta(0, "Weight of the agreement of latents; of consensuses half of it.")
     )
-    balance: float | None = _settings.balance(None)
-    output: str | None = by_data("output", "Last layer of decoders.", choices=("linear", "tanh"))
-    linear_paths: bool | None = by_data(
-        "linear_paths", "Linear shortcuts through decoders and maps."
+    rec_weight: float | None = by_variant("rec_weight", _settings.rec_weight(0))
+    average: bool | None = by_variant(
+        "average", setting(True, "Average errors over a view's features, or sum them.")
     )
-    dropout: float | None = _settings.layer_dropout(None)
-    view_dropout: float | None = by_data(
-        "view_dropout",
-        "Share of views hidden and predicted.",
-        at_least=0,
-        below=1,
-        tune=Range(0.0, 0.6),
+    balance: float | None = _settings.balance(None, ", in the paper 0")
+    dropout: float | None = _settings.layer_dropout(None, ", in the paper 0")
+    view_dropout: float | None = by_variant("view_dropout", _settings.view_dropout(0))
+    warmup: int | None = by_variant(
+        "warmup", length(0, "Time before permuted latents are decoded, too."), FIFTH
     )
-    warmup: int | None = by_data(
-        "warmup",
-        "Time before permuted latents are decoded, too.",
-        "a fifth of the training",
-        at_least=0,
-        length=True,
-    )
-    cooldown: int | None = by_data(
-        "cooldown",
-        "Time without dropout at the end, at a tenth of the learning rate.",
-        "a fifth of the training",
-        at_least=0,
-        length=True,
-    )
+    cooldown: int | None = by_variant("cooldown", _settings.cooldown(0), FIFTH)
     sharpen: bool | None = setting(
         None,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
-        "less blurred, squared errors larger. None: with the defaults for images, from 1000 rows "
-        "on, if hidden views gain more in SSIM than they lose in root mean squared error.",
-    )
-    lr_halving: int | None = length(None, "Time before the learning rate is halved; None: never.")
-    permutation: str = choice(("cyclic", "random", "none"), "How a column's sources are permuted.")
-    prior: str | None = by_data("prior", "What latents are pulled to.", choices=PRIORS)
-    objective: str | None = by_data(
-        "objective",
-        "After the warm-up: views are decoded from permuted latents and their own (`eq3`), from "
-        "permuted ones (`eq1`), from their own (`eq2`), or from permuted ones and from the product "
-        "over all views that are there (`joint`).",
-        choices=("eq3", "eq1", "eq2", "joint"),
-    )
-    divergence: str = choice(("symmetric", "forward"), "Of latents and permuted ones, in `eq3`.")
-    per_view: bool = setting(True, "Divide the agreement of latents by the number of views.")
-    maps: str = choice(("mlp", "linear", "identity"), "Maps between views.")
-    bounded: bool | None = by_data("bounded", "Latents of encoders are within 1 and -1, by tanh.")
-    observed: str = choice(
-        ("fused", "own"), "Views that are there are decoded from all that are, or from themselves."
-    )
-
-    evenness: float | None = setting(
-        None,
-        "Dimensions of the representation are divided by their standard deviation to this power: 0 "
-        "leaves them as they were learned, with 1 all vary alike; None: 0, for images 0.5.",
-        at_least=0,
-        at_most=1,
-    )
-    for_images: bool = setting(
-        True,
-        "Where all views are images, settings that are None are those of "
-        "`vedute.methods.mvp.IMAGES`, and `steps` are 100 passes over the data, 20000 at most.",
+        "less blurred, squared errors larger. None: with the variant `images`, from 1000 "
+        "rows on, if hidden views gain more in SSIM than they lose in root mean squared error.",
     )
 
     paper = "Gao & Pu, ICLR 2025"
@@ -226,33 +191,40 @@ class MVP(NeuralEstimator):
     absent = "predicted from the observed views"
 
     def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
-        hp: Any = self.settled(shapes, length)
-        _settings.check_shared(hp.shared_dim, hp.latent_dim)
-        return MVPModel(shapes, likelihoods, hp, names, length)
+        return MVPModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
+
+    def for_training(self, shapes: Shapes, length: int) -> Any:
+        """All settings of a training of this length, those that the data decide among them."""
+        settled: Any = self._settled(shapes, length)
+        _settings.check_shared(settled.shared_dim, settled.latent_dim)
+        return settled
+
+    def switches(self, shapes: Shapes) -> Variant:
+        """The variant for views of these shapes."""
+        images = all(by_convolution(shape, self.network) for shape in shapes)
+        name = self.variant or ("images" if images else "tables")
+        return PAPER_IMAGES if images and name == "paper" else VARIANTS[name]
 
     def check(self, raw: Views) -> None:
         super().check(raw)
         self.sizes(raw.names)
 
-    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
-        images = self._has_images(shapes)
-        parts = {k: length // part for k, part in IMAGE_SHARES.items()}
-        of_data = IMAGES | parts if images else LIGHT
-        of_data = of_data | by_rows(rows)
-        left = {k: v for k, v in of_data.items() if getattr(self, k) is None}
-        return super().settled(shapes, length, rows).having(left)
+    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
+        variant = self.switches(shapes)
+        of_size = {"warmup": length // 5, "cooldown": length // 5} | by_rows(rows)
+        of_variant = {k: v for k, v in variant.defaults.items() if v is not None}
+        decided = of_size | of_variant | {"variant": variant.name}
+        left = {k: v for k, v in decided.items() if getattr(self, k) is None}
+        return super()._settled(shapes, length, rows).having(left)
 
-    def patience_for(self, shapes: Shapes, steps: int) -> int:
-        of_data = max(steps // 4, 1) if self._has_images(shapes) else LIGHT["patience"]
-        return int(of_data) if self.patience is None else self.patience
-
-    def _has_images(self, shapes: Shapes) -> bool:
-        return self.for_images and all(by_convolution(s, self.network) for s in shapes)
+    def _patience(self, shapes: Shapes, steps: int) -> int:
+        usual = self.switches(shapes).defaults["patience"]
+        return self.patience or usual or max(steps // 4, 1)
 
     def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
         steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
         size = self.batch_size or size
-        if self._has_images(shapes):
+        if self.switches(shapes).name == "images":
             least, most = IMAGE_STEPS
             steps = min(max(IMAGE_PASSES * rows // size, least), most)
         return self.steps or steps, size
@@ -281,31 +253,35 @@ class MVPModel(Trimmed):
         super().__init__(hp, len(shapes), length)
         self.likelihoods = likelihoods
         self.images = all(by_convolution(shape, hp.network) for shape in shapes)
+        self.variant: Variant = hp.switches(shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.table_numbers = L * L * D
         self.shared, dropout = k, first_dropout(hp.dropout)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
-            output = "linear" if likelihood.logits else hp.output
-            paths = (output, hp.linear_paths, hp.network, likelihood)
-            kind = (hp.network, likelihood, hp.bounded)
+            output = "linear" if likelihood.logits else self.variant.output
+            paths = (output, self.variant.linear_paths, hp.network, likelihood)
+            kind = (hp.network, likelihood, self.variant.bounded)
             self.encoders.append(Encoder(shape, hidden, D, dropout, *kind))
             self.decoders.append(Decoder(k + D, hidden, shape, *paths))
-        self.maps = Correspondences(L, D, hp.map_hidden, hp.maps, hp.linear_paths)
+        self.maps = self._correspondences(L, D)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
-        if hp.evenness:
+        if self.variant.evenness:
             self.register_buffer("scale", torch.ones(k))
+
+    def _correspondences(self, n_views: int, dim: int) -> Correspondences:
+        return Correspondences(n_views, dim, self.hp.map_hidden, self.variant.linear_paths)
 
     def finish(self, data: Views) -> None:
         rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
         consensus, latents = self.fuse(data[rows].floating())
         self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
-        if self.hp.evenness:
-            self.scale = evening(consensus.mean, self.hp.evenness)
+        if self.variant.evenness:
+            self.scale = evening(consensus.mean, self.variant.evenness)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
-        hp = self.hp
-        warm, turn = min(hp.warmup, length), min(hp.lr_halving or length, length)
+        hp, halving = self.hp, self.variant.lr_halving
+        warm, turn = min(hp.warmup, length), min((hp.epochs and halving) or length, length)
         if warm > 0:
             yield hp.stage(self.warmup_loss, warm)
         if turn > warm:
@@ -315,7 +291,7 @@ class MVPModel(Trimmed):
 
     def _cooling(self, length: int) -> Iterator[Stage]:
         hp = self.hp
-        asked = hp.sharpen is None and hp.for_images and self.images
+        asked = hp.sharpen is None and self.variant.name == "images" and self.images
         tried = asked and hp.early_stopping and not self.few
         last = length // 2 if hp.sharpen or tried else 0
         yield from super()._cooling(length - last)
@@ -331,7 +307,7 @@ class MVPModel(Trimmed):
     def latents(self, batch: Views, sources: Sources) -> Gaussian:
         """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
         z: Gaussian = self.maps(encode(self.encoders, batch), sources)
-        if self.hp.bounded:
+        if self.variant.bounded:
             return z
         return z.map(lambda t: t.clamp(-WIDEST, WIDEST))  # maps may leave what encoders keep to
 
@@ -351,42 +327,47 @@ class MVPModel(Trimmed):
             module.eval()
         with torch.no_grad():
             code = _drawn(self.fuse(hide_some(batch, self.hp.view_dropout))).unsqueeze(0)
-        errors = self._decoded_errors(sharp(self.likelihoods), code, batch)
+        absolute = [LAPLACE if kind.name == "normal" else kind for kind in self.likelihoods]
+        errors = self._decoded_errors(absolute, code, batch)
         return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
 
     def _terms(self, batch: Views, warm: bool) -> Terms:
         hp, everything = self.hp, batch
         batch = hide_some(batch, hp.view_dropout)
-        sources = self.sources(batch)
+        sources, seen = self.sources(batch), batch.mask.float()
         z0 = self.latents(batch, sources)
-        z1 = _permuted(z0, sources, hp.permutation)
-        w0, w1 = (self.rows(z).map(sources.spread) for z in (z0, z1))
-        both = (own, swapped) = (w0, z0), (w1, z1)
-        objective = "eq2" if warm else hp.objective
-        cyclic = [both[a] for a in TABLES[objective]]
-        tables = {"cyclic": cyclic, "none": [own], "random": [swapped]}[hp.permutation]
-        joint = "joint" in (hp.objective, hp.prior)
-        fused = self._fused(w0, z0, sources) if joint else None
-        views, consensus = self._divergences(sources, own, swapped, objective, fused)
-        L, seen = batch.mask.shape[1] if hp.per_view else 1, batch.mask.float()
+        z1 = self._permuted(z0, sources)
+        own, swapped = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
+        fused = self._fused(*own, sources) if self._asks_product() else None
+        views, consensus = self._divergences(sources, own, swapped, warm, fused)
+        tables = self._decoded(own, swapped, warm)
         errors = self._errors(everything, tables, own, sources, fused)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
-            "kl_views": hp.kl_weight * hp.beta_views * (seen * views / L).sum(1).mean(),
-            "kl_consensus": hp.kl_weight * hp.beta_consensus * (seen * consensus).sum(1).mean(),
+            **self._agreement(views, consensus, seen),
         }
         if hp.view_dropout > 0:
             unseen = everything.mask & ~batch.mask
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
+    def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
+        """The table with the sources of every column exchanged among the observed views."""
+        cycles = random_cycles(sources.mask, sources.mask.shape[1])
+        return z.map(lambda t: sources.permuted(t, cycles))
+
+    def _asks_product(self) -> bool:
+        """Whether the objective needs the product over the observed rows."""
+        return "joint" in (self.variant.objective, self.variant.prior)
+
+    def _decoded(self, own: Pair, swapped: Pair, warm: bool) -> list[Pair]:
+        """The tables whose consensus and diagonal are decoded."""
+        if warm:
+            return [own]
+        return [swapped] if self.variant.objective == "joint" else [own, swapped]
+
     def _errors(
-        self,
-        batch: Views,
-        tables: list[Pair],
-        own: Pair,
-        sources: Sources,
-        fused: Pair | None = None,
+        self, batch: Views, tables: list[Pair], own: Pair, sources: Sources, fused: Pair | None
     ) -> Tensor:
         """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
         that are no source are decoded from the product over those that are. fused: that product,
@@ -401,7 +382,7 @@ class MVPModel(Trimmed):
             if hidden is not None:
                 code = torch.where(sources.mask.unsqueeze(-1), code, _drawn(hidden))
             codes.append(code)
-        if self.hp.objective == "joint" and fused is not None:
+        if self.variant.objective == "joint" and fused is not None:
             codes.append(_drawn(fused))
         return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
 
@@ -425,24 +406,32 @@ class MVPModel(Trimmed):
         return consensus, latents.map(hidden.spread)
 
     def _divergences(
-        self, sources: Sources, own: Pair, swapped: Pair, objective: str, fused: Pair | None = None
+        self, sources: Sources, own: Pair, swapped: Pair, warm: bool, fused: Pair | None
     ) -> tuple[Tensor, Tensor]:
         """Divergence of each row's latents and consensus from their prior, (B, L) each."""
-        (w0, z0), (w1, z1) = own, swapped
-        if self.hp.prior in ("cyclic", "random"):
-            if self.hp.prior != self.hp.permutation:
-                z1 = _permuted(z0, sources, self.hp.prior)
-                w1 = self.rows(z1).map(sources.spread)
-            apart = divergence(objective, self.hp.divergence)
-            return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
-        tables = [(own, swapped)[a] for a in TABLES[objective]]
-        if self.hp.prior == "joint":
-            assert fused is not None
-            found = [joint_prior(sources, t, fused, self.hp.beta_prior) for t in tables]
-        else:
-            found = [fixed_prior(self.hp.prior, sources, t, z0) for t in tables]
-        views, consensus = zip(*found, strict=True)
-        return torch.stack(views).mean(0), torch.stack(consensus).mean(0)
+        if self.variant.prior == "joint" and fused is not None:
+            return self._from_product(sources, own if warm else swapped, fused)
+        (w0, z0), (w1, z1), apart = own, swapped, kl if warm else symmetric_kl
+        return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
+
+    def _from_product(self, sources: Sources, table: Pair, fused: Pair) -> tuple[Tensor, Tensor]:
+        """KL(f || w) and sum_l KL(f_l || z_l) of each row, f the products over the observed views,
+        so that a view may leave open what others tell; and of f as much of KL(f || N(0, 1)) as
+        `beta_prior` says, shared out among the rows."""
+        (w, z), (agreed, columns) = table, fused
+        z = z.map(sources.spread)
+        share = self.variant.beta_prior / sources.mask.sum(1, keepdim=True)
+        to_w, to_z = (kl(f, standard_like(f)) for f in fused)  # (B,) and (B, L)
+        views = kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
+        return views, kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
+
+    def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
+        """The terms of both divergences, (B, L) each."""
+        beta, L = self.hp.beta, seen.shape[1]
+        return {
+            "kl_views": beta * (seen * views / L).sum(1).mean(),
+            "kl_consensus": beta / 2 * (seen * consensus).sum(1).mean(),
+        }
 
     # Inference.
 
@@ -463,20 +452,11 @@ class MVPModel(Trimmed):
         return self._even(gaussian.std(self.fuse(batch)[0]))
 
     def _even(self, z: Tensor) -> Tensor:
-        return z * self.scale if self.hp.evenness else z
+        return z * self.scale if self.variant.evenness else z
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        sources = self.sources(batch)
-        z = self.latents(batch, sources)
-        w = self.rows(z).map(sources.spread)
-        consensus, latents = (_codes(q, draws) for q in self._fused(w, z, sources))
-        consensus = _for_all(consensus, len(self.decoders))
-        if self.hp.observed == "own":
-            seen = sources.mask.unsqueeze(-1)
-            own = z.map(lambda t: sources.spread(sources.own(t)))
-            consensus = torch.where(seen, _codes(w, draws), consensus)
-            latents = torch.where(seen, _codes(own, draws), latents)
-        return self._decode_latents(consensus, latents)
+        consensus, latents = (_codes(q, draws) for q in self.fuse(batch))
+        return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
 
     def prior(self, n: int) -> list[Tensor]:
         """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
@@ -494,11 +474,11 @@ class MVPModel(Trimmed):
     def log_prior(self) -> Callable[[Tensor], Tensor]:
         """Of the mixture that `prior` draws from."""
         rows = self.posteriors.cpu().double().numpy()
-        found = clustering.mixture(rows, noise.seed())
+        mixture = clustering.mixture(rows, noise.seed())
 
         def density(code: Tensor) -> Tensor:
             flat = code.flatten(0, -2).cpu().double().numpy()
-            return torch.from_numpy(found.score_samples(flat)).view(code.shape[:-1]).to(code)
+            return torch.from_numpy(mixture.score_samples(flat)).view(code.shape[:-1]).to(code)
 
         return density
 
@@ -523,13 +503,16 @@ def evening(z: Tensor, power: float) -> Tensor:
     return torch.where(spread > rounding, spread, 1.0) ** -power
 
 
-def _permuted(z: Gaussian, sources: Sources, kind: str) -> Gaussian:
-    """The table with the sources of every column exchanged among the observed views."""
-    draw = {"cyclic": random_cycles, "random": random_permutations}.get(kind)
-    if draw is None:
-        return z
-    sigma = draw(sources.mask, sources.mask.shape[1])
-    return z.map(lambda t: sources.permuted(t, sigma))
+def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
+    """Of hidden images, see `ssim.blur`. Pixels count as they are seen: in units of the deviation
+    of each, those that seldom change would outweigh the rest."""
+    pairs = (held.hidden_values(x, v) for v, x in enumerate(values))
+    return ssim.blur([((a + 1).clamp(0, 2) / 2, (b + 1).clamp(0, 2) / 2) for a, b in pairs])
+
+
+def _like(rows: Gaussian, q: Gaussian) -> Gaussian:
+    """The same for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
+    return q.map(lambda t: t.unsqueeze(1).expand(rows.mean.shape))
 
 
 def _drawn(q: Pair) -> Tensor:

@@ -11,12 +11,17 @@ scikit-image does by default. Means by a Gaussian window are other numbers.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 WINDOW = 7
 C1, C2 = 0.01**2, 0.03**2
+LEAST = 1e-3  # of a similarity, which may be negative
+NOTHING = 1e-12  # of an error, which may be zero
 
 
 def ssim(a: Tensor, b: Tensor) -> Tensor:
@@ -35,6 +40,19 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
     below = (mean_a.square() + mean_b.square() + C1) * (var_a + var_b + C2)
     found: Tensor = (above / below).flatten(1).mean(1)
     return found
+
+
+def blur(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
+    """log(root of the mean squared error / SSIM) of pairs of images, as above: it falls where
+    images gain more in similarity than they lose in error. A mean of images is blurred, although
+    no other image has a smaller squared error."""
+    similarity = _mean([ssim(a, b) for a, b in pairs])
+    error = _mean([(a - b).square().flatten(1).mean(1) for a, b in pairs])
+    return math.log(max(error, NOTHING)) / 2 - math.log(max(similarity, LEAST))
+
+
+def _mean(parts: Sequence[Tensor]) -> float:
+    return float(torch.cat([*parts]).mean())
 
 
 def _means(x: Tensor) -> Tensor:

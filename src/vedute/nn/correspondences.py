@@ -17,35 +17,33 @@ from vedute.nn.sources import Sources, take
 class Correspondences(nn.Module):
     """All L(L-1) maps f_ij between view latents, for mean and log-variance, as one stacked MLP.
 
-    f_ii is the identity. `kind`: mlp, linear or identity; `skip` adds a linear path to the mlp
-    that starts as the identity, so that the latents of untrained views already agree.
+    f_ii is the identity. `skip` adds a linear path to the MLP that starts as the identity, so that
+    the latents of untrained views already agree.
     """
 
     source: Tensor
     target: Tensor
 
-    def __init__(
-        self, n_views: int, dim: int, hidden: Sequence[int], kind: str = "mlp", skip: bool = False
-    ) -> None:
+    def __init__(self, n_views: int, dim: int, hidden: Sequence[int], skip: bool = False) -> None:
         super().__init__()
         source, target = torch.where(~torch.eye(n_views, dtype=torch.bool, device="cpu"))
         self.register_buffer("source", source)
         self.register_buffer("target", target)
         self.n_views = n_views
-        groups = 2 * len(source)
-        self.curve = self.linear = None
-        if kind == "mlp" and groups:
-            layers: list[nn.Module] = []
-            for a, b in pairwise((dim, *hidden, dim)):
-                layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
-            self.curve = nn.Sequential(*layers[:-1])
-        if (kind == "linear" or skip) and kind != "identity" and groups:
-            self.linear = StackedLinear(groups, dim, dim)
-            with torch.no_grad():
-                self.linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))
-                self.linear.bias.zero_()
-            if self.curve is not None:
-                zero_init(self.curve[-1])
+        self.curve: nn.Sequential | None = None
+        self.linear: StackedLinear | None = None
+        if n_views > 1:
+            self._build(2 * len(source), dim, hidden, skip)
+
+    def _build(self, groups: int, dim: int, hidden: Sequence[int], skip: bool) -> None:
+        """The networks, of which `groups` are stacked."""
+        layers: list[nn.Module] = []
+        for a, b in pairwise((dim, *hidden, dim)):
+            layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
+        self.curve = nn.Sequential(*layers[:-1])
+        if skip:
+            self.linear = identities(groups, dim)
+            zero_init(self.curve[-1])
 
     def forward(self, q: Gaussian, sources: Sources | None = None) -> Gaussian:
         """(B, L, D) -> (P, L, D): row (b, i), column j holds f_ij(z_i) of sample b.
@@ -83,3 +81,12 @@ def _groups(sources: Sources) -> tuple[Tensor, Tensor]:
         return torch.arange(B, device=pairs.device).expand(L, B), pairs // L
     order = (~mask).t().to(torch.uint8).argsort(dim=1, stable=True)
     return order[:, : int(mask.sum(0).max())], (mask.cumsum(0) - 1).flatten()[pairs]
+
+
+def identities(groups: int, dim: int) -> StackedLinear:
+    """Stacked linear maps that start as the identity."""
+    linear = StackedLinear(groups, dim, dim)
+    with torch.no_grad():
+        linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))
+        linear.bias.zero_()
+    return linear

@@ -6,7 +6,7 @@ from torch import Tensor
 from vedute.nn import noise
 
 
-def _rings(mask: Tensor, count: int) -> Tensor:
+def random_rings(mask: Tensor, count: int) -> Tensor:
     """The views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
     B, L = mask.shape
     shuffle = noise.uniform(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
@@ -22,16 +22,8 @@ def random_cycles(mask: Tensor, count: int) -> Tensor:
 
     mask (B, L) bool -> (B, count, L) long
     """
-    ring = _rings(mask, count)
+    ring = random_rings(mask, count)
     m = mask.sum(-1).view(-1, 1, 1)
     slot = torch.arange(mask.shape[1], device=mask.device).expand_as(ring)
     neighbour = torch.where(slot < m, (slot + 1) % m.clamp(min=1), slot)
     return torch.empty_like(ring).scatter_(-1, ring, ring.gather(-1, neighbour))
-
-
-def random_permutations(mask: Tensor, count: int) -> Tensor:
-    """Uniform permutations of the observed views, fixed points allowed; as `random_cycles`."""
-    ring = _rings(mask, count)
-    inside, outside = mask[:, None].expand_as(ring), torch.arange(mask.shape[1], device=mask.device)
-    rank = inside.long().cumsum(-1) - 1  # position among the observed views
-    return torch.where(inside, ring.gather(-1, rank.clamp(min=0)), outside)

@@ -25,6 +25,7 @@ from vedute.methods.mvp import MVP
 from vedute_bench.datasets import captions
 from vedute_bench.generation import classifiers
 from vedute_bench.metrics import colors
+from vedute_bench.paper_mvp import PaperMVP
 from vedute_bench.places import RESULTS
 from vedute_bench.speed import stopwatch
 
@@ -56,7 +57,7 @@ def main() -> None:
     samples, steps = (200, 10) if options.quick else (options.samples, options.steps)
     train, test = (captions.load(samples, split=s, size=options.size) for s in ("train", "test"))
     start = perf_counter()
-    model = MVP(**SETTINGS, steps=steps, device=options.device)
+    model = PaperMVP(**SETTINGS, steps=steps, device=options.device)
     model.fit(drop_views(train, RATE, MASK_SEED))
     fact = {"samples": samples, "size": options.size, "steps": model.history_[-1]["step"]}
     fact |= {"seconds": round(perf_counter() - start, 1)}

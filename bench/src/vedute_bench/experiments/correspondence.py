@@ -26,6 +26,7 @@ from vedute.data.views import Views
 from vedute.figures import plots
 from vedute.methods.mvp import MVP
 from vedute_bench.experiments import dynamics
+from vedute_bench.paper_mvp import PaperMVP
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import lines, records, run
 
@@ -50,7 +51,7 @@ COLUMNS = {  # score: head, digits
 def measure(dataset: str, label: str, seed: int) -> Record:
     truth = datasets.load(dataset)
     seen = drop_views(truth, RATE, MASK_SEED)
-    model = MVP(random_state=seed, **PARTS[label]).fit(seen)
+    model = PaperMVP(random_state=seed, **PARTS[label]).fit(seen)
     shown = dynamics._some(truth, truth.mask.all(1).numpy())
     scores = _scores(model, shown) | {"error": dynamics.hidden_error(model, truth, seen)}
     about = {"study": "correspondence", "dataset": dataset, "label": label, "seed": seed}

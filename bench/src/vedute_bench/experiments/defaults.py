@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vedute import drop_views, io, methods
+from vedute import drop_views, io
 from vedute.metrics import scores
+from vedute_bench import paper_mvp
 from vedute_bench.places import RESULTS
 from vedute_bench.rivals import real_sets
 from vedute_bench.runner import lines, records, workers
@@ -150,7 +151,7 @@ class Run(NamedTuple):
 
 def variants(method: str) -> dict[str, Settings]:
     """By name, what is set; a variant of a setting that the method has not is left out."""
-    known = {f.name for f in fields(methods.find(method))}
+    known = {f.name for f in fields(paper_mvp.find(method))}
     found: dict[str, Settings] = {}
     for name, settings in FAMILIES.get(method, OF_VAES).items():
         mine = {k: v for k, v in settings.items() if k in known}
@@ -185,7 +186,7 @@ def key(record: RunRecord) -> Run:
 
 def work(run: Run) -> int:
     """A guess: numbers decoded in all steps."""
-    model = methods.find(run.method)(**variants(run.method)[run.variant])
+    model = paper_mvp.find(run.method)(**variants(run.method)[run.variant])
     steps, rows = (vars(model).get(k) or 1 for k in ("steps", "batch_size"))
     return int(steps * rows * _width(run.set))
 
@@ -205,7 +206,7 @@ def measure(run: Run) -> RunRecord:
     views = drop_views(truth, 0.5, run.mask)
     hidden = (truth.mask & ~views.mask).numpy()
     settings = {"n_clusters": len(np.unique(truth.y)), "random_state": run.seed}
-    model = methods.find(run.method)(**settings, **variants(run.method)[run.variant])
+    model = paper_mvp.find(run.method)(**settings, **variants(run.method)[run.variant])
     start = perf_counter()
     model.fit(views)
     seconds = perf_counter() - start

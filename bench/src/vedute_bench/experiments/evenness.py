@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from vedute import drop_views, methods
+from vedute import drop_views
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
 from vedute.methods.mvp import evening
+from vedute_bench import paper_mvp
 from vedute_bench.experiments.image_defaults import (
     BOTH,
     EPOCHS,
@@ -65,7 +66,7 @@ def estimator(method: str, dataset: str, whole: bool) -> NeuralEstimator:
     else:
         epochs = 100 if whole else EPOCHS[dataset]["epochs"]
         settings = presets.find(method, dataset) | {"epochs": epochs}
-    found = methods.find(method)(**settings, random_state=SEED)
+    found = paper_mvp.find(method)(**settings, random_state=SEED)
     assert isinstance(found, NeuralEstimator)
     return found
 

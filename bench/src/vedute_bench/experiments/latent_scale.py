@@ -24,6 +24,7 @@ from vedute import datasets, drop_views
 from vedute.data.views import Views
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
+from vedute_bench.paper_mvp import PaperMVP
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import lines, records, run
 
@@ -47,7 +48,7 @@ def scale(model: MVP, complete: Views) -> Scale:
 def watch(dataset: str, bounded: bool, decay: float) -> dict[str, Any]:
     """The scale at the first epoch that ends at a mark or later; where it was measured."""
     truth = datasets.load(dataset)
-    model = MVP(bounded=bounded, weight_decay=decay, random_state=SEED, **LENGTH)
+    model = PaperMVP(bounded=bounded, weight_decay=decay, random_state=SEED, **LENGTH)
     found: dict[int, Scale] = {}
 
     def look(record: dict[str, Any]) -> None:

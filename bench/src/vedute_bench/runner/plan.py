@@ -173,7 +173,8 @@ def _asked(
     """What an entry of a study asks for on a dataset, for the seed of its searches."""
     mine = applicable(entry, overrides)
     preset = entry.table if entry.preset is None else dataset
-    wanted = {} if preset is None else presets.find(entry.method, preset)
+    published = "mvp" if entry.method == "paper_mvp" else entry.method
+    wanted = {} if preset is None else presets.find(published, preset)
     wanted |= {"n_clusters": _clusters(entry, study, truth), **entry.settings, **mine}
     return dict(
         study=study.name,

@@ -46,6 +46,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ from vedute.training.history import Record
 from vedute_bench.figures import contact_sheet
 from vedute_bench.generation import classifiers, cross_view, likelihood
 from vedute_bench.generation.classifiers import Judge
+from vedute_bench.paper_mvp import decode_given_views_alone
 from vedute_bench.runner import samples, workers
 from vedute_bench.runner.records import BERNOULLI, RunRecord
 
@@ -235,10 +237,10 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
     """Of MVP, SSIM of given views where they are decoded by the other rule, on the same weights."""
     if not isinstance(model, MVP):
         return {}
-    other = {"own": "fused", "fused": "own"}[model.observed]
-    twin, network = copy(model), copy(model.fitted_model())
-    assert isinstance(network, MVPModel)
-    network.hp = MVP(**network.hp.get_params(deep=False) | {"observed": other})
+    alone = getattr(model, "observed", "fused") == "own"
+    other, rule = ("fused", MVPModel.decode) if alone else ("own", decode_given_views_alone)
+    twin, network = copy(model), copy(model._fitted())
+    network.decode = MethodType(rule, network)  # type: ignore[assignment]
     twin.model_ = network
     found = cross_view.evaluate(cross_view.by_model(twin), test, [])
     return {f"{other}_ssim_given_{n}": s["ssim_given"] for n, s in found.sizes.items()}

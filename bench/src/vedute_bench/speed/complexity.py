@@ -30,6 +30,7 @@ from torch import Tensor
 from vedute import drop_views
 from vedute.data.views import Views
 from vedute.training.step import Step
+from vedute_bench.paper_mvp import PaperMVP
 from vedute_bench.places import RESULTS
 from vedute_bench.runner import lines, records, run
 from vedute_bench.speed import stopwatch
@@ -59,7 +60,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, views: Views, device: str, objective: str, prior: str) -> Kind:
-        job = Job.of(views, device, SETTINGS | {"prior": prior})
+        job = Job.of(views, device, SETTINGS | {"prior": prior}, PaperMVP)
         loss = job.model.warmup_loss if objective == "eq2" else job.model.loss
         return cls(job, loss, job.step(loss=loss))
 

@@ -145,7 +145,9 @@ class Summary:
         return found
 
     def method(self, label: str) -> str:
-        return next(str(rs[0]["method"]) for (k, _, _), rs in self.records.items() if k == label)
+        """Of the runs of a label; variants of MVP are MVP."""
+        found = next(rs[0]["method"] for (k, _, _), rs in self.records.items() if k == label)
+        return "mvp" if found == "paper_mvp" else str(found)
 
     def redrawn(self, label: str) -> bool:
         """Whether labels chose its pair, on masks of its own: it is not compared with others."""
