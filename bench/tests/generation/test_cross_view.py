@@ -489,7 +489,7 @@ def test_seven_methods_are_compared_at_equal_length(name, place):
     study = studies.load(name)
     runs = plan.plan(replace(study, shown_view="view1"), Path("masks"), {})
     equal = [run for run in runs if run.settings["epochs"] == 100]
-    assert {run.method for run in equal} == {"mvp", *VAES}
+    assert {run.method for run in equal} == {"paper_mvp", *VAES}
     assert {run.label: run.settings["epochs"] for run in runs}["mvp (paper)"] == 300
     assert {run.settings["batch_size"] for run in equal} == {256}
     many = {"polymnist": [42, 44, 46], "shapes": [42]}[name]
