@@ -486,7 +486,7 @@ def test_studies_of_the_paper_change_what_they_say(name):
     for entry in study.entries:
         assert entry.preset == "paper"
         for dataset in study.datasets:
-            paper_mvp.find(entry.method)(**published[dataset] | entry.settings)._check_settings()
+            paper_mvp.find(entry.method)(**published[dataset] | entry.settings).check_settings()
     assert len({json.dumps(entry.settings) for entry in study.entries}) == len(study.entries)
 
 

@@ -56,7 +56,7 @@ def test_variants_stay_as_they_are_saved():
 
 
 def test_images_have_defaults_of_their_own():
-    hp = MVP()._settled([IMAGE, IMAGE], 1000)
+    hp = MVP().settled([IMAGE, IMAGE], 1000)
     assert settings_of(IMAGES).items() <= hp.get_params().items()
     assert (hp.warmup, hp.cooldown) == (200, 200)
     assert MVP().patience_for([IMAGE], 1000) == 250
@@ -64,7 +64,7 @@ def test_images_have_defaults_of_their_own():
 
 
 def test_settings_that_are_given_hold_for_images_too():
-    hp = MVP(lr=0.01, latent_dim=8, warmup=7, beta=0.3)._settled([IMAGE], 1000)
+    hp = MVP(lr=0.01, latent_dim=8, warmup=7, beta=0.3).settled([IMAGE], 1000)
     assert (hp.lr, hp.latent_dim, hp.warmup, hp.beta) == (0.01, 8, 7, 0.3)
     assert hp.switches([IMAGE]) == IMAGES
 
@@ -73,7 +73,7 @@ def test_settings_that_are_given_hold_for_images_too():
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_a_variant_that_is_given_holds_for_any_views(variant, sizes):
     model = MVP(variant=variant)
-    hp = model._settled(sizes, 1000)
+    hp = model.settled(sizes, 1000)
     assert settings_of(VARIANTS[variant]).items() <= hp.get_params().items()
     assert hp.switches(sizes).objective == VARIANTS[variant].objective
     assert f"variant={variant!r}" in repr(model)
@@ -90,7 +90,7 @@ def test_a_value_that_is_given_wins_also_where_it_is_that_of_another_variant(nam
     for variant in VARIANTS.values():
         value = settings_of(variant).get(name)
         model = MVP(**{name: value})
-        hp = model._settled(sizes, 1000).having({"patience": model._patience(sizes, 1000)})
+        hp = model.settled(sizes, 1000).having({"patience": model.patience_for(sizes, 1000)})
         assert value is None or hp.get_params()[name] == value
 
 
@@ -126,7 +126,7 @@ def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
 )
 def test_all_else_has_the_defaults_of_tables(settings, sizes):
     model = MVP(**settings)
-    hp = model._settled(sizes, 1000)
+    hp = model.settled(sizes, 1000)
     assert settings_of(TABLES).items() <= hp.get_params().items()
     assert hp.clip is None
     assert model.amounts(sizes, 60_000) == (500, 256)

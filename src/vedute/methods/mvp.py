@@ -195,7 +195,7 @@ class MVP(NeuralEstimator):
 
     def for_training(self, shapes: Shapes, length: int) -> Any:
         """All settings of a training of this length, those that the data decide among them."""
-        settled: Any = self._settled(shapes, length)
+        settled: Any = self.settled(shapes, length)
         _settings.check_shared(settled.shared_dim, settled.latent_dim)
         return settled
 
@@ -209,15 +209,15 @@ class MVP(NeuralEstimator):
         super().check(raw)
         self.sizes(raw.names)
 
-    def _settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
+    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
         variant = self.switches(shapes)
         of_size = {"warmup": length // 5, "cooldown": length // 5} | by_rows(rows)
         of_variant = {k: v for k, v in variant.defaults.items() if v is not None}
         decided = of_size | of_variant | {"variant": variant.name}
         left = {k: v for k, v in decided.items() if getattr(self, k) is None}
-        return super()._settled(shapes, length, rows).having(left)
+        return super().settled(shapes, length, rows).having(left)
 
-    def _patience(self, shapes: Shapes, steps: int) -> int:
+    def patience_for(self, shapes: Shapes, steps: int) -> int:
         usual = self.switches(shapes).defaults["patience"]
         return self.patience or usual or max(steps // 4, 1)
 

@@ -239,7 +239,7 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
         return {}
     alone = getattr(model, "observed", "fused") == "own"
     other, rule = ("fused", MVPModel.decode) if alone else ("own", decode_given_views_alone)
-    twin, network = copy(model), copy(model._fitted())
+    twin, network = copy(model), copy(model.fitted_model())
     network.decode = MethodType(rule, network)  # type: ignore[assignment]
     twin.model_ = network
     found = cross_view.evaluate(cross_view.by_model(twin), test, [])
