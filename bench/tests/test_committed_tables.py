@@ -5,25 +5,11 @@ from __future__ import annotations
 import pytest
 
 from vedute_bench.commands import bench_tables
-from vedute_bench.places import IMAGES, RESULTS
+from vedute_bench.places import RESULTS
 from vedute_bench.runner import records
 
 # Of the study `clustering`, whose runs are partly those of mvp-clustering.
 SHARED = {"clustering": ("clustering", "mvp-clustering")}
-# Pictures of the docs that are copies.
-COPIES = {
-    "mvp-clustering-acc": "mvp-clustering/acc",
-    "mvp-clustering-error": "mvp-clustering/error",
-    "clustering-acc": "clustering/acc",
-    "clustering-error": "clustering/error",
-    "clustering-ranks": "clustering/ranks",
-    "vaes-polymnist": "polymnist/polymnist-0.5",
-    "vaes-polymnist-complete": "polymnist-complete/polymnist-0",
-    "vaes-shapes": "shapes/shapes-0.5",
-    "vaes-shapes-tenth": "shapes/shapes-0.1",
-    "inferred-polymnist-by-all": "polymnist/side-by-side-polymnist-0.5",
-    "inferred-shapes-by-all": "shapes/side-by-side-shapes-0.5",
-}
 
 
 @pytest.mark.parametrize("study", ["clustering", "mvp-clustering"])
@@ -51,12 +37,6 @@ def same(study, folder):
     for name, text in texts.items():
         there = (RESULTS / study / name).read_text(encoding="utf-8")
         assert there == text, f"{study}/{name} is stale: run `make -C bench tables`"
-
-
-@pytest.mark.parametrize(("copy", "of"), COPIES.items())
-def test_pictures_of_the_docs_are_those_of_the_results(copy, of):
-    there = (IMAGES / f"{copy}.png").read_bytes()
-    assert there == (RESULTS / f"{of}.png").read_bytes(), "run `make -C bench tables`"
 
 
 def test_how_large_latents_get():
