@@ -54,7 +54,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
-    for name in methods.available():
+    for name in methods.of_this_package():
         files.append(File.generated(config, address(name), content=page(name)))
     for name in stories.names():
         for path in sorted(stories.made(name).iterdir()):
@@ -76,7 +76,7 @@ def address(name: str) -> str:
 
 def in_order() -> list[str]:
     """Those that train first, the newest of them first."""
-    found = {name: methods.find(name) for name in methods.available()}
+    found = {name: methods.find(name) for name in methods.of_this_package()}
     year = {name: int(cls.paper[-4:] or 0) for name, cls in found.items()}
     return sorted(found, key=lambda k: (not issubclass(found[k], NeuralEstimator), -year[k]))
 

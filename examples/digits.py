@@ -14,9 +14,9 @@ from time import perf_counter
 from vedute import MVP, datasets, drop_views
 from vedute.data.missing import rates
 from vedute.estimators.base import Estimator
-from vedute.methods.knn_fill import KNNFill
-from vedute.methods.lowrank_fill import LowRankFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.knn_fill import KNNFill
+from vedute.methods.fills.lowrank_fill import LowRankFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.metrics.scores import clustering_accuracy, coverage, imputation_error
 
 

@@ -21,8 +21,8 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from vedute import MVP, Views
-from vedute.methods.lowrank_fill import LowRankFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.lowrank_fill import LowRankFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.metrics.scores import coverage, imputation_error
 
 NAMES = ("mean", "error", "worst")

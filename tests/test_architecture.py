@@ -51,8 +51,15 @@ def room(module: str) -> str:
 
 
 def public(package: str) -> list[str]:
-    """The modules of a folder that is a registry: vedute.methods.mvp, but not vedute.methods._x"""
-    return [m for m in MODULES if re.fullmatch(rf"{FRONT}\.{package}\.[^_.]\w*", m)]
+    """The modules that a registry finds: vedute.methods.deep.mvae, but not vedute.methods._x"""
+    inside = "(deep|fills)" if package == "methods" else ""
+    found = (
+        rf"{FRONT}\.{package}(\.{inside})?\.[^_.]\w*"
+        if inside
+        else rf"{FRONT}\.{package}\.[^_.]\w*"
+    )
+    packages = [m for m in MODULES if FILES[m].stem == "__init__"]
+    return [m for m in MODULES if re.fullmatch(found, m) and m not in packages]
 
 
 def imports(module: str) -> Iterator[str]:

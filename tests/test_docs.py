@@ -254,7 +254,7 @@ def site(hooks):
     """All pages as they are built, by name."""
     found = {p.name: p.read_text(encoding="utf-8") for p in PAGES[1:]}
     found = {k: hooks["on_page_markdown"](text) for k, text in found.items()}
-    return found | {name: hooks["page"](name) for name in methods.available()}
+    return found | {name: hooks["page"](name) for name in methods.of_this_package()}
 
 
 def test_every_table_that_a_page_asks_for_is_made(hooks, site):
@@ -269,7 +269,7 @@ def test_every_public_name_is_in_the_docs(site):
     assert not [name for name in lost if name != "__version__"]
 
 
-@pytest.mark.parametrize("name", methods.available())
+@pytest.mark.parametrize("name", methods.of_this_package())
 def test_every_method_has_a_page_with_all_its_settings(name, site):
     cls, page = methods.find(name), site[name]
     for f in fields(cls):

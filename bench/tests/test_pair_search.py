@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from vedute.cli import app
 from vedute.data import missing
 from vedute.datasets import synthetic
-from vedute.methods._best_pair import for_views
-from vedute.methods.dcca import DCCA
+from vedute.methods.best_pair import for_views
+from vedute.methods.deep.dcca import DCCA
 from vedute_bench import studies
 from vedute_bench.places import DOCS, RESULTS
 from vedute_bench.runner import plan, records

@@ -15,7 +15,7 @@ from vedute.analysis.tuning import Choice, Range, Search, Tried, Tuned
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.methods import available, find
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 
 SHORT = {"steps": 18, "warmup": 2, "cooldown": 2, "hidden": (8,), "device": "cpu"}

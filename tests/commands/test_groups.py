@@ -8,7 +8,7 @@ import pytest
 from shell import done, refused
 
 from vedute.data.missing import rates
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.mean_fill import MeanFill
 
 IDS = [f"p{i:03d}" for i in range(120)]
 FILL = ("--method", "mean_fill")

@@ -11,7 +11,7 @@ import vedute
 from vedute import MVP, Views
 from vedute.data.images import have_channels_last
 from vedute.io import streaming
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.mean_fill import MeanFill
 
 RNG = np.random.default_rng(0)
 

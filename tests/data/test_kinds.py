@@ -11,8 +11,8 @@ import vedute
 from vedute.data import kinds, scaling
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
-from vedute.methods.lowrank_fill import LowRankFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.lowrank_fill import LowRankFill
+from vedute.methods.fills.mean_fill import MeanFill
 
 
 def counts(n, width=120, seed=0):

@@ -15,8 +15,8 @@ from vedute import Views
 from vedute.data import kinds, scaling
 from vedute.data.sparse_view import Sparse
 from vedute.estimators.front import Components
-from vedute.methods import _softimpute
-from vedute.methods._side_by_side import SideBySide
+from vedute.methods.fills.engine import softimpute
+from vedute.methods.fills.engine.sparse_products import SideBySide
 
 NAN = np.nan
 
@@ -162,7 +162,7 @@ def test_components_and_products_are_those_of_the_array(n):
 @pytest.mark.parametrize("n", [40, 300])
 def test_leading_axes_are_those_of_the_array(n):
     x = kept(texts(n)[0]).to(torch.float64).centered(np.full(200, 0.1))
-    own = _softimpute.axes(SideBySide((x,)), 12, np.random.default_rng(0))
+    own = softimpute.axes(SideBySide((x,)), 12, np.random.default_rng(0))
     assert_allclose(own.T @ own, np.eye(12), atol=1e-5)
     _, size, right = np.linalg.svd(x.dense().numpy(), full_matrices=False)
     length = np.linalg.norm(x.dense().numpy() @ own, axis=0)

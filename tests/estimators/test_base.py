@@ -11,11 +11,11 @@ from every_method import small
 from sklearn.exceptions import NotFittedError
 
 from vedute import MVP, BestPair, Views, load
-from vedute.methods.cpspan import CPSPAN
-from vedute.methods.dccae import DCCAE
-from vedute.methods.knn_fill import KNNFill
-from vedute.methods.mean_fill import MeanFill
-from vedute.methods.mopoe import MoPoE
+from vedute.methods.deep.cpspan import CPSPAN
+from vedute.methods.deep.dccae import DCCAE
+from vedute.methods.deep.mopoe import MoPoE
+from vedute.methods.fills.knn_fill import KNNFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.metrics.scores import imputation_error
 
 NAN = np.nan

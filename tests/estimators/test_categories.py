@@ -10,7 +10,7 @@ from every_method import IMPUTING, METHODS, small
 
 from vedute import DCCA, Blend, GaussianFill, LowRankFill, MeanFill, Views
 from vedute.estimators.categories import known, projected, smallest_sets
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 from vedute.methods.mvp import MVP
 
 NAN = np.nan

@@ -17,8 +17,8 @@ from vedute.data import missing
 from vedute.datasets import synthetic
 from vedute.estimators import engine
 from vedute.methods import find
-from vedute.methods._best_pair import BestPair
-from vedute.methods.dcca import DCCA
+from vedute.methods.best_pair import BestPair
+from vedute.methods.deep.dcca import DCCA
 
 SHORT = dict(hidden=(8,), steps=6, device="cpu")
 

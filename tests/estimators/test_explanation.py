@@ -11,7 +11,7 @@ from blobs import blobs
 from every_method import IMPUTING, METHODS, small
 
 from vedute import DCCA, MVP, Blend, LowRankFill, MeanFill, RidgeFill, Views
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 
 KEYS = ["sample", "missing", "left_out"]
 

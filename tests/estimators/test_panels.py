@@ -11,8 +11,8 @@ from shell import done, refused
 from vedute.analysis.inspection import inspect
 from vedute.data.views import Views
 from vedute.estimators import panels
-from vedute.methods.gaussian_fill import GaussianFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.gaussian_fill import GaussianFill
+from vedute.methods.fills.mean_fill import MeanFill
 
 
 def cells(n=300, width=14, seed=0):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from vedute import BestPair
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 from vedute.nn import gaussian, laplace
 
 WITH = {"mvp", "blend", "mvae", "mmvae", "mopoe", "mmjsd", "mvtcae", "mmvaeplus", "dvimc"}

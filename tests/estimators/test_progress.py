@@ -22,9 +22,9 @@ from vedute.analysis import comparison
 from vedute.estimators import imputation, progress, reader
 from vedute.estimators.progress import Task, lines
 from vedute.methods import _apart
-from vedute.methods._best_pair import for_views
-from vedute.methods.lowrank_fill import LowRankFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.best_pair import for_views
+from vedute.methods.fills.lowrank_fill import LowRankFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.report.run_folder import FittedRun
 
 NAN = np.nan

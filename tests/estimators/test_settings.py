@@ -25,10 +25,10 @@ from vedute.estimators.settings import (
     setting,
 )
 from vedute.methods import available, find, presets
-from vedute.methods._best_pair import BestPair
-from vedute.methods.dcca import DCCA
-from vedute.methods.mean_fill import MeanFill
-from vedute.methods.mmvae import MMVAE
+from vedute.methods.best_pair import BestPair
+from vedute.methods.deep.dcca import DCCA
+from vedute.methods.deep.mmvae import MMVAE
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 from vedute.training.model import Clusterer, Generative
 

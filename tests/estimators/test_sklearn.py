@@ -23,7 +23,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from vedute import MVP, Views
-from vedute.methods._best_pair import BestPair, for_views
+from vedute.methods.best_pair import BestPair, for_views
 
 LEARNS = SMALL | {"hidden": (32,), "pretrain": 100, "latent_dim": 2, "batch_size": 128}
 QUICK = {  # of every method: nothing is fitted

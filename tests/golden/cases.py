@@ -179,7 +179,7 @@ def cases() -> dict[str, Callable[[], tuple[Any, Any]]]:
     def of(name: str, data: Any, asked: Any, views: int = 3, **settings: Any) -> Any:
         return lambda: (fitted(name, data, views, **settings), asked)
 
-    results = {name: of(name, X, new) for name in methods.available()}
+    results = {name: of(name, X, new) for name in methods.of_this_package()}
     table, pictures, text = frames(90), masked(images(60)), masked(tokens(80))
     two, two_new = ([x[_any_of(A[:2])] for x in A[:2]] for A in (X, new))
     few = {k: v.iloc[:12] for k, v in table.items()}

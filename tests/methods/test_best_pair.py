@@ -18,10 +18,10 @@ from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.methods import find
-from vedute.methods._best_pair import BestPair, for_views, judged
-from vedute.methods.completer import Completer
-from vedute.methods.dcca import DCCA
-from vedute.methods.dccae import DCCAE
+from vedute.methods.best_pair import BestPair, for_views, judged
+from vedute.methods.deep.completer import Completer
+from vedute.methods.deep.dcca import DCCA
+from vedute.methods.deep.dccae import DCCAE
 from vedute.metrics import scores
 
 SMALL = dict(latent_dim=3, hidden=(16,), steps=40, batch_size=64)

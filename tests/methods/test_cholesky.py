@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import cho_factor, cho_solve
 
-from vedute.methods._chained import dual, primal
-from vedute.methods._cholesky import factored
-from vedute.methods.gaussian_fill import inverse
-from vedute.methods.kernel_fill import JITTER, kernel
+from vedute.methods.fills.engine.chained import dual, primal
+from vedute.methods.fills.engine.cholesky import factored
+from vedute.methods.fills.gaussian_fill import inverse
+from vedute.methods.fills.kernel_fill import JITTER, kernel
 
 
 @pytest.mark.parametrize("lower", [False, True])

@@ -12,7 +12,7 @@ from building import model_of
 from torch.nn.functional import one_hot
 
 from vedute.data.views import Views
-from vedute.methods.completer import Completer
+from vedute.methods.deep.completer import Completer
 from vedute.nn.losses import mutual_information
 
 K, ALPHA = 128, 9.0

@@ -25,7 +25,7 @@ from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.estimators.imputation import Imputer
 from vedute.methods import find
-from vedute.methods._best_pair import BestPair, for_views
+from vedute.methods.best_pair import BestPair, for_views
 from vedute.training.model import Clusterer, Generative
 
 WIDTHS = (4, 6, 5)

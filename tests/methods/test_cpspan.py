@@ -24,8 +24,8 @@ from torch.nn.functional import cosine_similarity as cos
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import cpspan
-from vedute.methods.cpspan import (
+from vedute.methods.deep import cpspan
+from vedute.methods.deep.cpspan import (
     CPSPAN,
     donors,
     instance_alignment,

@@ -11,9 +11,9 @@ from building import model_of
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _paired
-from vedute.methods._cca import LAST_RIDGE, LinearCCA
-from vedute.methods.dcca import DCCA
+from vedute.methods.deep.dcca import DCCA
+from vedute.methods.deep.shared import paired
+from vedute.methods.deep.shared.cca import LAST_RIDGE, LinearCCA
 from vedute.nn.losses import cca_corr
 
 
@@ -218,7 +218,7 @@ def test_batches_are_of_nearly_equal_size(n, batch_size, size):
     data = Views(
         (torch.ones(n, 2),) * 2, torch.ones(n, 2).bool(), torch.arange(n), (None,) * 2, "ab"
     )
-    stage = _paired.stage(DCCA(batch_size=batch_size), data, lambda batch: {}, 5)
+    stage = paired.stage(DCCA(batch_size=batch_size), data, lambda batch: {}, 5)
     assert stage.batch_size == size
 
 

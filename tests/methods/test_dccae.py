@@ -11,8 +11,8 @@ from building import model_of
 from sklearn.decomposition import PCA
 
 from vedute.data.views import Views
-from vedute.methods.dcca import DCCA
-from vedute.methods.dccae import DCCAE
+from vedute.methods.deep.dcca import DCCA
+from vedute.methods.deep.dccae import DCCAE
 
 SMALL = dict(latent_dim=2, hidden=(6,), batch_size=8, steps=3)
 

@@ -11,7 +11,7 @@ import torch
 from blobs import batch_of, blobs, built, check_clusters, check_resuming, gradients, poisoned, same
 from every_method import small
 
-from vedute.methods.dimvc import DIMVC, in_order_of, view_weights
+from vedute.methods.deep.dimvc import DIMVC, in_order_of, view_weights
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 
 

@@ -23,9 +23,9 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.methods import dsimvc
-from vedute.methods._donors import borrowed, donors
-from vedute.methods.dsimvc import DSIMVC, features, labels
+from vedute.methods.deep import dsimvc
+from vedute.methods.deep.dsimvc import DSIMVC, features, labels
+from vedute.methods.deep.shared.donors import borrowed, donors
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 
 SMALL = dict(n_clusters=3, latent_dim=16, feature_dim=16, hidden=(32,), random_state=0)

@@ -14,7 +14,7 @@ from sklearn.mixture import GaussianMixture
 from torch.distributions import Categorical, Normal, kl_divergence
 
 from vedute.estimators import clustering
-from vedute.methods.dvimc import DVIMC, FLOOR, Mixture, coherence
+from vedute.methods.deep.dvimc import DVIMC, FLOOR, Mixture, coherence
 from vedute.metrics.scores import clustering_accuracy
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product

@@ -8,23 +8,16 @@ from sklearn.impute import KNNImputer
 
 import vedute
 from vedute.data.views import Views
-from vedute.methods import (
-    _cells,
-    _chained,
-    _components,
-    _softimpute,
-    _table,
-    find,
-    kernel_fill,
-    knn_fill,
-)
-from vedute.methods._softimpute import Table
-from vedute.methods.gaussian_fill import GaussianFill, conditional
-from vedute.methods.kernel_fill import KernelFill
-from vedute.methods.knn_fill import KNNFill
-from vedute.methods.lowrank_fill import LowRankFill
-from vedute.methods.mean_fill import MeanFill
-from vedute.methods.ridge_fill import RidgeFill
+from vedute.methods import find
+from vedute.methods.fills import kernel_fill, knn_fill
+from vedute.methods.fills.engine import chained, components, neighbor_cells, softimpute, wide_table
+from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.gaussian_fill import GaussianFill, conditional
+from vedute.methods.fills.kernel_fill import KernelFill
+from vedute.methods.fills.knn_fill import KNNFill
+from vedute.methods.fills.lowrank_fill import LowRankFill
+from vedute.methods.fills.mean_fill import MeanFill
+from vedute.methods.fills.ridge_fill import RidgeFill
 
 FILLS = [MeanFill, KNNFill, LowRankFill, KernelFill, RidgeFill, GaussianFill]
 REGRESSING = [KernelFill, RidgeFill, GaussianFill]
@@ -100,7 +93,7 @@ def test_cells_that_hold_all_donors_change_nothing(monkeypatch, holes):
     X, _ = views(120, holes=holes)
     exact = KNNFill(random_state=0).fit(X)
     monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
-    monkeypatch.setattr(_cells, "LANDMARKS", 8)
+    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 8)
     model = KNNFill(random_state=0).fit(X)
     assert not exact.cells_
     assert model.cells_["landmarks"].shape[0] == 8
@@ -111,8 +104,8 @@ def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
     X, truth = views(400)
     exact = error(KNNFill(random_state=0).fit(X).impute(X), truth, X)
     monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
-    monkeypatch.setattr(_cells, "LANDMARKS", 16)
-    monkeypatch.setattr(_cells, "NEAR", 200)
+    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 16)
+    monkeypatch.setattr(neighbor_cells, "NEAR", 200)
     model = KNNFill(random_state=0).fit(X)
     assert error(model.impute(X), truth, X) < 1.05 * exact
     alone = [model.impute([x[i : i + 1] for x in X])[0] for i in range(9)]
@@ -122,12 +115,12 @@ def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
 
 
 def test_cells_around_a_row_hold_enough_rows(monkeypatch):
-    monkeypatch.setattr(_cells, "LANDMARKS", 16)
-    monkeypatch.setattr(_cells, "NEAR", 60)
+    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 16)
+    monkeypatch.setattr(neighbor_cells, "NEAR", 60)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 7))
     table = Table(x, np.ones((200, 2), bool), None, (4, 3))
-    found = list(_cells.searches(_cells.learn(table, rng), table))
+    found = list(neighbor_cells.searches(neighbor_cells.learn(table, rng), table))
     assert sorted(np.concatenate([rows for rows, _ in found])) == list(range(200))
     assert all(60 <= len(near) < 200 for _, near in found)
     assert all(np.isin(rows, near).all() for rows, near in found)  # a row is near to itself
@@ -143,17 +136,17 @@ def test_mean_fill_is_the_mean():
 def test_alternating_regressions_end_where_soft_impute_does(holes):
     X, _ = views(60, holes=holes)
     fill = MeanFill(random_state=0).fit(X)
-    parts = _table.parts(Views.of(scaled(fill, X)), fill.scalers)
+    parts = wide_table.parts(Views.of(scaled(fill, X)), fill.scalers)
     table, rng = Table.of(parts), np.random.default_rng(0)
-    threshold = 0.2 * _softimpute.largest(table, rng)
+    threshold = 0.2 * softimpute.largest(table, rng)
     U, V = np.zeros((60, 0)), np.zeros((19, 0))
     for _ in range(3):
-        U, V = _softimpute.grow(table, U, V, threshold, 19, rng)
-        U, V = _softimpute.learn(table, U, V, threshold, 1e-7, 2000)
+        U, V = softimpute.grow(table, U, V, threshold, 19, rng)
+        U, V = softimpute.learn(table, U, V, threshold, 1e-7, 2000)
     Z = U @ V.T
     left, size, right = np.linalg.svd(np.where(table.seen(), table.x, Z), full_matrices=False)
     np.testing.assert_allclose(left * np.maximum(size - threshold, 0) @ right, Z, atol=1e-4)
-    np.testing.assert_allclose(_softimpute.project(table, V, threshold), U, atol=1e-3)
+    np.testing.assert_allclose(softimpute.project(table, V, threshold), U, atol=1e-3)
 
 
 def scaled(fill, X):
@@ -328,7 +321,7 @@ def test_a_regression_is_its_equation_with_each_row_left_out_in_turn(fill, d, se
         slow = oracle(A[rest], Y[rest], A[[i]], **settings)[0]
         np.testing.assert_allclose(alone[i], slow, atol=1e-8)
     K = kernel_fill.kernel(A, A, settings["gamma"]) if fill is KernelFill else A @ A.T
-    errors = _chained.errors_left_out(K, Y, np.array([settings["ridge"]]))
+    errors = chained.errors_left_out(K, Y, np.array([settings["ridge"]]))
     np.testing.assert_allclose(errors, ((Y - alone) ** 2).sum())
 
 
@@ -402,7 +395,7 @@ def test_components_given_some_entries_are_a_conditional_mean():
     S, mean, x, o = root @ root.T, rng.normal(size=3), rng.normal(size=6), np.arange(6) < 4
     inner = W[o] @ S @ W[o].T + 0.2 * np.eye(4)
     slow = mean + S @ W[o].T @ np.linalg.solve(inner, x[o] - W[o] @ mean)
-    np.testing.assert_allclose(_components.given_entries(x, o, W, mean, S, 0.2), slow)
+    np.testing.assert_allclose(components.given_entries(x, o, W, mean, S, 0.2), slow)
 
 
 @pytest.mark.parametrize("fill", REGRESSING)

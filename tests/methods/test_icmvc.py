@@ -13,8 +13,10 @@ from building import model_of
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
-from vedute.methods import _graphs, icmvc
-from vedute.methods._graphs import (
+from vedute.methods.deep import icmvc
+from vedute.methods.deep.icmvc import ICMVC, equal_rows, guiding
+from vedute.methods.deep.shared import graphs
+from vedute.methods.deep.shared.graphs import (
     GraphNetwork,
     Sums,
     link_sums,
@@ -22,7 +24,6 @@ from vedute.methods._graphs import (
     relations,
     released_relations,
 )
-from vedute.methods.icmvc import ICMVC, equal_rows, guiding
 from vedute.metrics.scores import clustering_accuracy
 from vedute.nn.losses import cluster_contrastive, nt_xent
 
@@ -54,7 +55,7 @@ def test_gradients_of_many_samples_are_computed_in_pieces(monkeypatch):
     data = batch_of(n=30)
     found = []
     for many in (100, 4):
-        monkeypatch.setattr(_graphs, "MANY_NODES", many)
+        monkeypatch.setattr(graphs, "MANY_NODES", many)
         monkeypatch.setattr(icmvc, "TOGETHER", 2)
         model = ICMVC(**SMALL | {"batch_size": 6}).build(data.shapes, (), data.names, 1)
         torch.manual_seed(0)

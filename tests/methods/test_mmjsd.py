@@ -7,9 +7,9 @@ import torch
 from oracles import vaes
 from oracles.vaes import BASE, batch_of, build
 
-from vedute.methods import mmjsd
-from vedute.methods._vae import any_of, with_prior
-from vedute.methods.mmjsd import MMJSD, geometric_mean, jensen_shannon
+from vedute.methods.deep import mmjsd
+from vedute.methods.deep.mmjsd import MMJSD, geometric_mean, jensen_shannon
+from vedute.methods.deep.shared.vae import any_of, with_prior
 from vedute.nn.gaussian import Gaussian, kl, standard_like
 
 

@@ -16,10 +16,15 @@ from torch.distributions import Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _mixture
-from vedute.methods._mixture import OBJECTIVES, bound, doubly_reparameterised, log_mixture
-from vedute.methods._vae import any_of
-from vedute.methods.mmvae import MMVAE
+from vedute.methods.deep.mmvae import MMVAE
+from vedute.methods.deep.shared import mixture
+from vedute.methods.deep.shared.mixture import (
+    OBJECTIVES,
+    bound,
+    doubly_reparameterised,
+    log_mixture,
+)
+from vedute.methods.deep.shared.vae import any_of
 from vedute.nn import laplace
 from vedute.nn.laplace import Laplace
 
@@ -82,7 +87,7 @@ def test_the_simple_loss_written_slowly(monkeypatch, L):
     model, batch = some(L, objective="moe_elbo"), batch_of(L, B=12, holes=True)
     torch.manual_seed(7)
     chosen, noise = any_of(batch.mask), torch.randn(12, L, 5)
-    monkeypatch.setattr(_mixture, "any_of", lambda mask, rows=0: chosen.expand(mask.shape[:-1]))
+    monkeypatch.setattr(mixture, "any_of", lambda mask, rows=0: chosen.expand(mask.shape[:-1]))
     vaes.fix_noise(monkeypatch, noise)
     vaes.as_written(model, model.loss(batch), slow_simple_loss(model, batch, noise, chosen))
 
@@ -119,7 +124,7 @@ def toy(monkeypatch, z, mask=(True, True)):
         found.append(log_w)
         return bound(objective, log_w, *rest)
 
-    monkeypatch.setattr(_mixture, "bound", listen)
+    monkeypatch.setattr(mixture, "bound", listen)
     x = (torch.tensor([[1.0]]), torch.tensor([[0.5]]))
     batch = Views(x, BOTH, torch.arange(1), (None, None), ("a", "b"))
     loss = model.loss(batch.hide(~torch.tensor([mask])))["bound"].item()
@@ -192,7 +197,7 @@ def test_the_simple_bound_is_below(monkeypatch):
     values = []
     for e in range(2):
         chosen = torch.full((1, 1), e)
-        monkeypatch.setattr(_mixture, "any_of", lambda mask, rows=0, chosen=chosen: chosen)
+        monkeypatch.setattr(mixture, "any_of", lambda mask, rows=0, chosen=chosen: chosen)
         terms = vaes.expected(model, batch, monkeypatch)
         values.append(-sum(terms.values()) - math.log(2 * math.pi))
     simple = sum(values) / 2
@@ -257,7 +262,7 @@ def test_the_hook_runs_in_the_model(monkeypatch):
     mixtures.fix_noise(monkeypatch, noise, noise)
     hooked = vaes.gradients(model, model.loss(batch))
     silent = partial(doubly_reparameterised, draws=[])
-    monkeypatch.setattr(_mixture, "doubly_reparameterised", lambda log_w, draws: silent(log_w))
+    monkeypatch.setattr(mixture, "doubly_reparameterised", lambda log_w, draws: silent(log_w))
     unhooked = vaes.gradients(model, model.loss(batch))
     for name in hooked:  # decoders and prior feel the weights once, encoders twice
         equal = torch.allclose(hooked[name], unhooked[name], rtol=1e-4, atol=1e-6)

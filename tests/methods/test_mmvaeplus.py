@@ -16,10 +16,10 @@ from torch.distributions import Laplace as SlowLaplace
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _mixture
-from vedute.methods._mixture import OBJECTIVES
-from vedute.methods.mmvae import MMVAE
-from vedute.methods.mmvaeplus import MMVAEPlus
+from vedute.methods.deep.mmvae import MMVAE
+from vedute.methods.deep.mmvaeplus import MMVAEPlus
+from vedute.methods.deep.shared import mixture
+from vedute.methods.deep.shared.mixture import OBJECTIVES
 from vedute.nn import coders, laplace
 from vedute.nn.laplace import Laplace
 
@@ -149,13 +149,13 @@ def test_bounds_of_the_toy(monkeypatch, mask, beta, value, sources):
     monkeypatch.setattr(laplace, "sample", lambda q, rows=0: next(draws))
     x = (numbers([[1.0]]), numbers([[0.5]]))
     batch = Views(x, torch.ones(1, 2).bool(), torch.arange(1), (None, None), ("a", "b"))
-    weights, bound = [], _mixture.bound
+    weights, bound = [], mixture.bound
 
     def watched(objective, log_w, mask, draws):
         weights.extend((log_w[0][mask] - mask.sum() * math.log(1.5)).tolist())
         return bound(objective, log_w, mask, draws)
 
-    monkeypatch.setattr(_mixture, "bound", watched)
+    monkeypatch.setattr(mixture, "bound", watched)
     loss = model.loss(batch.hide(~torch.tensor([mask])))["bound"].item()
     assert -loss - seen * math.log(1.5) == pytest.approx(value, abs=5e-6)
     assert weights == pytest.approx(sources, abs=5e-6)

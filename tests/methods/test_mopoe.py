@@ -12,10 +12,10 @@ from oracles.vaes import batch_of, build, complete
 from scipy.stats import chisquare
 
 from vedute.estimators.settings import declared
-from vedute.methods import mopoe
-from vedute.methods._vae import any_of
-from vedute.methods.mopoe import MoPoE, all_products, subsets
-from vedute.methods.mvae import MVAE
+from vedute.methods.deep import mopoe
+from vedute.methods.deep.mopoe import MoPoE, all_products, subsets
+from vedute.methods.deep.mvae import MVAE
+from vedute.methods.deep.shared.vae import any_of
 from vedute.nn.gaussian import Gaussian, product
 
 

@@ -15,9 +15,10 @@ from torch.distributions import Bernoulli, Laplace, MultivariateNormal, Normal
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _trimmings, mvae
-from vedute.methods._vae import likelihood_weights, product_with_prior
-from vedute.methods.mvae import MVAE, random_subsets
+from vedute.methods.deep import mvae
+from vedute.methods.deep.mvae import MVAE, random_subsets
+from vedute.methods.deep.shared import regularization
+from vedute.methods.deep.shared.vae import likelihood_weights, product_with_prior
 from vedute.nn.gaussian import kl, standard_like
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.nn.losses import view_error
@@ -263,7 +264,7 @@ def test_the_order_of_the_views_does_not_matter(monkeypatch, settings):
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn)
     here = model.loss(batch)
     monkeypatch.setattr(mvae, "random_subsets", lambda mask, k: drawn[..., order])
-    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: hidden[:, order])
+    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden[:, order])
     vaes.same(other.loss(moved), here)
 
 

@@ -17,7 +17,8 @@ from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
 from vedute.estimators import neural, neural_training, pace, saving
 from vedute.estimators.settings import declared
-from vedute.methods import _trimmings, mvp, presets
+from vedute.methods import mvp, presets
+from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import IMAGES, MVP, PAPER, PAPER_IMAGES, TABLES, VARIANTS, Variant
 from vedute.metrics.ssim import ssim
 from vedute.nn import gaussian
@@ -391,7 +392,7 @@ def test_blur_weighs_similarity_against_the_root_of_squared_errors():
 
 @pytest.mark.parametrize(("sign", "kept"), [(-1, True), (1, False)], ids=["gain", "none"])
 def test_images_are_sharpened_where_hidden_views_gain_by_it(monkeypatch, sign, kept):
-    for module in (_trimmings, neural, mvp):
+    for module in (regularization, neural, mvp):
         monkeypatch.setattr(module, "FEW_ROWS", 2)
     looks = iter(range(99))
     monkeypatch.setattr(mvp, "blur", lambda held, values: sign * next(looks))

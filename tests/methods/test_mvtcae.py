@@ -10,8 +10,8 @@ from oracles import vaes
 from oracles.vaes import batch_of, build, complete
 
 from vedute.estimators.settings import declared
-from vedute.methods.mvae import MVAE
-from vedute.methods.mvtcae import MVTCAE
+from vedute.methods.deep.mvae import MVAE
+from vedute.methods.deep.mvtcae import MVTCAE
 from vedute.nn.gaussian import Gaussian
 
 

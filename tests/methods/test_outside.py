@@ -65,7 +65,7 @@ def install(place, monkeypatch, points):
 
 def test_an_entry_point_is_a_method_like_others(place, monkeypatch):
     install(place, monkeypatch, "average = own_method:Average")
-    assert methods.available()[-1] == "average"
+    assert "average" in methods.available()
     X = data(80)
     model = methods.find("average")(**LEARNS).fit(X)
     model.save("model")

@@ -10,7 +10,7 @@ import pytest
 from every_method import IMPUTING, METHODS, small
 
 from vedute.estimators import imputation, reader, sentence_decoding
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 
 CLOSE = 1e-5  # standard deviations
 N = 84

@@ -16,8 +16,8 @@ from torch import nn
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _trimmings
-from vedute.methods._vae import VAEEstimator
+from vedute.methods.deep.shared import regularization
+from vedute.methods.deep.shared.vae import VAEEstimator
 
 VAES = {name: cls for name, cls in METHODS.items() if issubclass(cls, VAEEstimator)}
 TRIMMED = [*VAES, "mvp"]
@@ -156,7 +156,7 @@ def test_a_hidden_view_is_predicted_and_never_seen(name, monkeypatch):
     """The decoder of a view that is hidden everywhere learns, its encoder does not."""
     found, batch = vaes.build(METHODS[name], 2, view_dropout=0.5), vaes.complete(2)
     hidden = torch.tensor([[False, True]]).expand_as(batch.mask)
-    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: hidden)
+    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden)
     slopes = vaes.gradients(found, found.loss(batch))
     still = {tuple(k.split(".")[:2]) for k, g in slopes.items() if (g == 0).all()}
     assert still == {("encoders", "1")}
@@ -164,9 +164,9 @@ def test_a_hidden_view_is_predicted_and_never_seen(name, monkeypatch):
 
 def test_without_view_dropout_a_batch_stays_as_it_is():
     batch = vaes.batch_of(3)
-    assert _trimmings.hide_some(batch, 0.0) is batch
+    assert regularization.hide_some(batch, 0.0) is batch
     torch.manual_seed(0)
-    kept = _trimmings.hide_some(batch, 0.9)
+    kept = regularization.hide_some(batch, 0.9)
     assert kept.mask.any(1).all()
     assert kept.mask.sum() < batch.mask.sum()
     assert not (kept.mask & ~batch.mask).any()

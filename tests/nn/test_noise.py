@@ -2,7 +2,7 @@
 
 import torch
 
-from vedute.methods._vae import any_of
+from vedute.methods.deep.shared.vae import any_of
 from vedute.nn import gaussian, laplace, noise
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.laplace import Laplace

@@ -11,7 +11,8 @@ from building import model_of
 from oracles.mvp import draw, reconstructed, settings, slow_loss
 
 from vedute.data.views import Views
-from vedute.methods import _trimmings, mvp
+from vedute.methods import mvp
+from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import MVP
 from vedute.nn import gaussian
 
@@ -72,7 +73,7 @@ def play(monkeypatch, model, batch, draws, equation, modules=(mvp,)):
     for module, (name, drawn) in every(modules, known.items()):
         if hasattr(module, name):
             monkeypatch.setattr(module, name, partial(permutations, drawn))
-    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: draws.hidden)
+    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: draws.hidden)
     monkeypatch.setattr(gaussian, "sample", lambda q: q.mean + (q.logvar / 2).exp() * next(noise))
 
 

@@ -15,7 +15,7 @@ from torch.distributions import Normal, kl_divergence
 
 from vedute.data.views import Views
 from vedute.estimators.settings import declared
-from vedute.methods import _trimmings
+from vedute.methods.deep.shared import regularization
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian
 
@@ -134,7 +134,7 @@ def fix_hidden(monkeypatch, model, batch: Views) -> Views:
             some = seen.nonzero()[:, 0]
             hidden[b, some[torch.randperm(len(some))[1 + b % 2 :]]] = True
         assert hidden.any() == (batch.shape[1] > 1)
-    monkeypatch.setattr(_trimmings, "hidden_views", lambda mask, share: hidden)
+    monkeypatch.setattr(regularization, "hidden_views", lambda mask, share: hidden)
     return batch.hide(hidden)
 
 

@@ -404,7 +404,7 @@ def test_a_page_leaves_out_values_that_its_run_has(private, tmp_path):
     assert "grumpiness" not in page
 
 
-@pytest.mark.parametrize("name", methods.available())
+@pytest.mark.parametrize("name", methods.of_this_package())
 def test_methods_that_keep_samples_are_refused_where_values_are_left_out(name):
     """No array of another model has a row per sample once it is to forget them."""
     X = list(np.random.default_rng(0).normal(size=(2, 61, 5)))
@@ -616,7 +616,7 @@ def test_python_writes_the_same_page(tmp_path):
         vedute.write_report(model, X, tmp_path / "r.pdf")
 
 
-@pytest.mark.parametrize("name", each(methods.available()))
+@pytest.mark.parametrize("name", each(methods.of_this_package()))
 def test_every_method_has_a_page(name, tmp_path):
     X = list(np.random.default_rng(0).normal(size=(2, 61, 5)))
     X[0][:9] = np.nan

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from vedute.methods import available, find
+from vedute.methods import find, of_this_package
 
 SMALL = {  # sizes that train in a blink, set where a method has such a field
     "steps": 12,
@@ -20,7 +20,7 @@ SMALL = {  # sizes that train in a blink, set where a method has such a field
     "random_state": 0,
 }
 
-METHODS = {name: find(name) for name in available()}
+METHODS = {name: find(name) for name in of_this_package()}
 IMPUTING = [name for name, cls in METHODS.items() if cls.generative]
 GENERATING = [name for name in IMPUTING if METHODS[name].generates]
 CLUSTERING = [name for name, cls in METHODS.items() if cls.soft]  # by a rule of their own

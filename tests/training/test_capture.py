@@ -10,7 +10,7 @@ from capture import losses_captured
 from every_method import METHODS, PAIRED, small
 
 from vedute import Views
-from vedute.methods import mvae
+from vedute.methods.deep import mvae
 
 NETWORKS = [name for name, cls in METHODS.items() if hasattr(cls, "build")]
 

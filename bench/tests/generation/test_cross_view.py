@@ -20,8 +20,8 @@ from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import polymnist, synthetic
 from vedute.methods import presets
-from vedute.methods.knn_fill import KNNFill
-from vedute.methods.mean_fill import MeanFill
+from vedute.methods.fills.knn_fill import KNNFill
+from vedute.methods.fills.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 from vedute.metrics.ssim import ssim
 from vedute_bench import studies

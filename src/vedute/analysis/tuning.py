@@ -27,7 +27,7 @@ from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.search_space import Choice, Range, rounded
-from vedute.methods import _best_pair
+from vedute.methods import best_pair
 
 Settings = dict[str, Any]
 SHARES, KEEP = (1 / 9, 1 / 3, 1.0), 3
@@ -116,7 +116,7 @@ class Search:
         model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
         if isinstance(model, NeuralEstimator):
             _shorten(model, share, trial.views)
-        model = _best_pair.for_views(model, len(trial.views.x))
+        model = best_pair.for_views(model, len(trial.views.x))
         try:
             return trial.error(model.fit(trial.views))
         except (ValueError, ArithmeticError):

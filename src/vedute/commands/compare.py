@@ -113,7 +113,7 @@ def _models(
     """An estimator per method, the fills last; a setting is for those that have it."""
     from vedute import methods
     from vedute.commands import _settings
-    from vedute.methods import _best_pair
+    from vedute.methods import best_pair
 
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
     wanted, models, used = _settings.parse(settings), {}, set()
@@ -121,7 +121,7 @@ def _models(
         cls = _settings.method(name)
         mine = {k: v for k, v in wanted.items() if _is_of(cls, k)}
         used |= set(mine)
-        models[name] = _best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
+        models[name] = best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
     _settings.check(_settings.method(next(iter(models))), unknown)  # raises, if there is any
     return models

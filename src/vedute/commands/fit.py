@@ -252,7 +252,7 @@ def _learn(
     model: Estimator, source: str, how: io.Reading, groups: str | None
 ) -> tuple[Estimator, Views]:
     """Read the data, and fit; on several ranks until all have."""
-    from vedute.methods._best_pair import for_views
+    from vedute.methods.best_pair import for_views
     from vedute.training import ranks
 
     _, views, known = _data.opened(source, how, groups)
@@ -277,7 +277,7 @@ def _summarize(model: Estimator, views: Views) -> None:
     """What was learned, in a few lines."""
     from vedute.commands import _settings
     from vedute.data import together
-    from vedute.methods._best_pair import BestPair
+    from vedute.methods.best_pair import BestPair
 
     say(f"{views!r}")
     for view in model.views_:

@@ -132,11 +132,9 @@ def _what_it_is(name: str) -> str:
 
 
 def _datasets() -> list[dict[str, str]]:
-    from importlib import import_module
-
     from vedute import datasets
 
-    docs = {k: import_module(f"{datasets.__name__}.{k}").__doc__ for k in datasets.available()}
+    docs = {k: datasets.find(k).__doc__ for k in datasets.available()}
     return [{"name": k, "what_it_is": (doc or "").partition("\n")[0]} for k, doc in docs.items()]
 
 

@@ -93,7 +93,8 @@ class Saved(NamedTuple):
 def name_of(cls: type) -> str:
     """What a saved model calls its method: mvp, or my_module:Mine of a class outside vedute."""
     package, _, file = cls.__module__.rpartition(".")
-    return file if package == METHODS_PACKAGE else f"{cls.__module__}:{cls.__qualname__}"
+    ours = package == METHODS_PACKAGE or package.startswith(f"{METHODS_PACKAGE}.")
+    return file if ours else f"{cls.__module__}:{cls.__qualname__}"
 
 
 def is_name_of(cls: type, name: str) -> bool:

@@ -1,5 +1,11 @@
-"""One file per method. The folder is the registry, which entry points of other distributions
-join."""
+"""One file per method. The folders are the registry, which entry points of other distributions
+join.
+
+    mvp, blend   what users begin with
+    best_pair    any method for two views, on the best two of many
+    deep         methods with networks
+    fills        baselines without networks
+"""
 
 from __future__ import annotations
 
@@ -18,10 +24,11 @@ from vedute.data import lazily, plugins
 from vedute.estimators import saving
 from vedute.estimators.base import Estimator
 from vedute.estimators.settings import Docstring, declared
-from vedute.methods._best_pair import BestPair
+from vedute.methods.best_pair import BestPair
 
 GROUP = "vedute.methods"  # of the entry points of other distributions
-PAIR = "_best_pair"  # what BestPair is called in a saved model
+PAIR = "best_pair"  # takes a method, so it is none by itself
+ROOMS = ("", "deep", "fills")
 
 
 class UnknownMethodError(KeyError):
@@ -35,8 +42,18 @@ class UnknownModelError(ValueError):
 __getattr__ = lazily.submodules(__name__)
 
 
+def homes() -> dict[str, str]:
+    """The module of each method of this package, by its name."""
+    return {
+        module.name: ".".join((__name__, *filter(None, [room]), module.name))
+        for room in ROOMS
+        for module in iter_modules([str(Path(folder, room)) for folder in __path__])
+        if not (module.ispkg or module.name.startswith("_") or module.name == PAIR)
+    }
+
+
 def of_this_package() -> list[str]:
-    return sorted(m.name for m in iter_modules(__path__) if not (m.ispkg or m.name.startswith("_")))
+    return sorted(homes())
 
 
 def available() -> list[str]:
@@ -46,9 +63,9 @@ def available() -> list[str]:
 
 
 def find(name: str) -> type[Estimator]:
-    """The estimator class defined in methods/<name>.py, or that is an entry point of this name."""
-    if name in of_this_package():
-        module = import_module(f"{__name__}.{name}")
+    """The estimator class defined in <name>.py, or that is an entry point of this name."""
+    if name in homes():
+        module = import_module(homes()[name])
         mine = getmembers(module, lambda c: isclass(c) and c.__module__ == module.__name__)
         cls: type[Estimator]
         (cls,) = (c for _, c in mine if issubclass(c, Estimator))

@@ -34,8 +34,8 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
 from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
 from vedute.estimators.settings import KEY, declared, estimator, length, setting
-from vedute.methods import _settings
-from vedute.methods._trimmings import Trimmed, by_rows, first_dropout, hide_some
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout, hide_some
 from vedute.metrics import ssim
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
@@ -156,29 +156,30 @@ class MVP(NeuralEstimator):
         at_least=1,
         length=True,
     )
-    latent_dim: int | None = by_variant("latent_dim", _settings.latent_dim(0))
+    latent_dim: int | None = by_variant("latent_dim", hyperparameters.latent_dim(0))
     shared_dim: int | None = setting(
         None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
     )
-    hidden: Sizes | dict[str, Sizes] = _settings.hidden((128,), ": for all, or by view")
-    network: str = _settings.network()
+    hidden: Sizes | dict[str, Sizes] = hyperparameters.hidden((128,), ": for all, or by view")
+    network: str = hyperparameters.network()
     map_hidden: Sizes | None = by_variant(
         "map_hidden", setting((), "Hidden layers of the maps.", at_least=1)
     )
     beta: float | None = by_variant(
-        "beta", _settings.beta(0, "Weight of the agreement of latents; of consensuses half of it.")
+        "beta",
+        hyperparameters.beta(0, "Weight of the agreement of latents; of consensuses half of it."),
     )
-    rec_weight: float | None = by_variant("rec_weight", _settings.rec_weight(0))
+    rec_weight: float | None = by_variant("rec_weight", hyperparameters.rec_weight(0))
     average: bool | None = by_variant(
         "average", setting(True, "Average errors over a view's features, or sum them.")
     )
-    balance: float | None = _settings.balance(None, ", in the paper 0")
-    dropout: float | None = _settings.layer_dropout(None, ", in the paper 0")
-    view_dropout: float | None = by_variant("view_dropout", _settings.view_dropout(0))
+    balance: float | None = hyperparameters.balance(None, ", in the paper 0")
+    dropout: float | None = hyperparameters.layer_dropout(None, ", in the paper 0")
+    view_dropout: float | None = by_variant("view_dropout", hyperparameters.view_dropout(0))
     warmup: int | None = by_variant(
         "warmup", length(0, "Time before permuted latents are decoded, too."), FIFTH
     )
-    cooldown: int | None = by_variant("cooldown", _settings.cooldown(0), FIFTH)
+    cooldown: int | None = by_variant("cooldown", hyperparameters.cooldown(0), FIFTH)
     sharpen: bool | None = setting(
         None,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
@@ -196,7 +197,7 @@ class MVP(NeuralEstimator):
     def for_training(self, shapes: Shapes, length: int) -> Any:
         """All settings of a training of this length, those that the data decide among them."""
         settled: Any = self.settled(shapes, length)
-        _settings.check_shared(settled.shared_dim, settled.latent_dim)
+        hyperparameters.check_shared(settled.shared_dim, settled.latent_dim)
         return settled
 
     def switches(self, shapes: Shapes) -> Variant:
@@ -241,7 +242,7 @@ class MVP(NeuralEstimator):
         return [tuple(hidden[k]) for k in names]
 
 
-class MVPModel(Trimmed):
+class MVPModel(Regularized):
     hp: Any  # an MVP of which the data have decided all settings
     fusible = ("rows", "_divergences")
     posteriors: Tensor

@@ -138,7 +138,7 @@ def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
     """Method and settings, of a pair those of the method inside."""
     from vedute.estimators.base import saveable
     from vedute.estimators.saving import name_of
-    from vedute.methods._best_pair import BestPair
+    from vedute.methods.best_pair import BestPair
 
     asked = model.unwrapped() if isinstance(model, BestPair) else model
     settings = saveable(asked.get_params(deep=False))

@@ -12,7 +12,7 @@ import numpy as np
 
 from vedute import datasets, drop_views, io
 from vedute.estimators import clustering
-from vedute.methods.completer import Completer
+from vedute.methods.deep.completer import Completer
 from vedute.metrics import scores
 
 CASES = {"cub": (0, 1), "handwritten": (1, 2)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from vedute import drop_views
 from vedute.datasets import polymnist
-from vedute.methods.mvae import MVAE
+from vedute.methods.deep.mvae import MVAE
 
 CASES = (("always", 0), ("always", 400), ("several", 0))
 

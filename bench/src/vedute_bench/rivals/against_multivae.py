@@ -49,7 +49,7 @@ from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.datasets import synthetic
 from vedute.estimators.settings import declared
-from vedute.methods import mopoe
+from vedute.methods.deep import mopoe
 from vedute.nn import gaussian, laplace
 from vedute.training.step import make_optimizer
 from vedute_bench.places import RESULTS

@@ -40,7 +40,7 @@ from sklearn.cluster import KMeans
 from vedute import io, methods
 from vedute.data import missing
 from vedute.data.views import Views
-from vedute.methods import _best_pair
+from vedute.methods import best_pair
 from vedute.metrics import scores
 from vedute_bench.places import DOCS, RESULTS
 from vedute_bench.rivals import real_sets, rival_imputers, rivals_page
@@ -335,7 +335,7 @@ def method_result(what: Run, truth: Views, views: Views) -> Result:
     """By one of our methods at its defaults."""
     K, seed = len(np.unique(truth.y)), what.seed
     model = methods.find(what.method)(n_clusters=K, random_state=seed)
-    model = _best_pair.for_views(model, len(truth.x))
+    model = best_pair.for_views(model, len(truth.x))
     start = perf_counter()
     model.fit(views)
     ends: dict[str, list[list[Any]]] = {}

@@ -60,7 +60,7 @@ from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.figures.png import png
-from vedute.methods import _best_pair
+from vedute.methods import best_pair
 from vedute.methods.mvp import MVP, MVPModel
 from vedute.metrics import scores as scoring
 from vedute.training.history import Record
@@ -119,8 +119,8 @@ def measure(run: Run, masks: Path, jobs: int) -> RunRecord:
     seen = torch.from_numpy(missing.load_mask(masks / run.mask_file, truth))
     views = truth.hide(~seen)
     _warm_up(run.method, run.settings.get("device"))
-    model = _best_pair.for_views(methods.find(run.method)(**run.settings), len(truth.x))
-    if isinstance(model, _best_pair.BestPair) and run.pair:
+    model = best_pair.for_views(methods.find(run.method)(**run.settings), len(truth.x))
+    if isinstance(model, best_pair.BestPair) and run.pair:
         model.set_params(pair=run.pair)
     before = perf_counter()
     with warnings.catch_warnings():
@@ -189,9 +189,9 @@ def _scores(model: Estimator, truth: Views, views: Views, seed: int) -> dict[str
 
 def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float]:
     """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
-    if isinstance(model, _best_pair.BestPair):
+    if isinstance(model, best_pair.BestPair):
         both = views.mask[:, list(model.chosen())].all(1).numpy()
-        found = _best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
+        found = best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
         return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
     assert truth.y is not None
     return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}

@@ -23,7 +23,7 @@ def of_method(name: str) -> str:
     """Of a method's file and all that it imports; a method named in it counts as imported."""
     todo, done = [f"vedute.methods.{name}"], set[str]()
     if methods.find(name).two_views:
-        todo.append("vedute.methods._best_pair")
+        todo.append("vedute.methods.best_pair")
     while todo:
         module = todo.pop()
         if module not in done:

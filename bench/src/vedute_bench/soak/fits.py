@@ -12,7 +12,7 @@ import numpy as np
 from every_method import METHODS, small
 from numpy.random import Generator
 
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 from vedute_bench.soak import fuzz, inputs
 from vedute_bench.soak.inputs import chance, pick
 from vedute_bench.soak.watching import refused, watched

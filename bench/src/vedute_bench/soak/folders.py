@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 
 import vedute
 from vedute.estimators import saving
-from vedute.methods._best_pair import for_views
+from vedute.methods.best_pair import for_views
 from vedute_bench.soak.fits import TINY
 from vedute_bench.soak.inputs import chance, pick
 from vedute_bench.soak.watching import apart, refused, watched

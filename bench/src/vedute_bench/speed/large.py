@@ -61,14 +61,14 @@ def main() -> None:
 def measure(name: str, rows: int, n_views: int, steps: int) -> dict[str, object]:
     from vedute import drop_views, methods
     from vedute.datasets import synthetic
-    from vedute.methods import _best_pair
+    from vedute.methods import best_pair
 
     views = drop_views(synthetic.load(rows, (WIDTH,) * n_views), 0.5, 42)
     cls = methods.find(name)
     known = {f.name for f in fields(cls) if f.init}
     settings = {k: steps for k in CUT if k in known}
     before, start = peak(), process_time()
-    model = _best_pair.for_views(cls(n_clusters=KINDS, random_state=0, **settings), n_views)
+    model = best_pair.for_views(cls(n_clusters=KINDS, random_state=0, **settings), n_views)
     model.fit(views)
     fitted = process_time() - start
     model.transform(views)

@@ -1,0 +1,401 @@
+"""BestPair: a method for two views on data that have more.
+
+The method learns every pair of views by itself, and the best pair is kept. Views outside it are
+not looked at and filled with their means. Samples with neither view of the pair get the mean
+representation, the largest cluster and mean-fill. What "best" means, by `select`:
+
+    stability   how far halves of the samples with both views agree on n_clusters clusters of the
+                representation (see `clustering`), on ten where no number is asked for; of pairs
+                that are equally stable, that with the larger silhouette
+    hidden      what it tells of views that were hidden from all pairs, 1 - error / mean-fill's;
+                then the chosen pair learns again with everything. For imputing: the views that
+                tell each other best are the most alike, and add the least to clusters
+    labels      accuracy of the clusters against `y`, as in papers: a choice no user could make
+
+The benchmark has the protocol of papers in full (`pair = "redraw"` in a study): there each pair has
+missing views of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
+from dataclasses import field, replace
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from vedute.data.holdout import FEWEST, HoldOut
+from vedute.data.views import Views
+from vedute.estimators import clustering, engine, progress, saving
+from vedute.estimators import settings as declared
+from vedute.estimators.abilities import Ability
+from vedute.estimators.base import Estimator, saveable
+from vedute.estimators.context import FitContext
+from vedute.estimators.learner import Learner
+from vedute.estimators.method import Array
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.metrics import scores
+
+SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
+SELECT = ("stability", "hidden", "labels")
+SCALING = ("auto", "standard", "minmax", "none")
+TOGETHER = 2  # samples with both views that a pair must have
+STABLE = 10  # clusters that should be found again in halves of the data, if no number is asked for
+Score = tuple[float, float]  # what a pair is chosen by, and, where that is equal, what else
+Pair = tuple[int, int]
+
+
+@estimator
+class BestPair(Estimator):
+    """The best two of many views, for a method that takes two: `BestPair(DCCA(), n_clusters=10)`.
+
+    Settings that all estimators have (n_clusters, random_state, ...) are BestPair's, not those of
+    the method inside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vedute import DCCA, BestPair
+    >>> X = list(np.random.default_rng(0).normal(size=(3, 60, 5)))
+    >>> model = BestPair(DCCA(), n_clusters=3, random_state=0).fit(X)
+    >>> len(model.chosen())
+    2
+    """
+
+    method: Estimator = field(
+        kw_only=False,
+        metadata={declared.KEY: declared.Setting("A method for two views, not fitted.")},
+    )
+    select: str = choice(SELECT, "What the best pair is best at; `labels` takes y in `fit`.")
+    pair: tuple[str, str] | None = setting(None, "The names of two views: no search is wanted.")
+    scaling: str = choice(SCALING, "How each feature is scaled; `auto`: as the method has it.")
+
+    verbs = (*Estimator.verbs, "chosen")
+    attributes: ClassVar = {
+        "pair_": "The two views, by their positions.",
+        "scores_": "Of every pair that was tried.",
+        "best_": "The method, fitted on the best pair.",
+        "history_": "Its record of training.",
+        "middle_": "(D,) array, the representation of samples with neither view.",
+        "largest_": "The cluster of samples with neither view.",
+    }
+
+    generates = Ability(lambda _: False)  # the method inside knows two views, not all
+
+    generative = property(lambda self: self.method.generative)
+    shrinks = property(lambda self: self.method.shrinks)
+    soft = property(lambda self: self.method.soft)
+
+    @property
+    def relearns(self) -> bool:  # type: ignore[override]
+        """Views hidden to choose a pair are learned from in the end; not so those that stop it."""
+        return self.generative and not self.method.hides()
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else.
+        groups: one per sample, where samples belong together."""
+        self._y = np.asarray(y) if self.select == "labels" and y is not None else None
+        try:
+            return super().fit(X, groups=groups)
+        finally:
+            del self._y
+
+    def generate(self, n: int, random_state: Any = None) -> dict[str, Array]:
+        raise TypeError("BestPair cannot generate: the method inside knows two views, not all")
+
+    def saved(self) -> saving.Saved:
+        """What `save` writes: the method inside is a dict."""
+        method, params, learned = super().saved()
+        inside = self.best_.saved()
+        kept = {"method": inside.method, "params": saveable(self.method.get_params(deep=False))}
+        return saving.Saved(method, params | {"method": kept}, learned | {"best_": inside.learned})
+
+    def restore(self, learned: dict[str, Any]) -> Self:
+        super().restore({k: v for k, v in learned.items() if k != "best_"})
+        self.best_ = self._inside(self.chosen()).restore(learned["best_"])
+        return self
+
+    def chosen(self) -> Pair:
+        """Which two views."""
+        return self.pair_
+
+    def unwrapped(self) -> Estimator:
+        """The method with these settings, as `for_views` was given it."""
+        return _with(self.method, {k: getattr(self, k) for k in SHARED})
+
+    # Learning.
+
+    def check(self, raw: Views) -> None:
+        super().check(raw)
+        if self.select == "hidden" and not self.generative:
+            raise TypeError(self.cannot("tell hidden views"))
+        if len(raw.x) < 2:
+            raise ValueError(f"BestPair chooses two of several views, X has {len(raw.x)}")
+        if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
+            known, given = ", ".join(raw.names), ", ".join(map(str, self.pair))
+            raise ValueError(f"pair names two of {known}, got {given}")
+        plain, name = type(self.method)(), type(self.method).__name__
+        for k in SHARED:
+            if getattr(self.method, k) != getattr(plain, k):
+                raise ValueError(f"{k} is set beside the method: BestPair({name}(...), {k}=...)")
+        if self.select == "labels" and (self._y is None or self.n_clusters is None):
+            raise ValueError('select="labels" takes a number of clusters, and y in fit')
+        if self._y is not None and self._y.shape != (len(raw),):
+            raise ValueError(f"y has shape {self._y.shape}; expected one label per sample")
+
+    @property
+    def learner(self) -> PairLearner:
+        """How it is fitted, and how data reach it."""
+        return PairLearner(self)
+
+    def hides(self) -> bool:
+        choosing = self.select == "hidden" and self.pair is None
+        return self.generative and (choosing or self.method.hides())
+
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        first = context.number == 1
+        pairs = self._candidates(data) if first else [self.chosen()]
+        self.scores_: dict[str, float] = {} if first else self.scores_
+        best = -np.inf, -np.inf
+        for pair, (model, score) in zip(
+            pairs, self._tried(pairs, data, held, context), strict=True
+        ):
+            if len(pairs) > 1:
+                self.scores_["+".join(data.names[v] for v in pair)] = score[0]
+            if score > best:
+                best, self.pair_, self.best_ = score, pair, model
+            if context.interrupted:  # with the best so far
+                break
+        if len(pairs) > 1:
+            self.log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
+        self.middle_ = self.best_.embed(part(data, self.chosen())[1]).mean(0)
+        self.take("history_")
+
+    def _tried(
+        self, pairs: list[Pair], data: Views, held: HoldOut | None, context: FitContext
+    ) -> Iterator[tuple[Estimator, Score]]:
+        """The method fitted on each pair, and its score. On the workers of a joblib backend, if
+        one is set: but callbacks and checkpoints are those of this process."""
+        one, bound = len(pairs) == 1, context.callbacks or context.checkpoint
+        if one or bound or not engine.elsewhere():
+            for pair in pairs:
+                model = self.fitted_on(pair, data, held, context)
+                yield model, (0.0, 0.0) if one else self.score_of(model, pair, data, held)
+            return
+        for outcome in engine.outcomes(_learned, (self, data, held, context), pairs):
+            if isinstance(outcome, BrokenExecutor):
+                raise outcome
+            model, score, state = outcome
+            torch.set_rng_state(state)  # goes on as after a fit here
+            yield model, score
+
+    def _candidates(self, data: Views) -> list[Pair]:
+        """Pairs of views that enough samples have, one of them and both."""
+        wanted = data.names if self.pair is None else self.pair
+        every = combinations(sorted(data.names.index(k) for k in wanted), 2)
+        counts = {pair: data.mask[:, list(pair)].sum(1) for pair in every}
+        fewest = self.n_clusters if isinstance(self.n_clusters, int) else 1
+        found = [
+            pair
+            for pair, count in counts.items()
+            if (count == 2).sum() >= TOGETHER and (count > 0).sum() >= fewest
+        ]
+        if not found:
+            raise ValueError(
+                f"no two views are there together in {TOGETHER} samples or more: "
+                "nothing says what they have in common"
+            )
+        return found
+
+    def parts(self) -> list[Estimator]:
+        return [*([self.best_] if hasattr(self, "best_") else []), self.method]
+
+    def leading(self) -> Estimator:
+        return self.method
+
+    def forget_checkpoint(self) -> None:
+        self.method.forget_checkpoint()
+
+    def _inside(self, pair: Pair) -> Estimator:
+        """The method with the settings of BestPair, for two views in its units."""
+        own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
+        own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
+        model = _with(self.method, own)
+        model.views_ = [self.views_[v] for v in pair]
+        model.n_features_in_ = sum(s.mean.size for s in model.scalers)
+        model.seed_ = self.seed_
+        return model
+
+    def fitted_on(
+        self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
+    ) -> Estimator:
+        """The method, fitted on a pair."""
+        model, some = self._inside(pair), part(data, pair)[1]
+        # a pair may be learned to be compared, and once more
+        inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
+        model.learner.check(some)
+        watched = None if held is None else hidden_in(held, pair)
+        few = watched is None or len(watched.hidden) < FEWEST
+        torch.manual_seed(self.seed_)  # no pair hangs on those before it
+        with progress.task("+".join(some.names)):
+            model.learn(some, None if few else watched, inner)
+        context.interrupted |= inner.interrupted
+        return model
+
+    def score_of(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
+        """How good a pair is, by what it is to be best at."""
+        if self.select == "labels":
+            assert self._y is not None
+            return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
+        if self.select == "hidden":
+            if held is None:
+                raise ValueError("too few views can be hidden to choose by; set select='stability'")
+            return explained(model, pair, held), 0.0
+        both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
+        return judged(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
+
+    # What the method knows of two views, for all of them.
+
+    def embed(self, data: Views) -> Array:
+        rows, some = part(data, self.chosen())
+        z = np.tile(self.middle_, (len(data), 1))
+        if rows.any():
+            z[rows] = self.best_.embed(some)
+        return z
+
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        if not self.generative:
+            return super().decode(data, draws)
+        size = max(draws, 1), len(data)
+        means = (s.mean.astype(np.float32) for s in self.scalers)
+        decoded = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
+        rows, some = part(data, self.chosen())
+        if rows.any():
+            for v, x in zip(self.chosen(), self.best_.decode(some, draws), strict=True):
+                decoded[v][:, rows] = x
+        return decoded
+
+    def soft_labels(self, data: Views) -> Array | None:
+        if not self.soft:
+            return None
+        assert isinstance(self.n_clusters, int)
+        rows, some = part(data, self.chosen())
+        soft = np.zeros((len(data), self.n_clusters), np.float32)
+        soft[:, self.largest_] = 1.0
+        if rows.any():
+            soft[rows] = self.best_.soft_labels(some)
+        return soft
+
+    def take(self, *names: str) -> None:
+        """Take these results of the method inside as those of BestPair, where it has them."""
+        for name in names:
+            if hasattr(self.best_, name):
+                setattr(self, name, getattr(self.best_, name))
+
+    def cannot(self, verb: str) -> str:
+        return self.method.cannot(verb)
+
+
+class PairLearner(Learner):
+    """The learner of BestPair: clusters are those of the method inside."""
+
+    model: BestPair
+
+    def context(self, groups: torch.Tensor | None) -> FitContext:
+        return FitContext.of(self.model.method, self.model.seed_, groups)
+
+    def scaling(self) -> str:
+        model = self.model
+        return model.method.scaling if model.scaling == "auto" else model.scaling
+
+    def cluster(self, data: Views) -> None:
+        model = self.model
+        if model.n_clusters is None:
+            return
+        model.labels_ = clustered(model.best_, model.chosen(), data)
+        model.largest_ = int(np.bincount(model.labels_).argmax())
+        model.take("n_clusters_", "stability_", "centers_")
+
+    def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
+        self.require_clusters()
+        rows, some = part(data, self.model.chosen())
+        labels = np.full(len(data), self.model.largest_, np.int64)
+        if rows.any():
+            labels[rows] = self.model.best_.learner.labels(some)
+        return labels
+
+
+def judged(z: Array, n_clusters: Any, seed: int) -> Score:
+    """How stable the clusters of a pair's representation z (n, D) are, and how far apart."""
+    K = n_clusters if isinstance(n_clusters, int) else STABLE
+    both = clustering.stability(z, K, seed), clustering.separation(z, K, seed)
+    return round(both[0], 5), round(both[1], 5)  # as records have them
+
+
+def _learned(
+    shared: tuple[BestPair, Views, HoldOut | None, FitContext], pair: Pair
+) -> tuple[Estimator, Score, torch.Tensor]:
+    """Fit on a worker: the method fitted on a pair, its score, and the state of random numbers."""
+    best, data, held, context = shared
+    model = best.fitted_on(pair, data, held, context)
+    return model, best.score_of(model, pair, data, held), torch.get_rng_state()
+
+
+def for_views(estimator: Estimator, n_views: int) -> Estimator:
+    """The estimator, in a BestPair if it takes two views and there are more."""
+    if not estimator.two_views or n_views <= 2:
+        return estimator
+    plain = type(estimator)()
+    inside = _with(estimator, {k: getattr(plain, k) for k in SHARED})
+    return BestPair(inside, **{k: getattr(estimator, k) for k in SHARED})
+
+
+def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
+    """An unfitted copy with other settings; callbacks are those of the user, no copies."""
+    copy: Estimator = clone(estimator)
+    kept = {k: v for k, v in estimator.get_params(deep=False).items() if k in declared.UNSAVED}
+    copy.set_params(**kept, **settings)
+    return copy
+
+
+def part(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
+    """Which rows have one of the two views, (n,) bool, and these rows of the two."""
+    both = data.pick(*pair)
+    rows = both.mask.any(1)
+    some = both[rows]
+    index = torch.arange(len(some), device=some.mask.device)
+    return rows.cpu().numpy(), replace(some, index=index)
+
+
+def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
+    """The hidden views of the pair whose other view is observed."""
+    hidden, inputs = held.hidden[:, list(pair)], held.inputs.pick(*pair)
+    rows = hidden.any(1) & inputs.mask.any(1)
+    means, weights = (tuple(each[v] for v in pair) for each in (held.means, held.weights))
+    return HoldOut(inputs[rows], held.truth.pick(*pair)[rows], hidden[rows], means, weights)
+
+
+def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
+    """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
+    some, gain = hidden_in(held, pair), 0.0
+    for v, out in enumerate(model.decode(some.inputs) if len(some.hidden) else ()):
+        better = some.errors(some.means[v], v) - some.errors(torch.from_numpy(out[0]), v)
+        gain += float(better[some.hidden[:, v]].sum())
+    means = (held.errors(m, v)[held.hidden[:, v]].sum() for v, m in enumerate(held.means))
+    return gain / max(float(sum(means)), 1e-12)
+
+
+def clustered(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:
+    """Clusters by the method's rule, (n,); rows with neither view are in the largest."""
+    rows, some = part(data, pair)
+    model.embedding_ = model.embed(some)
+    model.learner.cluster(some)
+    labels = np.full(len(data), np.bincount(model.labels_).argmax(), np.int64)
+    labels[rows] = model.labels_
+    del model.embedding_, model.labels_
+    return labels

@@ -1,0 +1,242 @@
+"""CPSPAN: cross-view partial sample and prototype alignment network (Jin et al., CVPR 2023).
+Autoencoders whose latents are made to agree, sample by sample and cluster by cluster; the latent
+of a missing view is copied from the sample that is nearest in the views both have.
+
+1. z_v = encoder_v(x_v), each view's autoencoder on all its instances.
+2. sum_v error(decoder_v(z_v), x_v) + instance_weight I + prototype_weight C, with
+     I = sum_{a<b} mean over samples with both of (1 - cos(z_a, z_b))^2
+     C = sum_{a<b} mean_k (1 - cos(c_k^a, c_{P(k)}^b))^2
+   c_k^v is the mean of z_v over the k-th k-means cluster of view v, and P the matching of clusters
+   with the least sum of 1 - cos between their centers; both are renewed `rounds` times.
+3. Structure transfer: sample i without view v copies z_v from the training sample j that has it and
+   whose mean of cos(z_i^w, z_j^w), over the views w that both have, is largest.
+4. k-means on the concatenated latents.
+
+`variant="paper"` is the above, with the Hungarian method for P instead of a relaxation.
+`variant="released"` is what the public code does: C pulls the cosine of *every* latent dimension of
+one view with *every* one of another, as columns over the samples that have both, to 1, and view v
+of sample i is copied from the sample with the nearest z_v. That code searches with the encoding
+of the very view that is missing; here missing inputs are zero before a model gets them, so the
+search uses the encoding of zeros, and all samples get the same copy: the leak is impossible.
+Defaults have light networks and short stages; the paper's sizes are presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.autoencoders import Autoencoders
+from vedute.nn import neighbors, noise
+from vedute.nn.likelihoods import Kinds
+from vedute.nn.losses import match_clusters, per_view_mean
+from vedute.training.model import Generative, Stage, Terms
+
+PAIRS_AT_A_TIME = 2**22  # similarities at a time, 32 MiB
+
+
+@estimator
+class CPSPAN(NeuralEstimator):
+    """Aligned autoencoders; the nearest sample lends missing latents."""
+
+    scaling: str = "minmax"
+    variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")
+    latent_dim: int = hyperparameters.latent_dim(10)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    pretrain: int = hyperparameters.pretrain(600)
+    steps: int = 200
+    rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
+    n_prototypes: int = setting(10, "Clusters to align, in the paper `n_clusters`.", at_least=1)
+    instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
+    prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
+    batch_size: int = 256
+    lr: float = 1e-3
+    align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
+    early_stopping: bool = False
+
+    paper = "Jin et al., CVPR 2023"
+    absent = "latent copied from the nearest sample"
+    keeps_samples = True
+    relearns = True
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> CPSPANModel:
+        return CPSPANModel(shapes, likelihoods, self, length)
+
+    def learns_again(self, rows: int) -> bool:
+        """Always: a stored sample whose view is hidden afterwards finds itself as its donor, so the
+        error of a copy can only be measured on views that were never stored."""
+        return True
+
+
+class CPSPANModel(Generative):
+    pairs: Tensor
+    groups: Tensor
+    partner: Tensor
+    bank: Tensor
+    known: Tensor
+    usual: Tensor
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: CPSPAN, length: int) -> None:
+        super().__init__()
+        self.hp, self.length = hp, length
+        L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
+        pairs = torch.triu_indices(L, L, 1)
+        buffers = {
+            "pairs": pairs,  # (2, P): the views a < b
+            "partner": torch.arange(K).repeat(pairs.shape[1], 1),  # (P, K): P(k)
+            "groups": torch.zeros(0, L, dtype=torch.long),  # (n, L): the cluster in each view
+            "bank": torch.zeros(0, L, D),  # latents of the training samples
+            "known": torch.zeros(0, L, dtype=torch.bool),  # where they are of views that are there
+            "usual": torch.zeros(L, D),  # a latent for when no neighbour can be found
+        }
+        for name, buffer in buffers.items():
+            self.register_buffer(name, buffer)
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp = self.hp
+        if hp.pretrain > 0:
+            yield hp.stage(self.nets.reconstruction, hp.pretrain)
+        self.groups = torch.zeros_like(data.mask, dtype=torch.long)
+        amount = max(1, self.length // hp.rounds)
+        align = replace(hp.stage(self.loss, amount, lr=hp.align_lr), fresh=True)
+        for _ in range(min(hp.rounds, self.length)):
+            if hp.variant == "paper":
+                self.find_prototypes(self.nets.latents(data), data.mask)
+            yield align
+        self.groups = self.groups[:0]
+        self.remember(data)
+
+    # The objective.
+
+    def loss(self, batch: Views) -> Terms:
+        hp, z = self.hp, self.nets(batch)
+        if hp.variant == "paper":
+            c, there = self.prototypes(z, batch)
+            prototypes = prototype_alignment(c, there, self.pairs, self.partner)
+        else:
+            prototypes = released_prototype_alignment(z, batch.mask, self.pairs)
+        return {
+            "reconstruction": per_view_mean(self.nets.errors(z, batch), batch.mask),
+            "instances": hp.instance_weight * instance_alignment(z, batch.mask, self.pairs),
+            "prototypes": hp.prototype_weight * prototypes,
+        }
+
+    def prototypes(self, z: Tensor, batch: Views) -> tuple[Tensor, Tensor]:
+        """Means of z (B, L, D) over the clusters, (L, K, D), and which have any sample, (L, K)."""
+        k = torch.arange(self.hp.n_prototypes, device=z.device)
+        inside = (self.groups[batch.index].unsqueeze(-1) == k) & batch.mask.unsqueeze(-1)
+        count = inside.sum(0)
+        total = torch.einsum("blk,bld->lkd", inside.to(z), z)
+        return total / count.clamp(min=1).unsqueeze(-1), count > 0
+
+    def find_prototypes(self, z: Tensor, mask: Tensor) -> None:
+        """Cluster every view of z (n, L, D), and match the clusters of every two."""
+        centers = z.new_zeros(z.shape[1], self.hp.n_prototypes, z.shape[2])
+        for v, seen in enumerate(mask.unbind(1)):
+            points = z[seen, v].double().cpu().numpy()
+            if not len(points):  # the view's only samples are hidden ones
+                continue
+            seed = noise.seed()
+            K = min(self.hp.n_prototypes, len(points))
+            found = clustering.centers(points, K, seed, starts=1)
+            centers[v, :K] = torch.from_numpy(found).to(z)
+            labels = clustering.nearest(points, found)
+            self.groups[seen, v] = torch.from_numpy(labels).to(z.device)
+        unit = normalize(centers, dim=-1)
+        for p, (a, b) in enumerate(self.pairs.t().tolist()):
+            self.partner[p] = match_clusters(1.0 - unit[a] @ unit[b].t())
+
+    # Inference.
+
+    def remember(self, data: Views) -> None:
+        """Keep the latents of the training samples, to copy from."""
+        self.bank, self.known = self.nets.latents(data), data.mask
+        if self.hp.variant == "paper":
+            count = self.known.sum(0).clamp(min=1).unsqueeze(-1)
+            self.usual = self.bank.sum(0) / count
+            return
+        blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
+        for v, encoder in enumerate(self.nets.encoders):
+            query, keys = encoder(blank.x[v]).mean, self.bank[:, v]
+            _, found = neighbors.nearest(query, keys, 1, blocked=~self.known[:, v])
+            self.usual[v] = keys[found[0, 0]]
+
+    def filled(self, z: Tensor, mask: Tensor) -> Tensor:
+        """z (B, L, D) with a latent for every view that is missing in mask (B, L)."""
+        donated = self.usual.expand_as(z)
+        if self.hp.variant == "paper" and len(self.bank):
+            donor = donors(z, mask, self.bank, self.known)  # (B, L)
+            copied = self.bank[donor, torch.arange(z.shape[1], device=z.device)]
+            donated = torch.where(donor.unsqueeze(-1) < 0, donated, copied)
+        return torch.where(mask.unsqueeze(-1), z, donated)
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.filled(self.nets(batch), batch.mask).flatten(1)
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        """A copy has no posterior: draws are all alike."""
+        z = self.filled(self.nets(batch), batch.mask)
+        outs = self.nets.decode(z.unsqueeze(0))
+        return [out.expand(max(draws, 1), *out.shape[1:]) for out in outs]
+
+    def prior(self, n: int) -> list[Tensor]:
+        """Training samples, drawn with replacement and completed."""
+        cpu = noise.generator(torch.device("cpu"))
+        rows = torch.randint(len(self.bank), (n,), generator=cpu).to(self.bank.device)
+        return self.nets.decode(self.filled(self.bank[rows], self.known[rows]).unsqueeze(0))
+
+
+def instance_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:
+    """I: z (B, L, D), mask (B, L), pairs (2, P)."""
+    a, b = pairs
+    cos = (normalize(z[:, a], dim=-1) * normalize(z[:, b], dim=-1)).sum(-1)  # (B, P)
+    return per_view_mean((1.0 - cos).square(), mask[:, a] & mask[:, b])
+
+
+def prototype_alignment(c: Tensor, there: Tensor, pairs: Tensor, partner: Tensor) -> Tensor:
+    """C: prototypes c (L, K, D), those to compare (L, K), pairs (2, P), partner (P, K)."""
+    a, b = pairs
+    unit, matched = normalize(c, dim=-1), (b.unsqueeze(1), partner)
+    cos = (unit[a] * unit[matched]).sum(-1)  # (P, K)
+    return per_view_mean((1.0 - cos).square().t(), (there[a] & there[matched]).t())
+
+
+def released_prototype_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:
+    """Every dimension of one view with every one of another, as columns over the samples."""
+    a, b = pairs
+    both = (mask[:, a] & mask[:, b]).unsqueeze(-1)  # (B, P, 1)
+    one, other = (normalize(z[:, v] * both, dim=0) for v in (a, b))
+    apart = (1.0 - torch.einsum("bpd,bpe->pde", one, other)).square().mean((1, 2))
+    return (apart * both.any(0).squeeze(-1)).sum()
+
+
+def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
+    """For every view that a sample of z (B, L, D) lacks, the most similar of bank (n, L, D) that
+    has it, (B, L), the first of equals; -1 where none shares a view with the sample, or the view
+    is there. At most PAIRS_AT_A_TIME similarities, or those of one sample, exist at a time.
+    """
+    seen, there = mask.double(), known.double()
+    a, b = (normalize(t.double(), dim=-1) for t in (z, bank))
+    a, b = (a * seen.unsqueeze(-1)).flatten(1), (b * there.unsqueeze(-1)).flatten(1)
+    found = torch.full_like(mask, -1, dtype=torch.long)
+    for v in range(mask.shape[1]):
+        lacking, keys = (~mask[:, v]).nonzero()[:, 0], known[:, v].nonzero()[:, 0]
+        views, latents = there[keys].t(), b[keys].t()
+        step = max(1, PAIRS_AT_A_TIME // max(1, len(keys)))
+        for i in range(0, len(lacking), step) if len(keys) else ():
+            rows = lacking[i : i + step]
+            shared = seen[rows] @ views  # how many views both have
+            cos = (a[rows] @ latents).div_(shared).masked_fill_(shared == 0, -torch.inf)
+            best, which = cos.round_(decimals=9).max(1)  # the first of equals, whatever is rounded
+            found[rows, v] = keys[which].where(best > -torch.inf, -1)
+    return found

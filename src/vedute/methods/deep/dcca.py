@@ -1,0 +1,38 @@
+"""DCCA: deep canonical correlation analysis (Andrew, Arora, Bilmes & Livescu, ICML 2013).
+
+Two networks give outputs of two views whose canonical correlations are as large as possible,
+
+    max over f_1, f_2 of corr(f_1(x_1), f_2(x_2)) = |S_11^-1/2 S_12 S_22^-1/2|_*
+
+the sum of singular values, by batches of samples that have both views, in float64. Linear CCA of
+the outputs follows (see `_cca`). A missing view is by default replaced by its expectation given
+the other; comparisons in the literature feed the network with the mean.
+
+Departures. Many ports take another norm of the matrix, or the sum of squared correlations, for
+the objective; here it is the paper's. Networks are those of later practice, sigmoids and batch
+norms trained with Adam, in place of full batches after a pretraining with denoising.
+"""
+
+from __future__ import annotations
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators.settings import estimator
+from vedute.methods.deep.shared import cca, paired
+from vedute.nn.likelihoods import Kinds
+from vedute.training.model import Terms
+
+
+@estimator
+class DCCA(cca.DeepCCAEstimator):
+    """Deep CCA: two views where they are most correlated."""
+
+    paper = "Andrew et al., ICML 2013"
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAModel:
+        paired.refuse_tokens(self, likelihoods)
+        return DCCAModel(shapes, self, length)
+
+
+class DCCAModel(cca.DeepCCA):
+    def loss(self, batch: Views) -> Terms:
+        return {"correlation": self.correlation(self.outputs(batch))}

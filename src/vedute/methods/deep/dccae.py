@@ -1,0 +1,75 @@
+"""DCCAE: deep canonically correlated autoencoders (Wang, Arora, Livescu & Bilmes, ICML 2015).
+
+Deep CCA (see `_cca`) whose outputs are also decoded to the views they come from:
+
+    min over f, g of  -corr(f_1(x_1), f_2(x_2))
+                      + rec_weight (1/n) sum_i sum_v |x_iv - g_v(f_v(x_iv))|^2
+
+on samples that have both views, squared errors summed over the features. A missing view is
+decoded from the expectation of its canonical variates, rho u_1, mapped back to an output of f_2;
+new samples from u_1 and u_2 drawn jointly Gaussian, as correlated as in training.
+
+Departures. Released code averages the error over features, where the same weight makes it
+negligible beside a correlation of up to `latent_dim`. Imputing is ours; the paper has none.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators.settings import estimator
+from vedute.methods.deep.shared import cca, hyperparameters, paired
+from vedute.nn import noise
+from vedute.nn.likelihoods import Kinds
+from vedute.training.model import Terms
+
+
+@estimator
+class DCCAE(cca.DeepCCAEstimator):
+    """Deep CCA with autoencoders: correlated views, each decoded."""
+
+    rec_weight: float = hyperparameters.rec_weight(1e-3)
+
+    paper = "Wang et al., ICML 2015"
+    relearns = True
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAEModel:
+        paired.refuse_tokens(self, likelihoods)
+        return DCCAEModel(shapes, likelihoods, self, length)
+
+
+class DCCAEModel(cca.DeepCCA, paired.PairDecoder):
+    hp: DCCAE
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DCCAE, length: int) -> None:
+        super().__init__(shapes, hp, length)
+        self.likelihoods, self.shapes = likelihoods, shapes
+        sizes = (hp.latent_dim, *reversed(hp.hidden))
+        start = torch.Generator().set_state(torch.get_rng_state())
+        with noise.WeightsFrom(start):  # so that rec_weight=0 is DCCA exactly
+            self.decoders = nn.ModuleList(cca.network(*sizes, prod(s)) for s in shapes)
+
+    def loss(self, batch: Views) -> Terms:
+        h = self.outputs(batch)
+        errors = self.errors(h, batch, mean=False)
+        return {
+            "correlation": self.correlation(h),
+            "reconstruction": self.hp.rec_weight * errors.sum(1).mean(),
+        }
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        """An observed view from its own output; outputs are points: all draws are equal."""
+        expected = self.linear.restore(self.canonical(batch, "canonical"))
+        h = torch.where(batch.mask.unsqueeze(-1), self.outputs(batch), expected)
+        return self.decode_both(h, draws)
+
+    def prior(self, n: int) -> list[Tensor]:
+        """u_1 ~ N(0, 1), u_2 ~ N(rho u_1, 1 - rho^2)."""
+        rho = self.linear.rho
+        first, other = noise.normal(rho.new_empty(2, n, len(rho)))
+        second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * other
+        return self.decode_both(self.linear.restore(torch.stack([first, second], dim=1)))

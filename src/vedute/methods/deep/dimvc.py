@@ -1,0 +1,156 @@
+"""DIMVC: deep incomplete multi-view clustering by mining cluster complementarity (Xu et al., AAAI
+2022). Views are neither imputed nor fused: each is clustered by itself, and all of them learn
+from one target P that is computed on the samples with every view.
+
+    z_v = encoder_v(x_v)        q_ik^v ~ 1 / (1 + |z_i^v - u_k^v|^2)             soft labels
+
+1. Autoencoders, each view on all its instances; then u^v from k-means on the complete samples C.
+2. On C, `rounds` times:
+     P     h_i = [w_v z_i^v]_v,  w_v = 1 + log2(1 + s_v / sum s),  s_v the variance of the centers
+           u^v scaled to [0, 1] column by column;  P = S^2 / row sums, S the soft labels of h for
+           its k-means centers, in the order of the clusters of the last P (Hungarian)
+     z, u  minimise   sum_v mean_i [ -sum_k P_ik log q_ik^v  +  error(decoder_v(z_i^v), x_i^v) ]
+3. The cluster of a sample is argmax_k of the sum of q^v over the views it has.
+
+Departs from the released code: a sample is judged as a whole (there, each view of an incomplete
+one is scored by itself); padding never draws missing instances; batches are shuffled; log q is
+exact. At the start, u^v are put in the order of P, which there takes training to arrive at:
+`released_order=True` leaves them as k-means found them. Defaults have light networks and short
+stages; the paper's sizes are presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.autoencoders import Autoencoders
+from vedute.nn import noise
+from vedute.nn.likelihoods import Kinds
+from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
+from vedute.training.model import Clusterer, Stage, Terms
+
+
+@estimator
+class DIMVC(NeuralEstimator):
+    """Views cluster by themselves, towards one common target."""
+
+    scaling: str = "minmax"
+    latent_dim: int = hyperparameters.latent_dim(10)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    pretrain: int = hyperparameters.pretrain(600)
+    steps: int = 1000
+    rounds: int = setting(10, "How often the target is made anew.", at_least=1)
+    starts: int = setting(10, "Starts of k-means, of which the best is kept.", at_least=1)
+    cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
+    rec_weight: float = hyperparameters.rec_weight(1.0)
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+    released_order: bool = setting(False, "Leave the centers in the order of k-means, as released.")
+
+    paper = "Xu et al., AAAI 2022"
+    absent = "left out of the mean of labels"
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DIMVCModel:
+        return DIMVCModel(shapes, likelihoods, self, length)
+
+
+class DIMVCModel(Clusterer):
+    adds_over_rows = True
+    targets: Tensor
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DIMVC, length: int) -> None:
+        super().__init__()
+        self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
+        self.centers = nn.Parameter(torch.zeros(len(shapes), self.K, hp.latent_dim))
+        self.register_buffer("targets", torch.zeros(0, self.K))  # P, a row per training sample
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp, whole = self.hp, data.mask.all(1)
+        if int(whole.sum()) < self.K:
+            raise ValueError(
+                f"DIMVC finds its {self.K} clusters on samples that have every view; "
+                f"X has {int(whole.sum())} of them, it needs at least {self.K}"
+            )
+        if hp.pretrain > 0:
+            yield hp.stage(self.nets.reconstruction, hp.pretrain)
+        complete = data[whole]
+        for z, centers in zip(self.nets.latents(complete).unbind(1), self.centers, strict=True):
+            centers.copy_(self.kmeans(z))
+        self.targets = self.centers.new_zeros(len(data), self.K)
+        amount = max(1, self.length // hp.rounds)
+        search = replace(hp.stage(self.loss, amount, lr=hp.lr), rows=whole, fresh=True)
+        for done in range(min(hp.rounds, self.length)):
+            z = self.nets.latents(complete)
+            target = self.target(z)
+            if done:
+                target = in_order_of(self.targets[whole], target)
+            elif not hp.released_order:
+                self.order_centers(z, target)
+            self.targets[whole] = target
+            yield search
+        self.targets = self.targets[:0]
+
+    def loss(self, batch: Views) -> Terms:
+        z = self.nets(batch)
+        log_q = log_student_t(z, self.centers)  # (B, L, K)
+        cross_entropy = -(self.targets[batch.index].unsqueeze(1) * log_q).sum(-1)
+        errors = self.nets.errors(z, batch)
+        return {
+            "reconstruction": self.hp.rec_weight * per_view_mean(errors, batch.mask),
+            "clustering": self.hp.cluster_weight * per_view_mean(cross_entropy, batch.mask),
+        }
+
+    # The P-step.
+
+    def target(self, z: Tensor) -> Tensor:
+        """P of complete samples, (m, L, D) -> (m, K), its clusters in any order."""
+        h = (view_weights(self.centers).unsqueeze(-1) * z).flatten(1)
+        return sharpen(log_student_t(h, self.kmeans(h)).exp())
+
+    def order_centers(self, z: Tensor, target: Tensor) -> None:
+        """Number the centers of every view as P numbers its clusters."""
+        own = log_student_t(z, self.centers).argmax(-1)  # (m, L)
+        for labels, centers in zip(own.unbind(1), self.centers, strict=True):
+            table = contingency(target.argmax(1), labels, self.K)
+            centers.copy_(centers[match_clusters(-table)])
+
+    def kmeans(self, z: Tensor) -> Tensor:
+        seed = noise.seed()
+        found = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
+        return torch.from_numpy(found).to(z)
+
+    # Inference.
+
+    def assign(self, batch: Views) -> Tensor:
+        """The mean of q^v over the views that are there."""
+        q = log_student_t(self.nets(batch), self.centers).exp()
+        seen = batch.mask.unsqueeze(-1)
+        return (q * seen).sum(1) / seen.sum(1)
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.assign(batch)
+
+
+def view_weights(centers: Tensor) -> Tensor:
+    """w_v in [1, 2]: more where the centers stand further apart; (L, K, D) -> (L,)."""
+    low, high = centers.amin(1, keepdim=True), centers.amax(1, keepdim=True)
+    unit = (centers - low) / (high - low).clamp(min=1e-12)  # a constant column stays zero
+    spread = unit.flatten(1).var(1, correction=0)
+    return 1.0 + torch.log2(1.0 + spread / spread.sum().clamp(min=1e-12))
+
+
+def in_order_of(old: Tensor, new: Tensor) -> Tensor:
+    """The columns of `new` (m, K), put in the order in which `old` (m, K) numbers its clusters."""
+    table = contingency(old.argmax(1), new.argmax(1), old.shape[1])
+    return new[:, match_clusters(-table)]

@@ -1,0 +1,243 @@
+"""DSIMVC: deep safe incomplete multi-view clustering (Tang & Liu, ICML 2022).
+
+Missing views are borrowed from neighbours, and a small network learns how far each sample so
+completed can be trusted: its weight must make a step that is good for the complete samples C.
+
+    z_v = encoder_v(x_v)   h_v = f(z_v), |h_v| <= sqrt 3   q_v = softmax g(z_v)   f, g for all views
+
+    features  l_i = sum_{v<w}  -2/B h_i^v.h_i^w + 1/(B(B-1)) sum_{j!=i} (h_i^v.h_j^w)^2
+    labels    sum_{v<w}  contrast of the columns of q_v and q_w (temperature 1, negatives of the
+              same view)  +  sum of log K - H(mean q) of both
+
+1. Autoencoders on C: the encoders start from there.
+2. A guide, a network of the same kind started from the same encoders, learns features + labels on
+   C with |h| = 1. Each missing view is the mean of the donors that are near by its h (`_donors`).
+3. Batches of C, and of the completed samples I with trust w_i = sigmoid net(mean_v q_i^v):
+
+     L(t, w)   = features_C + labels_C + sum_I w_i l_i / sum_I w_i + labels_I
+     F(t)      = features_C + labels_C,     t' = t - meta_lr dL/dt      a look ahead
+     minimise    L(t, w) over t, and F(t') over the weights of the trust net
+4. The cluster is the largest mean of q_v over the views that are there; nothing is borrowed then.
+
+Departs from the released code: one pretraining serves the model and the guide; neighbours are
+sought among those who have the view (there among all, in lists of 600); fewer donors, or the mean
+of the view, where three are not found; the batch of I has no sample twice; both problems take
+their step at once, with the same w. As released, borrowed views stay as they are:
+`reimpute=True` borrows anew after every step, by a running mean of the model's own h, as the
+algorithm is described. The label heads start balanced. One view is contrasted with itself.
+Defaults have light networks; the paper's are presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import normalize
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, length, setting
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, Autoencoders
+from vedute.methods.deep.shared.donors import borrowed, donors
+from vedute.nn.coders import mlp
+from vedute.nn.likelihoods import Kinds
+from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
+from vedute.training.model import Clusterer, Stage, Terms
+
+
+@estimator
+class DSIMVC(NeuralEstimator):
+    """Clusters of complete samples, and of completed ones if trusted."""
+
+    scaling: str = "minmax"
+    latent_dim: int = hyperparameters.latent_dim(128)
+    feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    pretrain: int = hyperparameters.pretrain(300)
+    warmup: int = length(200, "Time of training the guide, before.")
+    steps: int = 200
+    n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
+    meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
+    trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
+    momentum: float = setting(0.5, "Of the mean by which views are borrowed.", at_least=0, below=1)
+    reimpute: bool = setting(False, "Borrow missing views anew after every step.")
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+    paper = "Tang & Liu, ICML 2022"
+    absent = "borrowed from neighbours, in training only"
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DSIMVCModel:
+        return DSIMVCModel(shapes, likelihoods, self, length)
+
+
+class Network(nn.Module):
+    """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, K: int) -> None:
+        super().__init__()
+        D = hp.latent_dim
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
+        self.features, self.labels = mlp(D, D, hp.feature_dim), mlp(D, D, K)
+
+    def forward(self, batch: Views) -> tuple[Tensor, Tensor]:
+        z = self.nets(batch)
+        return self.features(z), self.labels(z).softmax(-1)
+
+    def balance(self, data: Views) -> None:
+        """Let no cluster be preferred at the start: every layer of the label head is scaled to
+        mean 0 and variance 1 on these samples (Krahenbuhl et al., ICLR 2016)."""
+        out = self.nets.latents(data).flatten(0, 1)
+        for layer in self.labels:
+            if isinstance(layer, nn.Linear):
+                std, mean = torch.std_mean(layer(out), dim=0, correction=0)
+                std = std.clamp(min=1e-6)
+                layer.weight /= std.unsqueeze(1)
+                layer.bias.copy_((layer.bias - mean) / std)
+            out = layer(out)
+
+
+class DSIMVCModel(Clusterer):
+    memory: Tensor
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, length: int) -> None:
+        super().__init__()
+        self.hp, self.likelihoods, self.length = hp, likelihoods, length
+        K = int(hp.n_clusters or 0)
+        self.net, self.guide = (Network(shapes, likelihoods, hp, K) for _ in range(2))
+        self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
+        self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
+        for v in range(len(shapes)):  # the incomplete samples, completed, while training
+            self.register_buffer(f"completed{v}", torch.zeros(0))
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp, whole = self.hp, data.mask.all(1)
+        if int(whole.sum()) < 2:
+            raise ValueError(
+                "DSIMVC learns from samples that have every view, at least 2; of these, X has "
+                f"{int(whole.sum())} sample(s)"
+            )
+        if hp.pretrain > 0:
+            yield replace(hp.stage(self.net.nets.reconstruction, hp.pretrain), rows=whole)
+        self.net.balance(data[whole])
+        if bool(whole.all()):
+            yield replace(hp.stage(self.complete_loss, self.length), rows=whole, fresh=True)
+            return
+        self.guide.nets.load_state_dict(self.net.nets.state_dict())
+        self.guide.balance(data[whole])
+        if hp.warmup > 0:
+            yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
+        self.complete(data, unit_features(self.guide, data))
+        length = 1 if hp.reimpute else self.length
+        main, rates = hp.stage(self.loss, length, lr=hp.lr), (("trust.", hp.trust_lr),)
+        bilevel = replace(main, rows=whole, fresh=True, rates=rates, capture=False)
+        for done in range(self.length // length):
+            yield bilevel
+            if hp.reimpute:
+                h = unit_features(self.net, data)
+                old = self.memory if done else h
+                self.memory = normalize(hp.momentum * old + (1 - hp.momentum) * h, dim=-1)
+                self.complete(data, self.memory)
+        self.memory = self.memory[:0]
+        for v in range(len(data.x)):
+            setattr(self, f"completed{v}", torch.zeros(0, device=data.mask.device))
+
+    # The objective.
+
+    def complete_loss(self, batch: Views) -> Terms:
+        h, q = self.net(batch)
+        return {"features": features(h).sum(), "labels": labels(q)}
+
+    def guide_loss(self, batch: Views) -> Terms:
+        h, q = self.guide(batch)
+        return {"features": features(normalize(h, dim=-1)).sum(), "labels": labels(q)}
+
+    def loss(self, batch: Views) -> Terms:
+        h, q = self.net(self.some_completed(batch))
+        trust = self.trust(q.mean(1).detach())
+        share = trust / trust.sum()
+        given = share.detach().requires_grad_()  # the trust net learns from F(t') only
+        terms = self.complete_loss(batch)
+        terms["features_completed"] = (given * features(h)).sum()
+        terms["labels_completed"] = labels(q)
+        later = self.ahead(batch, torch.stack(list(terms.values())).sum())
+        (slope,) = torch.autograd.grad(later, given, retain_graph=True)
+        gain = (slope * share).sum()
+        return {**terms, "ahead": later.detach() + gain - gain.detach()}
+
+    def ahead(self, batch: Views, total: Tensor) -> Tensor:
+        """F(t'): how the complete samples would fare after a step down the total."""
+        now = {k: p for k, p in self.net.named_parameters() if ".decoders." not in k}
+        steps = torch.autograd.grad(total, list(now.values()), create_graph=True)
+        moved = zip(now.items(), steps, strict=True)
+        then = {k: p.detach() - self.hp.meta_lr * step for (k, p), step in moved}
+        h, q = functional_call(self.net, then, (batch,))
+        return features(h).sum() + labels(q)
+
+    # Completed samples.
+
+    def complete(self, data: Views, h: Tensor) -> None:
+        """Keep the incomplete samples with their missing views borrowed; h (n, L, H)."""
+        lacking = ~data.mask.all(1)
+        for v, x in enumerate(data.floating().x):
+            rows = (~data.mask[:, v]).nonzero()[:, 0]
+            found = donors(h, data.mask, v, rows, self.hp.n_neighbors)
+            filled = x.float().clone()
+            filled[rows] = borrowed(filled, data.mask[:, v], found, self.likelihoods[v].text)
+            setattr(self, f"completed{v}", filled[lacking])
+
+    def some_completed(self, batch: Views) -> Views:
+        """A batch of completed samples."""
+        kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
+        rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]
+        x, holes = tuple(a[rows] for a in kept), (None,) * len(kept)
+        seen = torch.ones(len(rows), len(x), dtype=torch.bool, device=rows.device)
+        return replace(batch, x=x, mask=seen, index=rows, holes=holes)
+
+    # Inference.
+
+    def embed(self, batch: Views) -> Tensor:
+        """The mean of h_v over the views that are there."""
+        return mean_over(self.net(batch)[0], batch.mask)
+
+    def assign(self, batch: Views) -> Tensor:
+        return mean_over(self.net(batch)[1], batch.mask)
+
+
+def features(h: Tensor) -> Tensor:
+    """l_i, the part of each sample: (B, L, H) -> (B,)."""
+    return spectral_contrastive(*pairs(h)).sum(0)
+
+
+def labels(q: Tensor) -> Tensor:
+    """The contrast of clusters between views, and their balance: (B, L, K) -> scalar."""
+    a, b = pairs(q)
+    balance = entropy_balance(a) + entropy_balance(b)
+    return (cluster_contrastive(a, b, 1.0, "same") + balance).sum()
+
+
+def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
+    """Both views of every pair, t (B, L, ...) -> (pairs, B, ...); one view: it with itself."""
+    views = t.unbind(1)
+    first, second = zip(*(list(combinations(views, 2)) or [(t[:, 0], t[:, 0])]), strict=True)
+    return torch.stack(first), torch.stack(second)
+
+
+def unit_features(net: Network, data: Views) -> Tensor:
+    """The features in every view by which neighbours are found: unit h, (n, L, H)."""
+    return torch.cat(
+        [normalize(net(part.floating())[0], dim=-1) for part in data.batches(ENCODED_ROWS)]
+    )
+
+
+def mean_over(t: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the views that are there: (B, L, ...) -> (B, ...)."""
+    seen = mask.unsqueeze(-1)
+    return t.masked_fill(~seen, 0.0).sum(1) / seen.sum(1)

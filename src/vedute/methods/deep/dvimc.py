@@ -1,0 +1,202 @@
+"""DVIMC: deep variational incomplete multi-view clustering (Xu et al., AAAI 2024). One latent z for
+all views, from a product of the experts that are there, under a mixture of Gaussians.
+
+    q_v = N(mu_v(x_v), softplus(.) + 1e-6)      q(z | x) = product of q_v over the views V_i seen
+    p(c) = 1/K      p(z | c) = N(m_c, s_c)      p(x_v | z) from decoder_v, the same z for all views
+
+    rec        sum over V_i of error(decoder_v(z), x_v), summed over entries,        z ~ q
+    kl_z       sum_c gamma_c KL(q || N(m_c, s_c))     gamma = p(c | z'),             z' ~ q
+    kl_c       sum_c gamma_c log(gamma_c K)
+    coherence  mean over V_i of KL(q || q_v)
+
+    loss = mean over samples of  rec + kl_z + kl_c + coherence_weight * coherence
+
+1. An autoencoder per view, z_v = mu_v. 2. m_c from k-means on the mean of mu_v over the views of
+complete samples; s = 1. 3. The loss above; the mixture has a learning rate of its own,
+and all rates fall, epoch by epoch, to `lr_end` of what they were.
+Cluster: argmax of gamma at the mean of q. Representation: that mean.
+
+Departs from the released code: gamma is a softmax in the log domain. There, 1e-10 is added to
+each exp(log joint), so that a point six standard deviations away belongs to all clusters alike;
+`released_floor=True` does so, too. Autoencoders leave latents of any scale, and where clusters are
+closer than s = 1 the mixture falls into one component: they are stretched to a standard deviation
+of 2 first, which the decoders undo; not so with `released_scale=True`. The paper learns the weights
+p(c), too. Learned freely, they starve most clusters; the code steps on them directly, all by about
+the same, and divides by their sum, which keeps them alike: here they are. s is exp of what is
+learned, where the code steps on s itself, which may cross zero. Rates fall smoothly instead of by
+0.9 every ten epochs; where fewer than K samples are complete, k-means sees all samples, each by the
+views it has. Defaults have light networks and short stages; the paper's sizes are presets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators import clustering
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, setting
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.autoencoders import Autoencoders
+from vedute.nn import gaussian, noise
+from vedute.nn.coders import encode
+from vedute.nn.likelihoods import Kinds
+from vedute.nn.losses import mixture_log_joint, view_errors
+from vedute.training.loop import batches
+from vedute.training.model import Clusterer, Generative, Stage, Terms
+
+LEAST_VARIANCE = 1e-6
+SPREAD = 2.0  # of the latents at the start, in standard deviations of a cluster
+FLOOR = 1e-10  # of the released joint density
+
+
+@estimator
+class DVIMC(NeuralEstimator):
+    """One latent of all views under a mixture of Gaussians."""
+
+    latent_dim: int = hyperparameters.latent_dim(10)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    pretrain: int = hyperparameters.pretrain(500)
+    steps: int = 1000
+    coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
+    batch_size: int = 256
+    pretrain_lr: float = setting(1e-3, "Learning rate of the autoencoders, before.", at_least=0)
+    lr: float = 1e-3
+    mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
+    lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
+    clip: float | None = 10.0
+    early_stopping: bool = False
+    released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
+    released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
+
+    paper = "Xu et al., AAAI 2024"
+    absent = "left out of the product"
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DVIMCModel:
+        return DVIMCModel(shapes, likelihoods, self, length)
+
+
+class Mixture(nn.Module):
+    """sum_c N(m_c, s_c) / K, diagonal."""
+
+    log_weights: Tensor
+
+    def __init__(self, K: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("log_weights", torch.full((K,), -math.log(K)), persistent=False)
+        self.mean = nn.Parameter(torch.zeros(K, dim))
+        self.logvar = nn.Parameter(torch.zeros(K, dim))
+
+    @property
+    def parts(self) -> gaussian.Gaussian:
+        return gaussian.Gaussian(self.mean, self.logvar)
+
+    def log_responsibilities(self, z: Tensor, floor: float = 0.0) -> Tensor:
+        """log p(c | z), (B, D) -> (B, K); `floor` is added to every p(c, z) first."""
+        joint = mixture_log_joint(z, self.log_weights, self.parts)
+        return (joint if not floor else (joint.exp() + floor).log()).log_softmax(-1)
+
+    def sample(self, n: int) -> Tensor:
+        weights = self.log_weights.exp().cpu()
+        cpu = noise.generator(weights.device)
+        which = torch.multinomial(weights, n, replacement=True, generator=cpu)
+        return gaussian.sample(self.parts.map(lambda t: t[which.to(t.device)]))
+
+
+class DVIMCModel(Generative, Clusterer):
+    adds_over_rows = True
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DVIMC, length: int) -> None:
+        super().__init__()
+        self.hp, self.likelihoods, self.length = hp, likelihoods, length
+        self.K = int(hp.n_clusters or 0)
+        self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
+        self.mixture = Mixture(self.K, hp.latent_dim)
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        hp = self.hp
+        if hp.pretrain > 0:
+            yield hp.stage(self.nets.reconstruction, hp.pretrain, lr=hp.pretrain_lr)
+        if not hp.released_scale:
+            spread = float(self.averages(data).std(0, correction=0).mean())
+            self.nets.stretch(SPREAD / max(spread, 1e-6))
+        self.mixture.mean.copy_(self.first_means(data))
+        per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
+        epochs = max(1, math.ceil(self.length / per_epoch))
+        main = hp.stage(self.loss, self.length, watch=True, lr=hp.lr)
+        rates, decay = (("mixture.", hp.mixture_lr),), hp.lr_end ** (1 / epochs)
+        yield replace(main, fresh=True, rates=rates, decay=decay)
+
+    def first_means(self, data: Views) -> Tensor:
+        """Centers (K, D) of the averages."""
+        z, seed = self.averages(data), noise.seed()
+        return torch.from_numpy(clustering.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
+
+    def averages(self, data: Views) -> Tensor:
+        """Means of mu_v over the views of complete samples (m, D), or of all if those are few."""
+        whole = data.mask.all(1)
+        data = data[whole] if int(whole.sum()) >= self.K else data
+        return self.nets.latents(data).sum(1) / data.mask.sum(1, keepdim=True)
+
+    # The objective.
+
+    def loss(self, batch: Views) -> Terms:
+        q, experts = self.posterior(batch)
+        z, other = gaussian.sample(q), gaussian.sample(q)
+        log_gamma = self.log_gamma(other)
+        gamma = log_gamma.exp()  # (B, K)
+        kl_z = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), self.mixture.parts)  # (B, K)
+        return {
+            "reconstruction": (batch.mask * self.errors(z, batch)).sum(1).mean(),
+            "kl_z": (gamma * kl_z).sum(1).mean(),
+            "kl_c": (gamma * (log_gamma - self.mixture.log_weights)).sum(1).mean(),
+            "coherence": self.hp.coherence_weight * coherence(q, experts, batch.mask).mean(),
+        }
+
+    def posterior(self, batch: Views) -> tuple[gaussian.Gaussian, gaussian.Gaussian]:
+        """q(z | x), (B, D), and the experts q_v that it is made of, (B, L, D)."""
+        mean, raw = encode(self.nets.encoders, batch)
+        experts = gaussian.Gaussian(mean, (softplus(raw) + LEAST_VARIANCE).log())
+        return gaussian.product(experts, 1, batch.mask.unsqueeze(-1)), experts
+
+    def log_gamma(self, z: Tensor) -> Tensor:
+        return self.mixture.log_responsibilities(z, FLOOR if self.hp.released_floor else 0.0)
+
+    def errors(self, z: Tensor, batch: Views) -> Tensor:
+        """-log p(x_v | z) up to a constant, (B, L)."""
+        return view_errors(
+            self.likelihoods, lambda v, rows: self.nets.decoders[v](z[None, rows]), batch, False, z
+        )[0]
+
+    # Inference.
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.posterior(batch)[0].mean
+
+    def std(self, batch: Views) -> Tensor:
+        return gaussian.std(self.posterior(batch)[0])
+
+    def assign(self, batch: Views) -> Tensor:
+        return self.log_gamma(self.embed(batch)).exp()
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        q = self.posterior(batch)[0].map(lambda t: t.expand(max(draws, 1), *t.shape))
+        return self._decode_latent(gaussian.sample(q) if draws else q.mean)
+
+    def prior(self, n: int) -> list[Tensor]:
+        return self._decode_latent(self.mixture.sample(n).unsqueeze(0))
+
+    def _decode_latent(self, z: Tensor) -> list[Tensor]:
+        return [decoder(z) for decoder in self.nets.decoders]
+
+
+def coherence(q: gaussian.Gaussian, experts: gaussian.Gaussian, mask: Tensor) -> Tensor:
+    """The mean over the views seen of KL(q || q_v): q (B, D), experts (B, L, D) -> (B,)."""
+    apart = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), experts).masked_fill(~mask, 0.0)
+    return apart.sum(1) / mask.sum(1)

@@ -1,0 +1,110 @@
+"""mmJSD: the Jensen-Shannon divergence of experts and prior (Sutter et al., NeurIPS 2020).
+
+    f(z) ~ (p prod_v q_v)^pi            q_v = q(z | x_v),  p = N(0, 1),  pi = 1 / (|O| + 1)
+
+    JSD  = pi [ KL(p || f) + sum_v KL(q_v || f) ]
+    loss = E_m(z) [ sum_v -log p(x_v | z) ] + beta JSD
+
+Sums and products are over O, the views observed of a sample; f, the dynamic prior, is the geometric
+mean of their experts and the prior; m = 1/|O| sum_v q_v, of which one component is drawn.
+
+`prior_in_mixture`   p is a component of m too, as in later re-implementations
+`subset_rule`        the code of all views at inference. dynamic_prior: f, and q_v where one view is
+                     seen; random_expert: one of q_v; mean_of_means: the mean of a draw of each.
+                     The representation is its mean, of a random expert that of m.
+
+Departs from the released code: weights of missing views are shared out among those that are there.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods.deep.shared.vae import (
+    GaussianVAE,
+    VAEEstimator,
+    any_of,
+    mixture_std,
+    with_prior,
+)
+from vedute.nn import gaussian
+from vedute.nn.gaussian import Gaussian, kl, product
+from vedute.nn.likelihoods import Kinds
+from vedute.training.model import Terms
+
+RULES = ("dynamic_prior", "random_expert", "mean_of_means")
+
+
+@estimator
+class MMJSD(VAEEstimator):
+    """Multimodal VAE whose experts share a prior made of themselves."""
+
+    prior_in_mixture: bool = setting(False, "The prior joins the mixture, as in later code.")
+    subset_rule: str = choice(RULES, "What decodes all views at inference.")
+
+    paper = "Sutter et al., NeurIPS 2020"
+    absent = "left out of mixture and mean"
+
+    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MMJSDModel:
+        return MMJSDModel(shapes, likelihoods, self, length)
+
+
+class MMJSDModel(GaussianVAE):
+    hp: MMJSD
+
+    def loss(self, batch: Views) -> Terms:
+        q, seen = with_prior(self.experts(batch)), _and_prior(batch.mask, True)
+        mixed = _and_prior(batch.mask, self.hp.prior_in_mixture)
+        z = gaussian.sample(_one_of(q, mixed))
+        return {
+            "reconstruction": self.errors(batch, z[None, :, None]).sum(-1).mean(),
+            "jsd": self.hp.beta * jensen_shannon(q, seen).mean(),
+        }
+
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        n = mask.sum(1, keepdim=True)
+        if self.hp.subset_rule == "dynamic_prior":
+            f = geometric_mean(with_prior(q), _and_prior(mask, True))
+            alone = product(q, 1, mask.unsqueeze(-1))
+            return Gaussian(*(torch.where(n > 1, a, b) for a, b in zip(f, alone, strict=True)))
+        mean = torch.where(mask.unsqueeze(-1), q.mean, 0.0).sum(1) / n
+        variance = torch.where(mask.unsqueeze(-1), q.logvar.exp(), 0.0).sum(1) / n**2
+        return Gaussian(mean, variance.log())
+
+    def std(self, batch: Views) -> Tensor:
+        if self.hp.subset_rule != "random_expert":
+            return super().std(batch)
+        q = self.experts(batch)
+        return mixture_std(q.mean, q.logvar.exp(), batch.mask)
+
+    def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
+        if self.hp.subset_rule != "random_expert":
+            return super().draw(q, mask, draws)
+        many = q.map(lambda t: t.expand(draws, *t.shape))
+        return gaussian.sample(_one_of(many, mask.expand(draws, *mask.shape)))
+
+
+def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:
+    """Of n experts, equal weights: their product, as wide as one. (B, E, D), (B, E) -> (B, D)."""
+    f = product(q, 1, mask.unsqueeze(-1))
+    return Gaussian(f.mean, f.logvar + mask.sum(1, keepdim=True).to(f.logvar).log())
+
+
+def jensen_shannon(q: Gaussian, mask: Tensor) -> Tensor:
+    """1/n sum KL(q_e || f), f the geometric mean of the n experts: (B, E, D), (B, E) -> (B,)."""
+    f = geometric_mean(q, mask).map(lambda t: t.unsqueeze(1))
+    return torch.where(mask, kl(q, f), 0.0).sum(1) / mask.sum(1)
+
+
+def _one_of(q: Gaussian, mask: Tensor) -> Gaussian:
+    """One expert per sample, all kept ones as likely: (..., E, D), (..., E) -> (..., D)."""
+    chosen = any_of(mask)[..., None, None]
+    return q.map(lambda t: t.take_along_dim(chosen, -2).squeeze(-2))
+
+
+def _and_prior(mask: Tensor, there: bool) -> Tensor:
+    """(B, L) -> (B, L + 1): the prior as the last expert."""
+    return torch.cat([mask, torch.full_like(mask[:, :1], there)], dim=1)

@@ -1,0 +1,175 @@
+"""MMVAE+: a mixture of experts with private latents of each view (Palumbo et al., ICLR 2023).
+
+Of latent_dim numbers, shared_dim are z, shared by all views, and the rest w_v, private to view v.
+Encoder v gives Laplace posteriors q(z | x_v) and q(w_v | x_v), the scales of each summing to its
+dimension. A source e is decoded with its own w_e ~ q(w_e | x_e), every other observed view n with
+a fresh w~_n ~ r_n = Lap(0, learned scale), so that shared information cannot bypass z:
+
+    log w_e^k = log p(x_e | z_e, w_e) + sum_{n != e} log p(x_n | z_e, w~_n)
+              + beta [ log p(z_e) - log 1/n sum_u q(z_e | x_u) + log p(w_e) - log q(w_e | x_e) ]
+
+with p = Lap(0, 1) for both. The loss is the negative of
+
+    iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published, with K = 1)
+    iwae_tight    log 1/(nK) sum_e sum_k w_e^k
+    dreg          the loose one with doubly reparameterised gradients: see `_mixture`
+
+At inference z is a draw of one seen view, each as likely, or the mean of their locations; a seen
+view has its own w; a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
+(`private="auxiliary"`), zero without draws. The representation is z alone.
+
+Departs from the released code: one trunk per encoder unless `trunks=2`, where z and w have one
+each; codes are [z, w]; its DReG hooks never fire; the loss is averaged over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.views import Names, Shapes, Views
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods.deep.shared import hyperparameters, mixture
+from vedute.methods.deep.shared.mixture import OBJECTIVES, many, mean_seen, one_of
+from vedute.methods.deep.shared.vae import VAE, VAEEstimator, mixture_std, trunk
+from vedute.nn import laplace
+from vedute.nn.coders import encode
+from vedute.nn.laplace import Laplace, standard_like
+from vedute.nn.likelihoods import Kinds
+from vedute.training.model import Terms
+
+
+@estimator
+class MMVAEPlus(VAEEstimator):
+    """Mixture-of-experts VAE with shared and private latents."""
+
+    shared_dim: int | None = setting(
+        None, "How many of `latent_dim` are shared; None: half of them, rounded up.", at_least=1
+    )
+    objective: str = choice(OBJECTIVES, "The bound that is maximised.")
+    samples: int = setting(1, "Draws of each expert, K.", at_least=1)
+    private: str = choice(("prior", "auxiliary"), "Source of a missing view's private latent.")
+    trunks: int = choice((1, 2), "Networks per encoder; of two, one encodes z and one w.")
+
+    paper = "Palumbo et al., ICLR 2023"
+    absent = "left out of the mixture"
+
+    def build(
+        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
+    ) -> MMVAEPlusModel:
+        return MMVAEPlusModel(shapes, likelihoods, self, length)
+
+    def check_settings(self) -> None:
+        super().check_settings()
+        hyperparameters.check_shared(self.shared_dim, self.latent_dim)
+
+
+class MMVAEPlusModel(VAE):
+    hp: MMVAEPlus
+
+    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus, length: int) -> None:
+        shared = hp.shared_dim or (hp.latent_dim + 1) // 2
+        private = hp.latent_dim - shared
+        apart = hp.trunks == 2 and private > 0
+        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if apart else None)
+        self.shared = shared
+        self.widths = nn.Parameter(torch.zeros(len(shapes), private))
+        self.own_encoders: nn.ModuleList | None = None
+        if apart:
+            views = zip(shapes, likelihoods, strict=True)
+            self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
+
+    def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
+        """q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
+        loc, h = encode(self.encoders, batch)
+        if self.own_encoders is None:
+            (z, w), (h_z, h_w) = self.parts(loc), self.parts(h)
+        else:
+            (z, h_z), (w, h_w) = (loc, h), encode(self.own_encoders, batch)
+        return Laplace(z, laplace.shared_width(h_z)), Laplace(w, laplace.shared_width(h_w))
+
+    def parts(self, code: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., D) -> (..., shared) and (..., private)."""
+        return code[..., : self.shared], code[..., self.shared :]
+
+    def auxiliary(self) -> Laplace:
+        """r_v(w) of every view, (L, private)."""
+        return mixture.centred(self.widths)
+
+    # The objective.
+
+    def loss(self, batch: Views) -> Terms:
+        hp, mask, (qz, qw) = self.hp, batch.mask, self.experts(batch)
+        z, w = (laplace.sample(many(q, hp.samples), rows=1) for q in (qz, qw))  # (K, B, E, .)
+        qz, qw = (mixture.fixed(hp.objective, q) for q in (qz, qw))
+        errors = mixture.source_errors(batch, torch.cat([z, w], dim=-1), self.errors_from_one)
+        ratio = (
+            laplace.log_prob(standard_like(z), z)
+            - mixture.log_mixture(mixture.log_probs(qz, z), mask)
+            + laplace.log_prob(standard_like(w), w)
+            - laplace.log_prob(qw, w)
+        )
+        log_w = hp.beta * ratio - errors  # (K, B, E)
+        return {"bound": -mixture.bound(hp.objective, log_w, mask, [z, w]).mean()}
+
+    def errors_from_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
+        """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""
+        (K, M, _), L = codes.shape, len(self.decoders)
+        z, own = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
+        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)), rows=1)
+        itself = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
+        w = torch.where(itself.unsqueeze(-1), own, fresh)
+        return self.errors(samples, torch.cat([z, w], dim=-1))
+
+    # Inference.
+
+    def embed(self, batch: Views) -> Tensor:
+        return mean_seen(self.experts(batch)[0].loc, batch.mask.unsqueeze(-1), -2)
+
+    def std(self, batch: Views) -> Tensor:
+        q = self.experts(batch)[0]
+        return mixture_std(q.loc, laplace.variance(q), batch.mask)
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        (qz, qw), seen = self.experts(batch), batch.mask.unsqueeze(-1)
+        if draws == 0:
+            z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
+            return self._decode_parts(z[None], w[None])
+        z, own = (laplace.sample(many(q, draws)) for q in (qz, qw))
+        return self._decode_parts(one_of(z, batch.mask), torch.where(seen, own, self._unseen(own)))
+
+    def prior(self, n: int) -> list[Tensor]:
+        z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
+        return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
+
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        """Of a shared code and the private ones of all views, (n, shared + L private)."""
+        z, w = self.parts(code[None])  # (1, n, shared), (1, n, L private)
+        return self._decode_parts(z, w.reshape(1, len(code), len(self.decoders), -1))
+
+    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
+        """The shared part of the mixture of the observed experts, and all private ones; those of
+        missing views from their prior."""
+        (qz, qw), mask = self.experts(batch), batch.mask
+        seen = mask.unsqueeze(-1)
+        qw = Laplace(torch.where(seen, qw.loc, 0.0), torch.where(seen, qw.scale, 1.0))
+        z, w = one_of(laplace.sample(many(qz, draws)), mask), laplace.sample(many(qw, draws))
+        log_q = mixture.log_mixture(mixture.log_probs(qz, z.unsqueeze(2)), mask)[..., 0]
+        code = torch.cat([z, w.flatten(2)], dim=-1)
+        return code, log_q + laplace.log_prob(qw, w).sum(-1)
+
+    def log_prior(self) -> Callable[[Tensor], Tensor]:
+        return lambda code: laplace.log_prob(standard_like(code), code)
+
+    def _unseen(self, like: Tensor) -> Tensor:
+        """Private codes of views that are missing, (S, B, L, private)."""
+        if self.hp.private == "prior":
+            return laplace.sample(standard_like(like))
+        return laplace.sample(self.auxiliary().map(lambda t: t.expand_as(like)))
+
+    def _decode_parts(self, z: Tensor, w: Tensor) -> list[Tensor]:
+        """Decode (S, B, shared) and (S, B, L, private)."""
+        z = z.unsqueeze(2).expand(*w.shape[:3], -1)
+        return self.decode_codes(torch.cat([z, w], dim=-1))

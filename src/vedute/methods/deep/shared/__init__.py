@@ -1,0 +1,1 @@
+"""What several methods with networks have in common."""

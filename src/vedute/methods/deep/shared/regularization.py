@@ -1,0 +1,128 @@
+"""What MVP and the multimodal VAEs have beside their objectives.
+
+dropout        of encoders; by default more of it where samples are few
+balance        the error of view v is multiplied by share_v = rich_v / mean of rich, rich_v its
+               effective dimensions to this power
+cooldown       the last part of the training, at most a quarter of it: without dropout, at a
+               tenth of the learning rate
+view_dropout   views hidden in a step; what they hold is predicted from the others
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.scaling import effective_dimensions
+from vedute.data.views import Views
+from vedute.estimators.neural import FEW_ROWS
+from vedute.nn import shards
+from vedute.training.model import Generative, Stage, Terms
+
+DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
+
+
+class Trimmings(Protocol):
+    """The settings of a `Regularized` model."""
+
+    dropout: float | None
+    balance: float | None
+    cooldown: int
+    lr: float
+
+    def stage(
+        self, loss: Callable[[Views], Terms], amount: int, watch: bool, lr: float | None
+    ) -> Stage: ...
+
+
+class Regularized(Generative):
+    """A model whose training ends in a cool-down, and whose views weigh their `share`."""
+
+    adds_over_rows = True
+    hp: Trimmings
+    share: Tensor
+    few: bool  # samples, known when training begins
+
+    def __init__(self, hp: Trimmings, n_views: int, length: int) -> None:
+        super().__init__()
+        self.hp, self.length = hp, length
+        self.register_buffer("share", torch.ones(n_views), persistent=False)
+
+    @abstractmethod
+    def main_stages(self, length: int) -> Iterator[Stage]:
+        """The training before the cool-down, of this length."""
+
+    def stages(self, data: Views) -> Iterator[Stage]:
+        cool = min(self.hp.cooldown, self.length // 4)
+        self._fit_to(data)
+        yield from self.main_stages(self.length - cool)
+        yield from self._cooling(cool)
+        self.finish(data)
+
+    def stages_again(self, data: Views) -> Iterator[Stage]:
+        cool = self.length // 2
+        self._fit_to(data)
+        yield self.hp.stage(self.loss, self.length - cool, watch=True, lr=self.hp.lr)
+        yield from self._cooling(cool)
+        self.finish(data)
+
+    def finish(self, data: Views) -> None:
+        """What is kept of the data when training has ended."""
+
+    def _fit_to(self, data: Views) -> None:
+        """Dropout and weights of views, by the number of samples."""
+        hp, few = self.hp, len(data) < FEW_ROWS
+        self.few = few
+        self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
+        for module in self._dropouts() if hp.dropout is None else ():
+            module.p = DROPOUT[few]
+
+    def _cooling(self, length: int) -> Iterator[Stage]:
+        if length > 0:
+            yield self.hp.stage(self.cooldown_loss, length, watch=True, lr=self.hp.lr / 10)
+
+    def cooldown_loss(self, batch: Views) -> Terms:
+        """Without dropout: gains precision where dropout cost some; where dropout was needed, early
+        stopping keeps the weights from before."""
+        for module in self._dropouts():
+            module.eval()
+        return self.loss(batch)
+
+    def _dropouts(self) -> Iterator[nn.Dropout]:
+        return (module for module in self.modules() if isinstance(module, nn.Dropout))
+
+
+def by_rows(rows: int | None) -> dict[str, float]:
+    """What `dropout` and `balance` are where they are None, once the number of rows is known."""
+    few = rows is not None and rows < FEW_ROWS
+    return {} if rows is None else {"dropout": DROPOUT[few], "balance": BALANCE[few]}
+
+
+def first_dropout(dropout: float | None) -> float:
+    """What encoders are built with, before the number of samples is known."""
+    return DROPOUT[False] if dropout is None else dropout
+
+
+def shares(data: Views, power: float) -> Tensor:
+    """What the error of each view is multiplied by, (L,), 1 on average."""
+    if power == 0:
+        return torch.ones(len(data.x))
+    rich = effective_dimensions(data) ** power
+    return rich / rich.mean()
+
+
+def hide_some(batch: Views, share: float) -> Views:
+    """What is kept of a batch in a step with this `view_dropout`."""
+    if share == 0:
+        return batch
+    return shards.hide(batch, hidden_views(shards.whole_mask(batch.mask), share))
+
+
+def hidden_views(mask: Tensor, share: float) -> Tensor:
+    """Views to hide in this step, (B, L): each with this probability, never a row's last."""
+    score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
+    return (score < share) & (score < score.amax(1, keepdim=True))

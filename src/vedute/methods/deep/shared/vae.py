@@ -1,0 +1,199 @@
+"""The common part of the multimodal VAEs: an encoder and a decoder per view, one latent space.
+
+    -log p(x_v | z) = r_v / s  sum_features error + constant
+
+s = 2 scale^2 (normal), scale (laplace) or 1 (the others). r_v = W / dim_v: every view counts as W
+features, however many it has. W is the number `rescale`, which keeps the balance with the
+divergences the same for narrow and wide data; or max_u dim_u (True), the rule of the literature;
+or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
+the batch.
+
+MVP's regularization (see `regularization`) is on by default where it lowers the error of hidden
+views: MVAE, MoPoE, MVTCAE (docs/defaults.md). Only MVAE and MVTCAE have `view_dropout`, since their
+joint posterior has seen every view that is decoded from it. MoPoE, mmJSD, mmVAE and MMVAE+ decode
+all observed views from a subset or a single view in every step, and so learn to predict views
+that a
+code has not seen anyway.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from vedute.data.views import Shapes, Views
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import choice, estimator, setting
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout
+from vedute.nn import gaussian, noise
+from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.gaussian import Gaussian, product
+from vedute.nn.likelihoods import Kinds, Likelihood
+from vedute.nn.losses import view_errors
+from vedute.training.model import Stage
+
+
+@estimator
+class VAEEstimator(NeuralEstimator):
+    """The settings that all multimodal VAEs have."""
+
+    latent_dim: int = hyperparameters.latent_dim(32)
+    hidden: tuple[int, ...] = hyperparameters.hidden((128, 128))
+    beta: float = hyperparameters.beta(1.0, "Weight of the divergences against -log p.")
+    scale: float = setting(1.0, "Scale of normal and laplace likelihoods.", above=0)
+    rescale: bool | float = setting(
+        200.0, "Features that a view counts as; True: those of the widest, False: its own.", above=0
+    )
+    dropout: float | None = hyperparameters.layer_dropout(0.0)
+    balance: float | None = hyperparameters.balance(0.0)
+    cooldown: int = hyperparameters.cooldown(0)
+    linear_paths: bool = setting(True, "Linear shortcuts through decoders.")
+    output: str = choice(("linear", "tanh"), "Last layer of decoders.")
+    network: str = hyperparameters.network()
+
+    def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
+        left = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}
+        return super().settled(shapes, length, rows).having(left)
+
+
+class VAE(Regularized):
+    """Networks and weighted errors. `encoder_dim`: latent dimensions that an encoder gives, where
+    other encoders give the rest; None: all."""
+
+    hp: VAEEstimator
+    weights: Tensor
+
+    def __init__(
+        self,
+        shapes: Shapes,
+        likelihoods: Kinds,
+        hp: VAEEstimator,
+        length: int,
+        encoder_dim: int | None = None,
+    ) -> None:
+        super().__init__(hp, len(shapes), length)
+        self.likelihoods, self.latent_dim = likelihoods, hp.latent_dim
+        self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
+        for shape, likelihood in zip(shapes, likelihoods, strict=True):
+            output = "linear" if likelihood.logits else hp.output
+            paths = (output, hp.linear_paths, hp.network, likelihood)
+            self.encoders.append(trunk(shape, likelihood, hp, encoder_dim or hp.latent_dim))
+            self.decoders.append(Decoder(hp.latent_dim, hp.hidden, shape, *paths))
+        weights = likelihood_weights(shapes, likelihoods, hp.scale, hp.rescale)
+        self.register_buffer("weights", torch.tensor(weights))
+
+    def main_stages(self, length: int) -> Iterator[Stage]:
+        yield self.hp.stage(self.loss, length, watch=True)
+
+    def errors(self, batch: Views, z: Tensor) -> Tensor:
+        """-log p(x_v | z_v) up to a constant, times the share of v, zero where it is missing.
+
+        z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
+        """
+        z = z.expand(-1, -1, len(self.decoders), -1)
+        errors = view_errors(
+            self.likelihoods, lambda v, rows: self.decoders[v](z[:, rows, v]), batch, False, z
+        )
+        return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
+
+    def decode_codes(self, z: Tensor) -> list[Tensor]:
+        """Decoder outputs, L tensors (S, B, *shape_v), of z as in `errors`."""
+        codes = z.expand(-1, -1, len(self.decoders), -1)
+        return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
+
+    def decode_code(self, code: Tensor) -> list[Tensor]:
+        """The same of one code for all views, (n, D)."""
+        return self.decode_codes(code[None, :, None])
+
+
+class GaussianVAE(VAE):
+    """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian q(z | observed views)."""
+
+    @abstractmethod
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
+        """q(z | observed views): q (B, L, D), mask (B, L) -> (B, D)."""
+
+    def experts(self, batch: Views) -> Gaussian:
+        """q(z | x_v) of every view, (B, L, D); N(0, 1) where it is missing."""
+        seen = batch.mask.unsqueeze(-1)
+        return encode(self.encoders, batch).map(lambda t: torch.where(seen, t, 0.0))
+
+    def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
+        """z of the posterior, (draws, B, D)."""
+        return gaussian.draws(self.posterior(q, mask), draws)
+
+    def embed(self, batch: Views) -> Tensor:
+        return self.posterior(self.experts(batch), batch.mask).mean
+
+    def std(self, batch: Views) -> Tensor:
+        return gaussian.std(self.posterior(self.experts(batch), batch.mask))
+
+    def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
+        q = self.experts(batch)
+        z = self.draw(q, batch.mask, draws) if draws else self.posterior(q, batch.mask).mean[None]
+        return self.decode_codes(z.unsqueeze(2))
+
+    def prior(self, n: int) -> list[Tensor]:
+        return self.decode_codes(noise.normal(self.weights.new_empty(1, n, 1, self.latent_dim)))
+
+    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
+        q = self.posterior(self.experts(batch), batch.mask)
+        z = gaussian.draws(q, draws)
+        return z, gaussian.log_prob(q, z)
+
+    def log_prior(self) -> Callable[[Tensor], Tensor]:
+        return lambda z: gaussian.log_prob(gaussian.standard(z), z)
+
+
+def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
+    """The encoder of a view, with `width` latent dimensions."""
+    dropout = first_dropout(hp.dropout)
+    return Encoder(shape, hp.hidden, width, dropout, hp.network, likelihood, bounded=False)
+
+
+def likelihood_weights(
+    shapes: Shapes, likelihoods: Kinds, scale: float, rescale: bool | float
+) -> list[float]:
+    """The factors that turn the summed error of each view into -log p."""
+    dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
+    width = max(dims) if rescale is True else rescale
+    factors = [width / d if width else 1.0 for d in dims]
+    return [f / k.spread(scale) for f, k in zip(factors, likelihoods, strict=True)]
+
+
+def with_prior(q: Gaussian) -> Gaussian:
+    """N(0, 1) as one more expert, the last: (..., L, D) -> (..., L + 1, D)."""
+    return q.map(lambda t: torch.cat([t, torch.zeros_like(t[..., :1, :])], dim=-2))
+
+
+def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
+    """The product of the experts in a set, and of N(0, 1) where `prior`.
+
+    q (B, ..., L, D), members (B, ..., L) and prior (B, ...) bool -> (B, ..., D)
+    """
+    chosen = torch.cat([members, prior.unsqueeze(-1)], dim=-1)
+    return product(with_prior(q), -2, chosen.unsqueeze(-1))
+
+
+def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
+    """Of a draw of one of the observed experts, all as likely: their mean variance and the variance
+    of their means. mean, variance (B, L, D), mask (B, L) -> (B, D)."""
+    share = (mask.to(mean) / mask.sum(1, keepdim=True)).unsqueeze(-1)
+    center = (share * mean).sum(1, keepdim=True)
+    return (share * (variance + (mean - center).square())).sum(1).sqrt()
+
+
+def any_of(available: Tensor, rows: int = 0) -> Tensor:
+    """One of the available at random, all as likely: (..., C) bool -> (...) long. `rows`: the axis
+    of the samples."""
+    order = noise.like(available, _even, rows)
+    return order.masked_fill(~available, -1).argmax(-1)
+
+
+def _even(t: Tensor) -> Tensor:
+    return torch.rand(t.shape, device=t.device, generator=noise.generator(t.device))

@@ -1,0 +1,1 @@
+"""The numerical engine of the fills: one table of all views, its factors and regressions."""

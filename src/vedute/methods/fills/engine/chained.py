@@ -1,0 +1,233 @@
+"""Each view regressed on the others, in rounds, from a table completed by low rank or another
+method.
+
+The regression of view v learns from the rows that have v, and is used on rows that lack it. In
+both, what else a row lacks is filled without v: by the start at first, by the regressions of the
+round before later on. Rows to learn from then look like those to predict.
+
+Where row i has v, "without v" includes that its own x_iv was not learned from. Of a linear
+smoother that is exact: with H (n, n) the matrix that maps the values to the fitted ones,
+
+    prediction of row i without row i = (fitted_i - H_ii x_i) / (1 - H_ii)
+
+and the same predictions choose the settings of each regression.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from scipy.linalg import cho_solve, lapack, solve_triangular
+from sklearn.covariance import ledoit_wolf
+
+from vedute.data.rows import slices
+from vedute.data.views import Views
+from vedute.estimators import progress
+from vedute.estimators.abilities import WarmStart
+from vedute.estimators.base import Estimator
+from vedute.estimators.method import Array
+from vedute.estimators.search_space import Choice
+from vedute.estimators.settings import estimator, setting
+from vedute.methods.fills.engine import wide_table
+from vedute.methods.fills.engine.cholesky import factored
+from vedute.methods.fills.engine.components import (
+    MOST_AXES,
+    ComponentsFill,
+    narrowed,
+    taken,
+    widened,
+    without,
+)
+from vedute.methods.fills.engine.softimpute import Table
+
+SAMPLE = 500  # rows that choose the settings of a regression
+MANY_COMPONENTS = 1024  # components of a view
+ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST_AXES
+AXES = 1.2e7  # numbers of the components of all views, likewise
+Regression = dict[str, Any]
+
+
+@estimator
+class ChainedFill(WarmStart, ComponentsFill):
+    """Every view is predicted from the others by a regression of its own."""
+
+    n_rounds: int = setting(
+        3, "How often all views are predicted.", at_least=1, tune=Choice((1, 2, 3, 4))
+    )
+
+    attributes: ClassVar = {
+        "regressions_": "Per round and view, a dict.",
+        "covariances_": "Per view, (k, k), of what its last regression leaves over.",
+    }
+    absent = "predicted from the other views"
+    most_rows: ClassVar[int | None] = None  # that a regression is learned from; None: all
+
+    def _most(self, mask: Array, widths: Sequence[int]) -> int:
+        """Rare words are in the last components: as many as there is room for."""
+        room, each = ROOM / mask.size, np.asarray(widths)
+        for k in range(MANY_COMPONENTS, MOST_AXES, -1):
+            kept = np.minimum(each, k)
+            if kept.sum() <= room and kept @ each <= AXES:
+                return k
+        return MOST_AXES
+
+    @abstractmethod
+    def _settings(self, A: Array, Y: Array) -> dict[str, float]:
+        """Of a regression of Y (n, k) on A (n, d): the best on rows left out one by one."""
+
+    @abstractmethod
+    def _regress(
+        self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
+    ) -> tuple[Regression, Array]:
+        """The regression, and predictions (n, k) of each row without it."""
+
+    @abstractmethod
+    def _predict(self, regression: Regression, A: Array) -> Array:
+        """(n, d) -> (n, k)"""
+
+    def _learn_components(self, small: Table, rng: Generator) -> None:
+        with progress.counted(self.n_rounds * len(small.widths), "regression"):
+            self._learn_regressions(small, rng)
+
+    def _learn_regressions(self, small: Table, rng: Generator) -> None:
+        """x[v] are rows that have v and another view, filled without v."""
+        able = small.mask.sum(1) > 1
+        rows = [self._some(np.flatnonzero(able & has), rng) for has in small.mask.T]
+        parts = [without(small, v, own) for v, own in enumerate(rows)]
+        x = [self._started(part) for part in parts]
+        self.regressions_: list[list[Regression]] = []
+        for _ in range(self.n_rounds):
+            found, left = [], []
+            for v, at in small.views():
+                A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
+                regression, alone = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
+                found.append(regression)
+                left.append(alone)
+                progress.advance(1, "regression")
+            if len(self.regressions_) + 1 < self.n_rounds:
+                for v, at in small.views():
+                    x[v] = self._next(found, parts[v], x[v], skip=v)
+                    x[v][:, at] = left[v]
+            self.regressions_.append(found)
+        residuals = [small.x[rows[v], at] - left[v] for v, at in small.views()]
+        self.covariances_ = [
+            covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
+            for (v, at), e in zip(small.views(), residuals, strict=True)
+        ]
+
+    def _some(self, rows: Array, rng: Generator) -> Array:
+        """Of the rows, as many as a regression is learned from."""
+        if self.most_rows is None or len(rows) <= self.most_rows:
+            return rows
+        return np.sort(rng.permutation(rows)[: self.most_rows])
+
+    def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
+        """The settings of the regression of view v, chosen in the first round."""
+        known: list[dict[str, float]] = self.choice_.setdefault("views", [])
+        if v == len(known):
+            some = np.sort(rng.permutation(len(A))[:SAMPLE])
+            known.append(self._settings(A[some], Y[some]))
+        return known[v]
+
+    def _started(self, small: Table) -> Array:
+        if self.warm_start is None:
+            return super()._started(small)
+        some = np.flatnonzero(small.mask.any(1))  # of the others nothing is known: the mean
+        part = taken(small, some)
+        x: Array = np.zeros_like(small.x)
+        x[some] = np.where(part.seen(), part.x, self._inferred(part))
+        return x
+
+    def _inferred(self, small: Table) -> Array:
+        """Components (n, k) as the other method infers them; beside a sparse view, whose basis is
+        in single precision, some rows at a time: there they are wide."""
+        assert self.warm_start is not None
+        sparse = any(W.dtype == np.float32 for W in self.bases_)
+        size = self.warm_start.learner.imputer().rows() if sparse else max(len(small.x), 1)
+        parts = slices(max(len(small.x), 1), size)
+        return np.vstack(
+            [self._inferred_rows(self.warm_start, taken(small, rows)) for rows in parts]
+        )
+
+    def _inferred_rows(self, start: Estimator, small: Table) -> Array:
+        wide = widened(small, small.x, self.bases_)
+        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
+        x = wide_table.values(np.split(wide, edges, axis=1), self.scalers)
+        names = tuple(view.name for view in self.views_)
+        mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
+        data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
+        found = start.learner.imputer().decoded(data)
+        decoded = tuple(torch.from_numpy(a[0]) for a in found)
+        whole = replace(data, x=decoded, mask=torch.ones_like(mask))
+        inferred: Array = narrowed(self._table(whole), self.bases_).x
+        return inferred
+
+    def _complete(self, small: Table) -> Array:
+        x = self._started(small)
+        for regressions in self.regressions_:
+            x = self._next(regressions, small, x)
+        return x
+
+    def _next(
+        self, regressions: list[Regression], small: Table, x: Array, skip: int | None = None
+    ) -> Array:
+        """x (n, k) with all missing views, but `skip`, predicted once more."""
+        new = x.copy()
+        for (v, at), regression in zip(small.views(), regressions, strict=True):
+            lacking = np.flatnonzero(~small.mask[:, v])
+            if v != skip and len(lacking):
+                new[lacking, at] = self._predict(regression, np.delete(x[lacking], at, axis=1))
+        return new
+
+    def _covariance(self, small: Table, v: int) -> Array:
+        return self.covariances_[v]
+
+
+def covariance(residuals: Array) -> Array:
+    """(n, k) of mean zero -> (k, k), shrunk towards a multiple of the identity; of one row it
+    is not, since nothing tells how much."""
+    one = len(residuals) == 1
+    found: Array = (
+        residuals.T @ residuals if one else ledoit_wolf(residuals, assume_centered=True)[0]
+    )
+    return found
+
+
+def errors_left_out(K: Array, Y: Array, ridges: Array) -> Array:
+    """Squared error of Y (n, k) when each row is left out, under H = K (K + ridge I)^-1."""
+    if Y.shape[1] > len(Y):  # rows of the same lengths and angles
+        left, size, _ = np.linalg.svd(Y, full_matrices=False)
+        Y = left * size
+    size, Q = np.linalg.eigh(K)
+    turned = Q.T @ Y
+    found = []
+    for ridge in ridges:
+        keep = ridge / (np.maximum(size, 0.0) + ridge)  # I - H = Q keep Q'
+        residual = Q @ (keep[:, None] * turned) / ((Q * Q) @ keep)[:, None]
+        found.append(float(np.vdot(residual, residual)))
+    return np.array(found)
+
+
+def dual(K: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
+    """a = (K + ridge I)^-1 Y, (n, k), and predictions of each row without it."""
+    if not len(K):
+        return Y, Y
+    factor = factored(K + ridge * np.eye(len(K)), lower=True)
+    a: Array = cho_solve(factor, Y, check_finite=False)
+    inverse = lapack.dpotri(factor[0], lower=1)[0].diagonal()
+    return a, Y - a / inverse[:, None]
+
+
+def primal(B: Array, R: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
+    """b = (B'B + ridge R)^-1 B'Y, (m, k), and predictions of each row without it."""
+    factor = factored(B.T @ B + ridge * R, lower=True)
+    b: Array = cho_solve(factor, B.T @ Y, check_finite=False)
+    half = solve_triangular(factor[0], B.T, lower=True, check_finite=False)
+    h = (half**2).sum(0)[:, None]
+    return b, (B @ b - h * Y) / (1.0 - h)

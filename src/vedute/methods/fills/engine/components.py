@@ -1,0 +1,226 @@
+"""Fills that work on the leading components of each view, and start from a matrix of low rank.
+
+A view v of the table, x_v (n, p), has an orthonormal basis W_v (p, k); c_v = x_v W_v (n, k). A
+view that is narrow enough is kept as it is, with W_v the identity.
+
+Holes in a view that is observed are filled while learning: by the matrix of low rank at first, then
+as they would be imputed. To impute them, the components c of that view have a mean and a covariance
+given the other views; given the entries that are observed as well, their expectation follows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from threadpoolctl import threadpool_limits
+
+from vedute.data.holdout import HoldOut
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
+from vedute.estimators.settings import estimator
+from vedute.methods.fills.engine import softimpute, wide_table
+from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.sparse_products import SideBySide
+from vedute.nn import noise
+
+MOST_AXES = 256  # components of a view
+RANK = 32  # the largest of the matrix of low rank
+ROUNDS = 3  # of learning, where holes are first filled by low rank, then by what was learned
+LEAST_NOISE = 1e-3  # of an entry, relative to its variance
+
+
+@estimator
+class ComponentsFill(Estimator):
+    """Views are inferred by their leading components."""
+
+    attributes: ClassVar = {
+        "components_": "(features, rank) array: the matrix of low rank that is the start.",
+        "threshold_": "The penalty of its singular values.",
+        "bases_": "Per view, its leading components, (width, k).",
+        "noises_": "Per view, the variance of an entry that its components leave over.",
+        "choice_": "What was chosen on data left out.",
+    }
+    relearns = True
+
+    @abstractmethod
+    def _learn_components(self, small: Table, rng: Generator) -> None:
+        """Learn from components, zero where a view is missing."""
+
+    @abstractmethod
+    def _complete(self, small: Table) -> Array:
+        """The components (n, k) of all views."""
+
+    @abstractmethod
+    def _covariance(self, small: Table, v: int) -> Array:
+        """Of the components of view v given the others, for rows that have the same views."""
+
+    def _most(self, mask: Array, widths: Sequence[int]) -> int:
+        """How many components a view may have."""
+        return MOST_AXES
+
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        rng = np.random.default_rng(noise.seed())
+        table = self._table(data)
+        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+            if context.number == 1:
+                best = softimpute.chosen(table, RANK, rng)
+                self.components_ = best.V
+                self.choice_: dict[str, Any] = {"threshold": best.threshold}
+            start = self.components_, self.choice_["threshold"], rng
+            self.components_, self.threshold_ = softimpute.refit(table, *start)
+        whole = without_holes(table, self.components_, self.threshold_)
+        self.bases_ = bases(whole, rng, self._most(table.mask, table.widths))
+        self._learn_whole(whole, rng)
+        for _ in range(0 if table.holes is None else ROUNDS - 1):
+            inferred = np.where(table.spread(table.mask), self._values(table), 0.0)
+            self._learn_whole(replace(whole, x=inferred), rng)
+
+    def _learn_whole(self, table: Table, rng: Generator) -> None:
+        """Learn from a table without holes."""
+        small = narrowed(table, self.bases_)
+        self.noises_ = noises(table, small)
+        self._learn_components(small, rng)
+
+    def embed(self, data: Views) -> Array:
+        return self._completed(self._table(data)).astype(np.float32)
+
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        table = self._table(data)
+        x = self._values(table)
+        return wide_table.values([x[:, at] for _, at in table.views()], self.scalers, draws)
+
+    def _values(self, table: Table) -> Array:
+        """The table (n, p) with what is missing as it was inferred."""
+        x = widened(self._narrow(table), self._completed(table), self.bases_)
+        return np.where(table.seen(), table.dense().x, x)
+
+    def _completed(self, table: Table) -> Array:
+        """Components (n, k) of every view of every row."""
+        small = self._narrow(table)
+        x = self._complete(small)
+        if table.holes is None:
+            return x
+        for (v, at), (_, here) in zip(table.views(), small.views(), strict=True):
+            holed = np.flatnonzero(table.holes[:, at].any(1))
+            x[holed, here] = self._given_entries(table, small, v, at, here, holed)
+        return x
+
+    def _given_entries(
+        self, table: Table, small: Table, v: int, at: slice, here: slice, holed: Array
+    ) -> Array:
+        """Components (h, k) of view v in rows of which some entries are observed."""
+        part, seen, W = without(small, v, holed), table.seen()[holed, at], self.bases_[v]
+        x, found = table.x[holed, at], self._complete(part)[:, here]
+        for _, rows in part.groups:
+            covariance = self._covariance(taken(part, rows), v)
+            for i in rows:
+                row = x[i], seen[i], W, found[i]
+                found[i] = given_entries(*row, covariance, self.noises_[v])
+        return found
+
+    def _started(self, small: Table) -> Array:
+        """Components as the matrix of low rank has them where they are missing."""
+        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
+        wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
+        return filled(
+            small, np.vstack([W.T @ part.astype(W.dtype) for part, W in wide]), self.threshold_
+        )
+
+    def _narrow(self, table: Table) -> Table:
+        return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
+
+    def _table(self, data: Views) -> Table:
+        return Table.of_views(data, self.scalers)
+
+
+def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
+    """W_v of each view, from the rows that have it."""
+    found = []
+    for v, at in table.views():
+        if table.widths[v] <= most:
+            found.append(np.eye(table.widths[v]))
+        elif isinstance(table.x, SideBySide):  # rows that lack the view are zero
+            found.append(softimpute.axes(table.of_view(v), most, rng))
+        else:
+            found.append(softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
+    return found
+
+
+def narrowed(table: Table, bases: Sequence[Array]) -> Table:
+    """The table (n, p) without holes -> that of components (n, k), zero where missing."""
+    parts = [table.of_view(v).astype(W.dtype) @ W for v, W in enumerate(bases)]
+    x = np.hstack(parts, dtype=np.float64)
+    return Table(x, table.mask, None, tuple(W.shape[1] for W in bases))
+
+
+def widened(small: Table, x: Array, bases: Sequence[Array]) -> Array:
+    """Components x (n, k) of all views -> (n, p)."""
+    each = zip(small.places, bases, strict=True)
+    parts = [x[:, at].astype(W.dtype) @ W.T for at, W in each]
+    return np.hstack(parts)
+
+
+def noises(table: Table, small: Table) -> list[float]:
+    """Variance per entry of what the components leave out of each view."""
+    found = []
+    for v, width in enumerate(table.widths):
+        whole, kept = _power(table, v), _power(small, v)
+        count = max(int(table.mask[:, v].sum()), 1) * width
+        found.append(max(whole - kept, LEAST_NOISE * whole) / count or 1.0)
+    return found
+
+
+def _power(table: Table, v: int) -> float:
+    """Sum of squares of view v."""
+    if isinstance(table.x, SideBySide):
+        return float(table.of_view(v).power())
+    at = table.places[v]
+    return float((table.x[table.mask[:, v], at] ** 2).sum())
+
+
+def given_entries(
+    x: Array, seen: Array, W: Array, mean: Array, covariance: Array, noise: float
+) -> Array:
+    """E[c | x_o], where c ~ N(mean, S) and x_o = W_o c + noise: the components (k,) of one row.
+
+    c = mean + S (W_o' W_o S + noise I)^-1 W_o' (x_o - W_o mean)
+    x, seen (p,), W (p, k), mean (k,), covariance S (k, k)
+    """
+    W = W[seen]
+    right = W.T @ (x[seen] - W @ mean)
+    inner = W.T @ W @ covariance + noise * np.eye(len(mean))
+    found: Array = mean + covariance @ np.linalg.solve(inner, right)
+    return found
+
+
+def taken(table: Table, rows: Array | slice) -> Table:
+    """Some rows of a table without holes."""
+    return replace(table, x=table.x[rows], mask=table.mask[rows])
+
+
+def without(table: Table, v: int, rows: Array) -> Table:
+    """Some rows of a table without holes, as they are without view v."""
+    mask = table.mask[rows].copy()
+    mask[:, v] = False
+    return replace(table, x=np.where(table.spread(mask), table.x[rows], 0.0), mask=mask)
+
+
+def filled(table: Table, V: Array, threshold: float) -> Array:
+    """The table (n, p) with what is missing from the matrix of low rank, U V'."""
+    fitted = softimpute.project(table, V, threshold) @ V.T
+    return np.where(table.seen(), table.x, fitted)
+
+
+def without_holes(table: Table, V: Array, threshold: float) -> Table:
+    """Holes filled by the matrix of low rank; missing views stay missing."""
+    if table.holes is None:
+        return table
+    there = table.spread(table.mask)
+    return replace(table, x=np.where(there, filled(table, V, threshold), 0.0), holes=None)

@@ -1,0 +1,365 @@
+"""Soft-impute with a bound on the rank, by alternating ridge regressions; whole views missing.
+
+    min over U (n, r), V (p, r) of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
+
+Rows that have the same views share the matrix of their regression, columns of a view theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from scipy.linalg import cho_solve
+
+from vedute.data.holdout import choose
+from vedute.data.scaling import Scaler
+from vedute.data.sparse_view import Sparse
+from vedute.data.views import Views
+from vedute.methods.fills.engine import wide_table
+from vedute.methods.fills.engine.cholesky import factored
+from vedute.methods.fills.engine.sparse_products import Products, SideBySide
+from vedute.methods.fills.engine.wide_table import Array, Part
+
+STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
+ENOUGH = 2e-3  # a smaller gain in the hidden error is none
+SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps, and most of them
+STRIPE = 32  # of a product, at a time
+HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
+
+    Of views that are kept sparse, and have no holes, x is known by its products.
+    """
+
+    x: Any  # Array | SideBySide
+    mask: Array
+    holes: Array | None
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Table:
+        mask = np.stack([p.seen.any(1) for p in parts], axis=1)
+        x = np.hstack([p.x for p in parts], dtype=np.float64)
+        table = cls(x, mask, None, tuple(p.x.shape[1] for p in parts))
+        if not any(p.holed for p in parts):
+            return table
+        seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
+        return replace(table, holes=table.spread(mask) & ~seen)
+
+    @classmethod
+    def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
+        """Sparse where some view is, and none has holes: these are filled in arrays."""
+        sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
+        if not sparse or any(holes is not None for holes in data.holes):
+            return cls.of(wide_table.parts(data, scalers))
+        x = SideBySide(tuple(wide_table.sparse_parts(data, scalers)))
+        return cls(x, data.mask.numpy(), None, tuple(part.shape[1] for part in x.parts))
+
+    def dense(self) -> Table:
+        return replace(self, x=self.x.dense()) if isinstance(self.x, SideBySide) else self
+
+    def of_view(self, v: int) -> Any:
+        """x of view v, (n, width_v)."""
+        return self.x.view(v) if isinstance(self.x, SideBySide) else self.x[:, self.places[v]]
+
+    def spread(self, flags: Array) -> Array:
+        """(n, L) of views -> (n, p) of their features."""
+        return np.repeat(flags, self.widths, axis=1)
+
+    def seen(self) -> Array:
+        there = self.spread(self.mask)
+        return there if self.holes is None else there & ~self.holes
+
+    def chosen_to_hide(self) -> Array | None:
+        """About a tenth of the observed views, (n, L); None where none can be hidden."""
+        holes = None if self.holes is None else torch.from_numpy(self.holes)
+        by_view = () if holes is None else [holes[:, at] for at in self.places]
+        hidden = choose(torch.from_numpy(self.mask), fewest=1, holes=by_view)
+        return None if hidden is None else hidden.numpy()
+
+    @cached_property
+    def groups(self) -> list[tuple[Array, Array]]:
+        """Each pattern of views (L,) with the rows that have it."""
+        patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
+        return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
+
+    @property
+    def places(self) -> list[slice]:
+        """The columns of each view."""
+        return [at for _, at in self.views()]
+
+    def views(self) -> Iterator[tuple[int, slice]]:
+        start = 0
+        for v, width in enumerate(self.widths):
+            yield v, slice(start, start + width)
+            start += width
+
+
+class Hidden(NamedTuple):
+    """Hidden values: rows (m,) of the table, their truth (m, p), and where (m, p) it is hidden."""
+
+    rows: Array
+    truth: Array
+    where: Array
+
+    def error(self, U: Array, V: Array) -> float:
+        deviation = np.where(self.where, U[self.rows] @ V.T - self.truth, 0.0)
+        return float(np.vdot(deviation, deviation))
+
+
+class HiddenViews(NamedTuple):
+    """The same of whole views: rows (m,) of the table, and the table that has nothing else."""
+
+    rows: Array
+    truth: Table
+
+    def error(self, U: Array, V: Array) -> float:
+        """|U V' - X|^2 = sum over hidden views v of u' V_v' V_v u - 2 u' V_v' x_v + |x_v|^2"""
+        U, mask = U[self.rows], self.truth.mask
+        fitted = np.einsum("iv,ia,vab,ib->", mask, U, _grams(self.truth, V), U, optimize=True)
+        return float(fitted - 2 * np.vdot(U, self.truth.x @ V) + self.truth.x.power())
+
+
+class Best(NamedTuple):
+    """The fit with the least hidden error; threshold relative to the largest singular value."""
+
+    error: float
+    U: Array
+    V: Array
+    threshold: float
+
+
+def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
+    """Ranks 1, 2, 4, ... until two in a row bring no gain; in each, the threshold goes down.
+
+    Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
+    """
+    top, most = largest(table, rng), min(max_rank, *table.x.shape)
+    n, p = table.x.shape
+    best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
+    rank, misses = 1, 0
+    while misses < 2:
+        found = _down(table, hidden, best, rank, top, rng)
+        gain = found.error < (1 - ENOUGH) * best.error
+        best, misses = (found, 0) if gain else (best, misses + 1)
+        if rank == most:
+            break
+        rank = min(2 * rank, most)
+    return best
+
+
+def _down(
+    table: Table,
+    hidden: Hidden | HiddenViews,
+    start: Best,
+    rank: int,
+    top: float,
+    rng: Generator,
+) -> Best:
+    """The best at this rank: smaller and smaller thresholds, until the hidden error rises."""
+    best = Best(np.inf, start.U, start.V, start.threshold)
+    U, V, threshold = start.U, start.V, start.threshold / STEP
+    while threshold >= LOWEST:
+        U, V = grow(table, U, V, threshold * top, rank, rng)
+        U, V = learn(table, U, V, threshold * top, *SEARCH)
+        error = hidden.error(U, V)
+        gain = error < (1 - ENOUGH) * best.error
+        if error < best.error:
+            best = Best(error, U, V, threshold)
+        if not gain:
+            break
+        threshold *= STEP
+    return best
+
+
+def learn(
+    table: Table, U: Array, V: Array, threshold: float, tolerance: float, most: int
+) -> tuple[Array, Array]:
+    """Alternating ridge regressions from U (n, r), V (p, r); holes are filled with U V' so far."""
+    x = table.x.astype(np.float32)
+    for _ in range(most):
+        if table.holes is not None:
+            x[table.holes] = (U @ V.T)[table.holes]
+        before = U, V
+        V = _columns(table, x, U, threshold)
+        U, V = _balanced(_rows(table, x, V, threshold), V)
+        if _distance(before, (U, V)) <= tolerance * np.linalg.norm(np.linalg.norm(V, axis=0) ** 2):
+            break
+    return U, V
+
+
+def project(table: Table, V: Array, threshold: float) -> Array:
+    """Scores (n, r) of each row by itself, from what it has."""
+    U = _rows(table, table.x, V, threshold)
+    if table.holes is None:
+        return U
+    grams, right = _grams(table, V), table.x @ V
+    for i in np.flatnonzero(table.holes.any(1)):
+        lost = V[table.holes[i]]
+        gram = grams[table.mask[i]].sum(0) - lost.T @ lost
+        U[i] = _ridge(gram, right[i], threshold)
+    return U
+
+
+def grow(
+    table: Table, U: Array, V: Array, threshold: float, rank: int, rng: Generator
+) -> tuple[Array, Array]:
+    """Up to `rank` columns: those directions of the residual whose singular value is above."""
+    room = rank - V.shape[1]
+    if room <= 0:
+        return U, V
+    left, size, right = leading(_residual(table, U, V), room, rng)
+    use = size > threshold
+    use[0] |= not V.shape[1]  # at least one
+    root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
+    return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
+
+
+def _residual(table: Table, U: Array, V: Array) -> Any:
+    """X - U V' where X is observed, zero elsewhere, (n, p)."""
+    if not isinstance(table.x, SideBySide):
+        return np.where(table.seen(), table.x - U @ V.T, 0.0)
+    views = [(table.mask[:, [v]], V[at], at) for v, at in table.views()]
+
+    def times(b: Array) -> Array:
+        return np.asarray(table.x @ b - sum(m * (U @ (W.T @ b[at])) for m, W, at in views))
+
+    def across(u: Array) -> Array:
+        return np.asarray(table.x.T @ u - np.vstack([W @ (U.T @ (m * u)) for m, W, _ in views]))
+
+    return Products(table.x.shape, times, across)
+
+
+def largest(table: Table, rng: Generator) -> float:
+    """The largest singular value of what is observed: above it every threshold gives zero."""
+    return max(float(leading(table.x, 1, rng)[1][0]), 1e-9)
+
+
+def leading(x: Any, k: int, rng: Generator) -> tuple[Array, Array, Array]:
+    """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
+    k, wide = min(k, *x.shape), min(k + 5, *x.shape)
+    basis = rng.standard_normal((x.shape[1], wide))
+    for _ in range(3):
+        basis = np.linalg.qr(x.T @ (x @ basis))[0]
+    left, size, right = np.linalg.svd(x @ basis, full_matrices=False)
+    return left[:, :k], size[:k], (basis @ right.T)[:, :k]
+
+
+def axes(x: Any, k: int, rng: Generator) -> Array:
+    """k leading right singular vectors of x (n, p), (p, k), found among the rows, in float32: where
+    x is sparse and wide, nothing else is as large as they are."""
+    basis = rng.standard_normal((x.shape[0], min(k + 5, *x.shape)))
+    for _ in range(3):
+        basis = np.linalg.qr(_by_columns(lambda u: x @ (x.T @ u), basis))[0]
+    square, turn = np.linalg.eigh(basis.T @ _by_columns(lambda u: x @ (x.T @ u), basis))
+    first = np.argsort(-square)[:k]
+    first = first[square[first] > 1e-10 * max(square[first[0]], 1e-12)]
+    left = basis @ (turn[:, first] / np.sqrt(square[first]))
+    return _by_columns(lambda u: (x.T @ u).astype(np.float32), left)
+
+
+def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
+    """f of x (n, k), a few columns at a time."""
+    return np.hstack([f(x[:, at : at + STRIPE]) for at in range(0, x.shape[1], STRIPE)])
+
+
+def _grams(table: Table, V: Array) -> Array:
+    """V_v' V_v of every view, (L, r, r)."""
+    return np.stack([V[at].T @ V[at] for _, at in table.views()])
+
+
+def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:
+    """Ridge regression of each row of x on V, pattern by pattern; holes count as observed."""
+    grams = _grams(table, V)
+    U: Array = (x @ V.astype(x.dtype)).astype(np.float64)
+    for pattern, rows in table.groups:
+        U[rows] = _ridge(grams[pattern].sum(0), U[rows], threshold)
+    return U
+
+
+def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
+    """Ridge regression of each column of x on U, view by view."""
+    V: Array = (x.T @ U.astype(x.dtype)).astype(np.float64)
+    for v, at in table.views():
+        seen = U[table.mask[:, v]]
+        V[at] = _ridge(seen.T @ seen, V[at], threshold)
+    return V
+
+
+def _ridge(gram: Array, right: Array, threshold: float) -> Array:
+    """(gram + threshold I)^-1 for every row of `right` (..., r)."""
+    factor = factored(gram + threshold * np.eye(len(gram)))
+    solved: Array = cho_solve(factor, right.T, check_finite=False).T
+    return solved
+
+
+def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
+    """The same product, with both sides orthogonal and of length sqrt(singular value)."""
+    if not (U.any() and V.any()):
+        return U[:, :1], V[:, :1]
+    scale, turn = np.linalg.eigh(U.T @ U)
+    there = scale > 1e-12 * scale[-1]
+    root = np.sqrt(scale[there])
+    turn = turn[:, there]
+    square, axes = np.linalg.eigh(root[:, None] * (turn.T @ (V.T @ V) @ turn) * root)
+    keep = square > 1e-8 * square[-1]
+    size, axes = square[keep] ** 0.25, axes[:, keep]
+    return U @ (turn / root @ axes * size), V @ (turn * root @ axes / size)
+
+
+def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
+    """|U_a V_a' - U_b V_b'|, without making either."""
+    square = sum(
+        sign * float(np.vdot(p[0].T @ q[0], p[1].T @ q[1]))
+        for sign, p, q in ((1, a, a), (1, b, b), (-2, a, b))
+    )
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
+    """The rank and the threshold that are best on hidden views, or entries, of the table."""
+    hidden = table.chosen_to_hide()
+    if hidden is None:
+        return search(*hide_entries(table, rng), max_rank, rng)
+    return search(*hide_views(table, hidden), max_rank, rng)
+
+
+def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
+    """What is left of the table without the views at hidden (n, L), and they."""
+    rows, left = hidden.any(1), table.mask & ~hidden
+    if isinstance(table.x, SideBySide):
+        truth = replace(table, x=table.x.only(hidden)[rows], mask=hidden[rows])
+        part = replace(table, x=table.x.only(left), mask=left)
+        return part, HiddenViews(np.flatnonzero(rows), truth)
+    where = table.spread(hidden)
+    holes = None if table.holes is None else table.holes & ~where
+    part = replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes)
+    return part, Hidden(np.flatnonzero(rows), table.x[rows], (where & table.seen())[rows])
+
+
+def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:
+    """V (p, r) learned from all of the table, and the threshold in its units."""
+    threshold = relative * largest(table, rng)
+    U = project(table, V, threshold)
+    return learn(table, U, V, threshold, *FINAL)[1], threshold
+
+
+def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
+    """Some observed entries hidden, never all of a row or a column: what is left of the table, and
+    they."""
+    table, seen = table.dense(), table.seen()
+    hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
+    hidden[(seen == hidden).all(1)] = False
+    hidden[:, (seen == hidden).all(0)] = False
+    holes = hidden if table.holes is None else table.holes | hidden
+    part = replace(table, x=np.where(hidden, 0.0, table.x), holes=holes)
+    return part, Hidden(np.arange(len(seen)), table.x, hidden)

@@ -1,0 +1,178 @@
+"""kNN-fill: what is missing is the mean over the nearest samples that have it.
+
+Troyanskaya et al., "Missing value estimation methods for DNA microarrays" (2001), as in
+scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by sqrt(width):
+
+    d(i, j)^2 = p / |O_ij| * sum over c in O_ij of (x_ic - x_jc)^2
+    x_ic = mean of x_jc over the n_neighbors nearest j that have c
+
+with O_ij the features that both samples have, among p; the feature's mean where no such j
+shares a feature with i. Since whole views are missing, a distance is a sum of matrix products.
+Beyond 20 000 training samples, the nearest are searched among some thousands; see `_cells`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from vedute.data.holdout import HoldOut
+from vedute.data.rows import slices
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
+from vedute.estimators.settings import estimator
+from vedute.methods.deep.shared import hyperparameters
+from vedute.methods.fills.engine import neighbor_cells, wide_table
+from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.wide_table import Part
+
+EXACT_DONORS = 20_000  # donors; beyond, only those around a row are compared with it
+DISTANCES = 2**22  # of a distance matrix at a time, 32 MiB
+AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
+
+
+@estimator
+class KNNFill(Estimator):
+    """A missing value is the mean over the nearest samples with it."""
+
+    n_neighbors: int = hyperparameters.n_neighbors(10, "Samples whose mean fills a missing value.")
+
+    attributes: ClassVar = {
+        "donors_": "Per view, the training samples, centered.",
+        "donors_seen_": "Per view, what they have of it.",
+        "n_neighbors_": "How many of them make a mean.",
+        "cells_": "Where the nearest of many samples are searched; empty: among all.",
+    }
+    paper = "Troyanskaya et al., Bioinformatics 2001"
+    absent = "filled from the nearest samples"
+    relearns = True
+    keeps_samples = True
+    baseline = "kNN fill"
+    shrinks = False
+
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        parts = wide_table.parts(data, self.scalers)
+        self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
+        self.n_neighbors_ = self.n_neighbors
+        rng, many = np.random.default_rng(self.seed_), len(data) > EXACT_DONORS
+        self.cells_: neighbor_cells.Cells = (
+            neighbor_cells.learn(Table.of(parts), rng) if many else {}
+        )
+
+    def embed(self, data: Views) -> Array:
+        return np.hstack(self._fill(data))
+
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        return wide_table.values(self._fill(data), self.scalers, draws)
+
+    def _fill(self, data: Views) -> list[Array]:
+        """The table with nothing missing, L arrays (n, width)."""
+        donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
+        parts = wide_table.parts(data, self.scalers)
+        filled = [p.x.copy() for p in parts]
+        holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
+        for rows, near in self._searches(parts):
+            among = [Part(d.x[near], d.seen[near]) for d in donors]
+            side, size = (
+                Side.of(among, holed, query=False),
+                max(1, DISTANCES // len(among[0].x)),
+            )
+            for part in slices(len(rows), size):
+                some = rows[part]
+                queries = [Part(p.x[some], p.seen[some]) for p in parts]
+                distance = distances(Side.of(queries, holed, query=True), side)
+                for x, query, donor in zip(filled, queries, among, strict=True):
+                    self._fill_view(x, some, query, donor, distance)
+        return filled
+
+    def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
+        """Rows that lack something, and the donors that they are compared with."""
+        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
+        cells = getattr(self, "cells_", None)  # which models of before have not
+        if not cells or not len(lacking):
+            yield lacking, slice(None)
+            return
+        queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
+        for rows, near in neighbor_cells.searches(cells, queries):
+            yield lacking[rows], near
+
+    def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
+        """What the queries, these rows of x, lack of a view."""
+        incomplete, has = ~query.seen.all(1), donor.seen.any(1)
+        among = distance[np.ix_(incomplete, has)]
+        k = getattr(self, "n_neighbors_", self.n_neighbors)  # which models of before have not
+        means = averages(among, donor.x[has], donor.seen[has], k)
+        x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
+
+
+class Side(NamedTuple):
+    """One side, queries or donors, of a distance matrix, in float64.
+
+    A unit is a view, or a feature of a view with holes. With x zero where not seen, x^2 summed
+    over a unit and `seen` (n, units), a query's matrix is [-2 x, x^2, seen], a donor's
+    [x, seen, x^2]: the product of the two is the squared distance over what both have.
+    `size` (units,): the features of each.
+    """
+
+    matrix: Array
+    seen: Array
+    size: Array
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], holed: Sequence[bool], query: bool) -> Side:
+        seen, square, size = [], [], []
+        for (x, there), fine in zip(parts, holed, strict=True):
+            power = x.astype(np.float64) ** 2
+            seen.append(np.broadcast_to(there, x.shape) if fine else there)
+            square.append(power if fine else power.sum(1, keepdims=True))
+            size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
+        values = [-2.0 * p.x if query else p.x for p in parts]
+        matrix = [*values, *square, *seen] if query else [*values, *seen, *square]
+        wide, there = (np.hstack(part, dtype=np.float64) for part in (matrix, seen))
+        return cls(wide, there, np.concatenate(size))
+
+
+def distances(queries: Side, donors: Side) -> Array:
+    """Squared distances (m, n) over jointly seen features, times all / joint; inf where none is.
+
+    Rounded, with a preference for the first of equals, so that ties do not depend on rounding.
+    """
+    distance = queries.matrix @ donors.matrix.T
+    joint = (queries.seen * queries.size) @ donors.seen.T
+    disjoint = joint == 0
+    joint[disjoint] = 1.0
+    distance *= donors.size.sum()
+    distance /= joint
+    np.round(distance, 9, out=distance)
+    distance += np.linspace(0.0, 5e-10, distance.shape[1])
+    distance[disjoint] = np.inf
+    return distance
+
+
+def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
+    """Means over the k nearest that have an entry; zero where none of the near ones has it.
+
+    distance (m, n), x (n, width), seen (n, 1) or (n, width) -> (m, width)
+    """
+    (m, n), holed = distance.shape, seen.shape[1] > 1
+    total, count = np.zeros((m, x.shape[1])), np.zeros((m, seen.shape[1]), int)
+    if n == 0:
+        return total
+    reach = min(n, AHEAD * k if holed else k)
+    near = np.argpartition(distance, reach - 1, axis=1)[:, :reach]
+    near = np.take_along_axis(near, np.take_along_axis(distance, near, 1).argsort(1), 1)
+    for j in near.T:
+        take = seen[j] & (count < k) & np.isfinite(distance[np.arange(m), j])[:, None]
+        total += np.where(take, x[j], 0.0)
+        count += take
+    mean = total / np.maximum(count, 1)
+    if holed and reach < n:
+        for c in np.flatnonzero((count < k).any(0)):  # few have this entry: look further
+            rows, has = count[:, c] < k, seen[:, c]
+            among = distance[np.ix_(rows, has)]
+            mean[rows, c] = averages(among, x[has, c, None], seen[has, c, None], k)[:, 0]
+    return mean

@@ -1,0 +1,105 @@
+"""Low-rank fill: the table of all views is a matrix of low rank, seen in part.
+
+Soft-impute (Mazumder, Hastie & Tibshirani, JMLR 2010) with a bound on the rank, on all views
+concatenated, z-scored and divided by sqrt(width), by alternating ridge regressions (Hastie,
+Mazumder, Lee & Zadeh, JMLR 2015): with O the observed entries and |Z|_* the sum of singular values
+
+    min over Z of 1/2 |X - Z|_O^2 + threshold |Z|_*
+      = min over U, V of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
+
+so a sample's scores given V, in training or new, are u = (V_o' V_o + threshold I)^-1 V_o' x_o.
+Rank and threshold are those with the least error on hidden views; then all data are used.
+The representation, u times the roots of the singular values, has the distances of U V'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from threadpoolctl import threadpool_limits
+
+from vedute.data.holdout import HoldOut, choose
+from vedute.data.views import Views
+from vedute.estimators.base import Estimator
+from vedute.estimators.context import FitContext
+from vedute.estimators.method import Array
+from vedute.estimators.search_space import Choice
+from vedute.estimators.settings import estimator, setting
+from vedute.methods.fills.engine import softimpute, wide_table
+from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews, Table
+from vedute.methods.fills.engine.sparse_products import SideBySide
+from vedute.nn import noise
+
+RANKS = Choice((4, 8, 16, 32, 64, 128))
+
+
+@estimator
+class LowRankFill(Estimator):
+    """Missing values are those of a matrix of low rank."""
+
+    max_rank: int = setting(128, "Largest rank that is tried.", at_least=1, tune=RANKS)
+
+    attributes: ClassVar = {
+        "components_": "(features, rank) array, V.",
+        "threshold_": "The penalty of the singular values.",
+        "choice_": "Rank and relative threshold that hidden views chose.",
+    }
+    paper = "Mazumder et al., JMLR 2010"
+    absent = "filled by a matrix of low rank"
+    baseline = "low-rank fill"
+    relearns = True
+    shrinks = False
+
+    def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
+        rng = np.random.default_rng(noise.seed())
+        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+            if context.number == 1:
+                self._choose(*self._split(data, held, context, rng), rng)
+            if held is None:
+                self._refit(self._table(data), rng)
+
+    def embed(self, data: Views) -> Array:
+        roots = np.linalg.norm(self.components_, axis=0)
+        embedding: Array = (self._scores(data) * roots).astype(np.float32)
+        return embedding
+
+    def decode(self, data: Views, draws: int = 0) -> list[Array]:
+        table = self._scores(data) @ self.components_.T
+        edges = np.cumsum([s.mean.size for s in self.scalers])[:-1]
+        return wide_table.values(np.split(table, edges, axis=1), self.scalers, draws)
+
+    def _choose(self, table: Table, hidden: Hidden | HiddenViews, rng: Generator) -> None:
+        best = softimpute.search(table, hidden, self.max_rank, rng)
+        self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
+        self.threshold_ = best.threshold * softimpute.largest(table, rng)
+        self.components_ = best.V
+
+    def _refit(self, table: Table, rng: Generator) -> None:
+        relative = self.choice_["threshold"]
+        self.components_, self.threshold_ = softimpute.refit(table, self.components_, relative, rng)
+
+    def _scores(self, data: Views) -> Array:
+        return softimpute.project(self._table(data), self.components_, self.threshold_)
+
+    def _table(self, data: Views) -> Table:
+        return Table.of_views(data, self.scalers)
+
+    def _split(
+        self, data: Views, held: HoldOut | None, context: FitContext, rng: Generator
+    ) -> tuple[Table, Hidden | HiddenViews]:
+        """Training table and hidden values: views, or entries where no view can be hidden."""
+        if held is None:
+            hidden = choose(data.mask, fewest=1, groups=context.groups, holes=data.hole_parts)
+            if hidden is None:
+                return softimpute.hide_entries(self._table(data), rng)
+            held, data = HoldOut.of(data, hidden, self.scalers), data.hide(hidden)
+        rows, truth = held.truth.index.numpy(), self._table(held.truth)
+        if isinstance(truth.x, SideBySide):
+            mask = held.hidden.numpy()
+            only = replace(truth, x=truth.x.only(mask), mask=truth.mask & mask)
+            return self._table(data), HiddenViews(rows, only)
+        where = truth.spread(held.hidden.numpy()) & truth.seen()
+        return self._table(data), Hidden(rows, truth.x, where)
