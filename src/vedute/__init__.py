@@ -58,7 +58,8 @@ def _homes() -> dict[str, str]:
     """Where public names are defined. Classes of methods are found by their files, which are read
     as text: torch takes a second to load, `import vedute` does not."""
     package, classes = Path(__file__).parent, dict[str, str]()
-    for file in sorted((package / "methods").rglob("[a-z]*.py")):
+    files = [*package.glob("methods/[a-z]*.py"), *package.glob("methods/*/[a-z]*.py")]
+    for file in sorted(files):
         defined = re.search(r"^@estimator\nclass (\w+)", file.read_text(encoding="utf-8"), re.M)
         if defined:
             module = file.relative_to(package).with_suffix("")

@@ -34,16 +34,22 @@ def git(*words: str) -> str:
     return run.stdout.strip()
 
 
-def reference(commit: str) -> Path:
-    """The results of a commit by its own cases; by ours where it has none."""
+def worktree(commit: str) -> Path:
+    """A checkout of a commit, named by its hash."""
     sha = git("rev-parse", "--verify", f"{commit}^{{commit}}")
     tree = KEPT / sha
     if not tree.exists():
         git("worktree", "prune")
         git("worktree", "add", "--detach", str(tree), sha)
+    return tree
+
+
+def reference(commit: str) -> Path:
+    """The results of a commit by its own cases; by ours where it has none."""
+    tree = worktree(commit)
     cases = next(path for path in (tree / CASES, ROOT / CASES) if path.exists())
     digest = sha256(cases.read_bytes() + sys.version.encode()).hexdigest()[:8]
-    out = KEPT / f"{sha}-{digest}.npz"
+    out = KEPT / f"{tree.name}-{digest}.npz"
     return out if out.exists() else run(tree, cases, out)
 
 
