@@ -6,11 +6,13 @@ import doctest
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from typing_extensions import TypeAliasType
 
 import vedute
 from vedute.estimators.base import Estimator
@@ -21,6 +23,7 @@ from vedute.estimators.settings import (
     check,
     declared,
     estimator,
+    fits,
     problem_with,
     setting,
 )
@@ -259,3 +262,13 @@ def test_completion_shows_verbs_settings_and_results():
     assert "predict_proba" in dir(short(find("dimvc")))
     assert "chosen" in dir(BestPair(DCCA()))
     assert set(Estimator.verbs) - {"predict_proba"} <= shown
+
+
+def test_type_aliases_stand_for_their_types():
+    """NDArray is one since numpy 2.5, where Python has them: saved models did not load there."""
+    Scalar = TypeVar("Scalar", bound=np.generic)
+    array = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
+    alias = TypeAliasType("alias", array, type_params=(Scalar,))
+    for hint in (alias, alias[Any], alias[np.float64] | None):
+        assert fits(np.zeros(2), hint)
+        assert not fits([1.0], hint)

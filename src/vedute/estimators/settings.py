@@ -181,6 +181,8 @@ def _parts(value: Any) -> Iterator[Any]:
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of this type; numbers of numpy are numbers, lists are tuples."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
+    if hasattr(kind, "__value__"):  # a type alias, as NDArray is since numpy 2.5
+        return fits(value, kind.__value__)
     if kind in (Union, UnionType):
         return any(fits(value, h) for h in inner)
     if kind is Literal:
