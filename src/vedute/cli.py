@@ -1,4 +1,4 @@
-"""The command line: every file in commands/ is a command."""
+"""The command line; every file in commands/ is a command."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ SYSTEM_ADVICE = {  # what the system says of a place
 }
 NO_MEMORY = re.compile(r"not enough memory|(can't|cannot|could not) allocate|out of memory", re.I)
 
-# Threads that wait for work sleep: beside another busy process, spinning ones take it ten times as
-# long (of GNU's and LLVM's OpenMP, of which torch has one).
+# Threads that wait for work sleep: spinning ones slow down another busy process tenfold (settings
+# of the OpenMP of GNU and of LLVM; torch uses one of them).
 SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 
 
 class PlainFlags:
-    """In help, flags stand by themselves: they take no value, so `<bool>` says nothing."""
+    """A mixin that lists flags in help without `<bool>`, since they take no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in found:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
-        return found
+        return params
 
 
 class Command(PlainFlags, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an argument without text: an empty path would be the working folder."""
+        """Reject empty arguments: an empty path would be the working folder."""
         if any(arg == "" or re.fullmatch(r"--[a-z-]+=", arg) for arg in args):
             raise typer.BadParameter("an argument is empty; is a variable of the shell not set?")
         return super().parse_args(ctx, args)
@@ -62,7 +62,7 @@ class Command(PlainFlags, TyperCommand):
 
 class Group(PlainFlags, TyperGroup):
     def main(self, *args: Any, **options: Any) -> NoReturn:
-        """A command that is not understood ends in one sentence, too, not in a box."""
+        """Run the command line; usage errors end in one sentence, not in a box."""
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
         except ClickException as error:
@@ -87,8 +87,8 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Exit codes: 0 done; 1 the answer is no; 2 the input or the command is wrong; 3 the disk or
-    the memory is full."""
+    """Run vedute; exit codes: 0 done; 1 negative result; 2 wrong input or command; 3 disk or memory
+    full."""
     for name, value in SLEEPING.items():  # read when torch starts its threads
         os.environ.setdefault(name, value)
     _ranks.quiet()
@@ -112,7 +112,7 @@ def options(
 
 
 def one_sentence(error: BaseException) -> str:
-    """What went wrong, on one line."""
+    """The message of an error, on one line."""
     if isinstance(error, OSError) and error.strerror:
         place = "" if error.filename is None else f"{error.filename}: "
         mend = f"; {SYSTEM_ADVICE[error.errno]}" if error.errno in SYSTEM_ADVICE and place else ""
@@ -131,8 +131,7 @@ def listed(sentences: Sequence[str]) -> str:
 
 
 def answer(error: Exception) -> tuple[str, int]:
-    """A sentence for an error that ended a command, or one for each of several, and the exit
-    code."""
+    """The message and the exit code for an error that ended a command."""
     if isinstance(error, ProblemsError):
         return listed(error.sentences), 2
     text = one_sentence(error)
@@ -155,7 +154,7 @@ def answer(error: Exception) -> tuple[str, int]:
 
 
 def one_line_errors(run: Callable[..., None], name: str) -> Callable[..., None]:
-    """Whatever goes wrong ends in one sentence and an exit code, not in a traceback."""
+    """Report errors of a command in one sentence and an exit code, without a traceback."""
 
     @wraps(run)
     def wrapped(*args: Any, **options: Any) -> None:
@@ -183,13 +182,13 @@ def one_line_errors(run: Callable[..., None], name: str) -> Callable[..., None]:
 
 
 def flowing(doc: str) -> str:
-    """A docstring with each paragraph on one line: help is wrapped by the terminal only."""
+    """Join the lines of each paragraph of a docstring: the terminal wraps help."""
     return "\n\n".join(" ".join(p.split()) for p in cleandoc(doc).split("\n\n"))
 
 
 def _module(name: str) -> Any:
-    """The module of a command. One of another distribution that cannot be imported says so when it
-    is called, and spoils no other."""
+    """The module of a command. If one of another distribution cannot be imported, calling it
+    reports the error, and other commands still work."""
     try:
         return commands.find(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Plots of data and of fitted models, with matplotlib: each function returns the Axes it drew on.
+"""Plots of data and of fitted models with matplotlib; each function returns the Axes it drew on.
 
 X is anything that `fit` takes. Without `ax` a new figure is made with pyplot.
 """
@@ -36,7 +36,7 @@ __all__ = ["missing", "training", "map", "hidden_errors", "views", "clusters", "
 
 
 def drawn(draw: Callable[P, Axes]) -> Callable[P, Axes]:
-    """In the style of this package, which ends with the plot; refused without matplotlib."""
+    """Draw in the style of this package; raise if matplotlib is not installed."""
 
     @wraps(draw)
     def styled(*args: P.args, **options: P.kwargs) -> Axes:
@@ -50,7 +50,7 @@ def drawn(draw: Callable[P, Axes]) -> Callable[P, Axes]:
 
 @drawn
 def missing(X: Any, ax: Axes | None = None) -> Axes:
-    """Which views are observed together: a column of its own width for every pattern."""
+    """Plot which views are observed together, a column per pattern, as wide as it is frequent."""
     views = Views.of(X)
     mask = views.mask.cpu().numpy()
     holes = [views.share_of_holes(v) for v in range(len(views.x))]
@@ -61,14 +61,14 @@ def missing(X: Any, ax: Axes | None = None) -> Axes:
 
 @drawn
 def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -> Axes:
-    """The error on hidden views while the model was trained, and which weights were kept.
+    """Plot the error on hidden views during training, and mark the weights that were kept.
 
-    terms: the terms of the loss instead; always where no view was hidden.
+    terms: plot the terms of the loss instead; the default if no view was hidden.
     """
     check_is_fitted(model, "views_")
     records, name = getattr(model, "history_", []), type(model).__name__
     if not records:
-        raise ValueError(f"{name} is not trained in steps: there is no training to show")
+        raise ValueError(f"{name} is not trained in steps: it has no training to show")
     trained = model.leading()  # of several, the first
     warms = trained.get_params().get("warmup", 0) != 0  # None: as the data decided
     warm = history.warmup_end(records) if warms else 0
@@ -92,24 +92,24 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     distances between groups mean little. Few samples are shown along their principal axes.
     """
     check_is_fitted(model, "embedding_")
-    z, own = model.embedding_, getattr(model, "labels_", None)
-    colors = own if labels is None else _labels(labels, len(z))
+    z, fitted_labels = model.embedding_, getattr(model, "labels_", None)
+    colors = fitted_labels if labels is None else _labels(labels, len(z))
     name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")
     rows = cross_fitting.some(len(z), MOST_MAPPED)
     flat = plots.plane(z[rows].astype(np.float64))
     ax = _axes(ax, 6.4, 4.8)
     axes.points(ax, flat, None if colors is None else colors[rows], name)
     kind = "t-SNE" if plots.by_tsne(len(rows), z.shape[1]) else "principal axes"
-    some = "" if len(rows) == len(z) else f", {len(rows)} of {len(z)} samples"
+    subset = "" if len(rows) == len(z) else f", {len(rows)} of {len(z)} samples"
     ax.set_title(f"Representation by {type(model).__name__}")
-    ax.set_xlabel(f"{kind}{some}" if np.ptp(flat) > 0 else "all samples are in one place")
+    ax.set_xlabel(f"{kind}{subset}" if np.ptp(flat) > 0 else "all samples are in one place")
     return ax
 
 
 @drawn
 def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
-    """The error of every view that was hidden in `fit`, with mean and median by view, beside the
-    error of the mean of each feature (mean-fill)."""
+    """Plot the error of every view that was hidden in `fit`, with mean and median by view, beside
+    the error of the mean of each feature (mean-fill)."""
     check_is_fitted(model, "views_")
     model.learner.imputer()  # refuses a method that does not impute
     hidden, known = model.hidden_, model.hidden_predictions_
@@ -127,8 +127,8 @@ def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
 
 @drawn
 def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
-    """How well each view is predicted from each other one alone, and from all others, in percent
-    of its variance: see `vedute.analysis.informs.informs`. For a fair answer X is new."""
+    """Plot how well each view is predicted from each other one alone, and from all others, in
+    percent of its variance: see `vedute.analysis.informs.informs`. X should be new data."""
     table = informs(model, X)
     side = float(np.clip(0.62 * table.shape[1], 2.2, 7.5))
     ax = _axes(ax, side + 2.6, 0.75 * side + 1.9)
@@ -139,8 +139,8 @@ def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
 
 @drawn
 def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
-    """The features in which clusters differ most from the other samples, in standard deviations:
-    see `vedute.analysis.profiles.profiles`."""
+    """Plot the features in which clusters differ most from the other samples, in standard
+    deviations: see `vedute.analysis.profiles.profiles`."""
     table = profiles(model, X)
     shown = strongest(table, max(MOST_PROFILES, len(table.columns)))
     sizes = dict(zip(*np.unique(model.predict(X), return_counts=True), strict=True))
@@ -159,11 +159,11 @@ def sample(
     ax: Axes | None = None,
     coverage: float = 0.9,
 ) -> Axes:
-    """One view of sample i, feature by feature: what was observed, what is imputed, and the
-    intervals of that; values in your units at the right. Images are shown as such.
+    """Plot one view of sample i by feature: observed values, imputed ones and their intervals, with
+    values in your units at the right. Images are shown as such.
 
-    i: the position of the sample, or its id where that is not a whole number. Of more than 30
-    features those farthest from their mean are shown.
+    i: the position of the sample, or its id where that is not a whole number. At most 30 features
+    are shown, those farthest from their mean.
     """
     table = inferred(model, X, i, view, coverage)
     v = place(model, view)
@@ -185,7 +185,7 @@ def sample(
 
 
 def _axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The Axes to draw on; of a new figure of this size in inches where there is none."""
+    """`ax`, or the Axes of a new figure of this size in inches."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -194,20 +194,20 @@ def _axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def _labels(labels: Any, n: int) -> Array:
-    found = np.asarray(labels)
-    if found.shape != (n,):
-        raise ValueError(f"labels have shape {found.shape}; pass one per sample of fit, ({n},)")
-    words = [None if pd.isna(label) else str(label) for label in found]
-    return np.array(words, dtype=object) if found.dtype.kind == "O" else found
+    values = np.asarray(labels)
+    if values.shape != (n,):
+        raise ValueError(f"labels have shape {values.shape}; pass one per sample of fit, ({n},)")
+    words = [None if pd.isna(label) else str(label) for label in values]
+    return np.array(words, dtype=object) if values.dtype.kind == "O" else values
 
 
 def _texts(table: pd.DataFrame) -> list[str]:
-    """Values in the user's units, with their intervals where there are some."""
+    """Labels of values in the user's units, with intervals if they have a width."""
     return [_text(*row) for row in table[["value", "lower", "upper"]].to_numpy()]
 
 
 def _text(value: float, lower: float, upper: float) -> str:
-    """With two digits of the width of the interval."""
+    """Format a value and its interval with two significant digits of the width."""
     if not upper > lower:
         return f"{value:.4g}"
     digits = int(np.clip(1 - np.floor(np.log10(upper - lower)), 0, 12))

@@ -1,4 +1,4 @@
-"""What a fitted estimator learns about a MuData or AnnData, written into it."""
+"""Results of a fitted estimator, written into a MuData or AnnData."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vedute.io import mudata
 
 
 def annotate(model: Estimator, X: Any) -> None:
-    """Representation and clusters into X: `obsm["X_vedute"]`, and `obs["vedute"]` where `model`
+    """Write representation and clusters into X: `obsm["X_vedute"]`, and `obs["vedute"]` if `model`
     was fitted with `n_clusters`."""
     _check(X)
     rows = {"embedding": model.transform(X)}
@@ -20,14 +20,14 @@ def annotate(model: Estimator, X: Any) -> None:
 
 
 def impute(model: Estimator, X: Any, interval: float | None = None) -> Any:
-    """A copy of X with every value in the layer "filled" and, with `interval`, its ends in
-    "filled_lower" and "filled_upper"; of a MuData with every sample in every modality. X itself,
-    and `X` in it, stay as they are."""
+    """Return a copy of X with every value in the layer "filled" and, with `interval`, its ends in
+    "filled_lower" and "filled_upper"; a MuData gets every sample in every modality. X itself, and
+    `X` in it, are not changed."""
     _check(X)
-    found = model.impute(X, interval=interval)
-    layers = {"filled": found}
+    filled = model.impute(X, interval=interval)
+    layers = {"filled": filled}
     if interval is not None:
-        layers = {"filled": found.mean, "filled_lower": found.lower, "filled_upper": found.upper}
+        layers = {"filled": filled.mean, "filled_lower": filled.lower, "filled_upper": filled.upper}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # mudata warns of its own future
         return mudata.completed(X if omics.is_mu(X) else X.copy(), layers)

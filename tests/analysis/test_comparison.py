@@ -152,7 +152,7 @@ def test_compare_writes_a_table_and_a_figure(tmp_path):
         rows = {r["method"]: r for r in csv.DictReader(file)}
     assert set(rows) == {"blend", "lowrank_fill", "knn_fill", "mean_fill"}
     assert float(rows["lowrank_fill"]["acc"]) > 0.5
-    assert all(k in out for k in (*rows, "ACC %", "22 views hidden", "who knows this view"))
+    assert all(k in out for k in (*rows, "ACC %", "22 views hidden", "expert weights"))
     assert (tmp_path / "out" / "scores.png").exists()
     assert f"{float(rows['blend']['error']):.3f}" in done("compare", tmp_path / "d.npz", *short)
 

@@ -73,8 +73,8 @@ def test_a_store_gives_the_same(place):
 
 def test_refusals(place):
     assert "OUT must end in" in refused("impute", "run", "-o", "out", "--proba", "p.txt")
-    assert "or lies in it" in refused("impute", "run", "-o", "out", "--proba", "out/p.csv")
-    assert "read as a view" in refused("impute", "run", "-o", "out", "--proba", "data/p.csv")
+    assert "or inside it" in refused("impute", "run", "-o", "out", "--proba", "out/p.csv")
+    assert "is inside the data" in refused("impute", "run", "-o", "out", "--proba", "data/p.csv")
     assert not Path("out").exists()
     done("impute", "run", "-o", "out", "--proba", "p.csv")
     assert "p.csv" in refused("impute", "run", "-o", "new", "--proba", "p.csv")

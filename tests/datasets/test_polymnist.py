@@ -97,7 +97,7 @@ def test_idx_files_are_read(folder, packed):
         (folder / name).write_bytes(gzip.compress(data) if packed else data)
     assert torch.equal(load("train").x[4], expected.x[4])
     (folder / name).write_bytes(b"junk")
-    with pytest.raises(ValueError, match="is no IDX file"):
+    with pytest.raises(ValueError, match="is not an IDX file"):
         load("train")
 
 

@@ -299,12 +299,12 @@ BROKEN = {
     "labels among the views": (
         views(A),
         ["cluster", "RUN", "d", "-o", "d/labels.csv"],
-        r"d/labels\.csv lies in d, where it would be read as a view",
+        r"d/labels\.csv is inside the data; write it outside the data folder d",
     ),
     "a RUN among the views": (
         views(A),
         ["fit", "d", "-o", "d/run"],
-        r"d/run lies in d, where it would be read as a view",
+        r"d/run is inside the data; write it outside the data folder d",
     ),
     "a RUN in place of the views": (
         views(A),
@@ -314,7 +314,7 @@ BROKEN = {
     "a comparison among the views": (
         views(A),
         ["compare", "d", "-o", "d/compared"],
-        r"d/compared lies in d, where it would be read as a view",
+        r"d/compared is inside the data; write it outside the data folder d",
     ),
     "a file in its own place": (
         views(A) | {"d.npz": "PK"},

@@ -174,7 +174,7 @@ def cancer():
 
 @pytest.fixture(scope="module")
 def few():
-    """An MVP fitted on few samples, and how it was before it learned again."""
+    """An MVP fitted on few samples, and the model before its refit."""
     sizes = dict(steps=120, latent_dim=6, hidden=(32,), batch_size=64, lr=2e-3, weight_decay=0.0)
     sizes |= dict(
         again=None, scaling="standard"
@@ -250,9 +250,9 @@ def test_the_second_learning_is_marked_and_explained(place, text):
     run = FittedRun.of(place / "run")
     first = [r for r in run.history if r["hidden_error"] is not None]
     assert run.second() == first[-1]["step"] < run.history[-1]["step"]
-    assert f"after step {run.second()} everything is learned again" in text
+    assert f"after step {run.second()} the model was refit" in text
     assert text.count('class="bar again"') == 2
-    assert "learned again, with them" in text
+    assert "was then refit with them" in text
 
 
 def test_a_stage_that_was_tried_is_no_second_learning(place):

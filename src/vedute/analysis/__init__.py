@@ -1,4 +1,4 @@
-"""Questions about one's own data: inspect, compare, tune, predict views from views."""
+"""Analyses of a dataset: inspect, compare, tune, predict views from views."""
 
 from vedute.data import lazily
 

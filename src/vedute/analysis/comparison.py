@@ -1,4 +1,4 @@
-"""Compare methods on one's own data: how well they impute views that were hidden from all."""
+"""Comparison of methods on a dataset: how well they impute views that were hidden from all."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LABELED = ("acc", "nmi", "ari")
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """`views` of which some are hidden, `hidden` (n, L); truth: L arrays (n, *shape_v) with them,
-    NaN where they are unknown."""
+    """`views` with the instances `hidden` (n, L) masked; truth: L arrays (n, *shape_v) that include
+    them, NaN where unknown."""
 
     views: Views
     hidden: NDArray[np.bool_]
@@ -40,7 +40,7 @@ class Trial:
 
     @classmethod
     def of(cls, views: Views, seed: int) -> Trial:
-        """About a tenth of the observed views, at most one per sample."""
+        """Hide about a tenth of the observed views, at most one per sample."""
         with noise.alone():
             torch.manual_seed(seed)
             hidden = holdout.choose(views.mask, fewest=1, holes=views.hole_parts)
@@ -56,16 +56,15 @@ class Trial:
         return [x.numpy() for x in model.impute(self.views).x]
 
     def error(self, model: Estimator) -> float:
-        """Of the hidden views: mean squared error in standard deviations; 1 is the mean's."""
+        """The mean squared error of the hidden views in standard deviations; 1 is the mean's."""
         return scoring.imputation_error(self.truth, self.imputed(model), self.hidden)
 
 
 @dataclass(frozen=True)
 class MethodScores:
     """The scores of a method: error of the hidden views, also by view, NaN if it cannot impute;
-    with labels acc, nmi, ari; weights: by view, how far its experts are trusted, if it has such;
-    failed: the reason why it has none of these; n_clusters: how many it found, and the curve of
-    their stability if it chose the number."""
+    with labels acc, nmi, ari; weights of its experts by view, if it has any; failed: the reason if
+    it has no scores; n_clusters, and the stability curve if it chose the number."""
 
     method: str
     error: float = np.nan
@@ -79,12 +78,12 @@ class MethodScores:
 
 
 def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> list[MethodScores]:
-    """Fit every model on the same views, on the workers of a joblib backend if one is set; a
-    mistake ends one method, not the comparison."""
+    """Fit every model on the same views, on the workers of a joblib backend if one is set; an
+    error ends one method, not the comparison."""
     rows = []
     with progress.shown(), progress.task("comparing", len(models), "method"):
-        found = engine.outcomes(_row, (trial, y), list(models.items()))
-        for name, row in zip(models, found, strict=True):
+        outcomes = engine.outcomes(_row, (trial, y), list(models.items()))
+        for name, row in zip(models, outcomes, strict=True):
             if isinstance(row, BrokenExecutor):
                 row = MethodScores(name, failed="its worker was killed")
             rows.append(row)
@@ -93,14 +92,14 @@ def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> l
 
 
 def ranked(rows: Sequence[MethodScores]) -> list[MethodScores]:
-    """The smallest error first; then those without one, by accuracy; the failed last."""
+    """Sort rows by error, then those without an error by accuracy, failed ones last."""
     return sorted(
         rows, key=lambda r: (bool(r.failed), np.isnan(r.error), r.error, -r.scores.get("acc", 0.0))
     )
 
 
 def columns(rows: Sequence[MethodScores]) -> dict[str, Array]:
-    """The table as a file has it."""
+    """The scores as columns of a file."""
     views = dict.fromkeys(k for r in rows for k in r.by_view)
     table = {"method": [r.method for r in rows], "error": [r.error for r in rows]}
     table |= {f"error_{k}": [r.by_view.get(k, np.nan) for r in rows] for k in views}
@@ -112,7 +111,7 @@ def columns(rows: Sequence[MethodScores]) -> dict[str, Array]:
 
 @styled
 def figure(rows: Sequence[MethodScores]) -> Figure:
-    """Errors of the hidden views, a dot per view; with labels, the agreement of clusters."""
+    """A figure of hidden-view errors, a dot per view; with labels, of cluster agreement too."""
     shown = [r for r in ranked(rows) if not r.failed]
     labeled = any(r.scores for r in shown)
     size = (9.0 if labeled else 5.5, 1.6 + 0.45 * len(shown))
@@ -143,8 +142,8 @@ def _measured(
     if model.generative:
         imputed = trial.imputed(model)
         error = scoring.imputation_error(trial.truth, imputed, trial.hidden)
-        each = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
-        by_view = dict(zip(trial.views.names, each, strict=True))
+        errors = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
+        by_view = dict(zip(trial.views.names, errors, strict=True))
     seconds = perf_counter() - start
     scores = {}
     if y is not None and model.n_clusters is not None:

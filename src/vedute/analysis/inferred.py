@@ -1,4 +1,4 @@
-"""One view of one sample: what was observed of it, and what is inferred, with intervals."""
+"""One view of one sample: observed values, and inferred ones with intervals."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def position(views: Views, i: Any) -> int:
         if not 0 <= i < n:
             raise IndexError(f"no sample {i}; X has {n}, from 0 to {n - 1}")
         return int(i)
-    found = [row for row, same in enumerate(() if views.ids is None else views.ids) if same == i]
-    if not found:
+    matches = [row for row, same in enumerate(() if views.ids is None else views.ids) if same == i]
+    if not matches:
         raise IndexError(f"no sample {i!r}; pass its position, from 0 to {n - 1}, or its id")
-    return found[0]
+    return matches[0]

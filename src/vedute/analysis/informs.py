@@ -1,4 +1,4 @@
-"""Which view informs which: how well each one is predicted from each other one, and from all."""
+"""Information between views: how well each is predicted from each other one, and from all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vedute.metrics.scores import share_explained
 
 Floats = NDArray[np.float64]
 ALL_OTHERS = "all others"
-PREDICTED_ROWS = 1024  # predicted at a time
+PREDICTED_ROWS = 1024  # per batch
 
 
 def informs(model: Estimator, X: Any) -> pd.DataFrame:
@@ -41,8 +41,7 @@ def informs(model: Estimator, X: Any) -> pd.DataFrame:
 
 
 def _errors(imputer: Imputer, data: Views, hidden: torch.Tensor) -> Floats:
-    """Summed over samples, with the views `hidden` (L,): the error of each of these, and that of
-    its mean, (2, L)."""
+    """Errors of the views `hidden` (L,) and of their means, summed over samples, (2, L)."""
     total = np.zeros((2, len(hidden)))
     for held, v, *errors in errors_without(imputer, data, hidden, PREDICTED_ROWS):
         total[:, v] += [float(e[held.hidden[:, v]].double().sum()) for e in errors]

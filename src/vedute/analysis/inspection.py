@@ -35,10 +35,11 @@ FEW_SAMPLES = 3  # features: rows of so few repeat by chance
 
 @dataclass(frozen=True)
 class ViewFacts:
-    """One view. Shares in [0, 1]; the range and everything after it is of observed entries.
+    """Facts on one view. Shares are in [0, 1]; the range and all fields after it describe observed
+    entries.
 
     missing         share of samples that lack the view
-    holes           share of entries that are missing where the view is there
+    holes           share of entries that are missing where the view is observed
     kind, why       what the view would be fitted as, and for what reason
     constant        names of features with one value only
     zero_rows       samples that are zero throughout: data, not missing
@@ -65,7 +66,7 @@ class ViewFacts:
 
     @property
     def taken_for(self) -> str:
-        """Its kind, why, and what is done with it."""
+        """A sentence on the kind of the view, the reason, and the processing."""
         return kinds.Recognised(kinds.KINDS[self.kind], self.why).sentence(self.name)
 
     @property
@@ -76,11 +77,14 @@ class ViewFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """patterns: which views are seen together, (names, samples), the most frequent first;
-    together (L, L): how many samples have both views; strangers: pairs of views that no sample has
-    both of; parts: groups of views that samples connect, one if all are connected; hideable: views
-    that can be hidden to end training; seconds: what the default may take to learn images on a CPU,
-    by its order of magnitude"""
+    """Facts on a dataset.
+
+    patterns: views that are observed together, (names, samples), the most frequent first;
+    together (L, L): how many samples have both views; strangers: pairs of views without a common
+    sample; parts: groups of views that samples connect, one if all are connected; hideable: views
+    that can be hidden for early stopping; seconds: order of magnitude of the time that the default
+    needs to learn images on a CPU
+    """
 
     n: int
     views: list[ViewFacts]
@@ -99,7 +103,7 @@ class Inspection:
         return self.hideable >= FEWEST
 
     def warnings(self) -> Iterator[str]:
-        """One sentence for everything that a user should know before fitting."""
+        """Warnings to read before fitting, one sentence each."""
         for v in self.views:
             yield from _warnings(v, self.repeated_samples)
         home = {name: p for p, part in enumerate(self.parts) for name in part}
@@ -121,20 +125,20 @@ class Inspection:
 
 
 def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspection:
-    """Look at raw views, in the user's units; some of their kinds may be given."""
+    """Inspect raw views in the user's units; `given` sets the kinds of views."""
     specs = views.specs or ()
     seen = views.mask.numpy()
     words = kinds.named(given, views.names)
     fitted = panels.fitted(views, [None] * len(specs), words)
-    found = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
-    codes = np.stack([code for _, code in found], axis=1)  # (n, L), 0 where missing
-    differ = seen[:, [facts.rows_differ for facts, _ in found]].any(1)
+    inspected = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
+    codes = np.stack([code for _, code in inspected], axis=1)  # (n, L), 0 where missing
+    differ = seen[:, [facts.rows_differ for facts, _ in inspected]].any(1)
     meet = together.counts(seen)
     pairs = combinations(range(len(specs)), 2)
     names = [spec.name for spec in specs]
     return Inspection(
         n=len(views),
-        views=[facts for facts, _ in found],
+        views=[facts for facts, _ in inspected],
         rates=rates(seen),
         patterns=_patterns(seen, names),
         together=meet.tolist(),
@@ -148,24 +152,24 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
 
 
 def _seconds(views: Views, words: Sequence[str]) -> float | None:
-    """Of a whole training of MVP, by one step on a few rows; None where it takes no time to speak
-    of: without images, or on a GPU."""
+    """The duration of a training of MVP, extrapolated from one step on a few rows; None if it is
+    negligible: without images, or on a GPU."""
     images = any(by_convolution(shape, AUTO) for shape in views.shapes)
     if not images or torch.cuda.is_available() or not views.mask.any(0).all():
         return None
     model = MVP(device="cpu")
     steps, size = model.amounts(views.shapes, len(views))
     fitted = [FittedView.of(views, v, kind=word) for v, word in enumerate(words)]
-    some = scaled(fitted, views[:TIMED_ROWS].bare()).floating()
+    sample = scaled(fitted, views[:TIMED_ROWS].bare()).floating()
     shapes, likelihoods = [v.output_shape for v in fitted], [v.likelihood for v in fitted]
     with torch.random.fork_rng(devices=[]):
         net = model.build(shapes, likelihoods, views.names, steps)
-        step = min(_timed(net, some) for _ in range(3))
-    return steps * step * min(size, len(views)) / len(some)
+        step = min(_timed(net, sample) for _ in range(3))
+    return steps * step * min(size, len(views)) / len(sample)
 
 
 def _timed(net: Model, batch: Views) -> float:
-    """Seconds of a step without its optimizer."""
+    """The duration of a training step in seconds, without the optimizer."""
     start = perf_counter()
     torch.autograd.backward(sum(net.loss(batch).values(), torch.zeros(())))
     return perf_counter() - start
@@ -174,19 +178,19 @@ def _timed(net: Model, batch: Views) -> float:
 def _look(
     views: Views, v: int, spec: ViewSpec, fitted: FittedView
 ) -> tuple[ViewFacts, NDArray[np.uint64]]:
-    """The facts on a view, and a hash of each of its rows."""
+    """Facts on a view, and a hash of each of its rows."""
     raw, row = views.x[v].flatten(1), views.mask[:, v]
-    there = views.seen(v).flatten(1)
+    observed = views.seen(v).flatten(1)
     x, holes = raw[row], views.holes[v]
     try:
-        stats = scaling.fit("standard", raw, there)
+        stats = scaling.fit("standard", raw, observed)
     except OverflowError as e:
         raise ValueError(f"view {spec.name!r} {e}") from None
     code = _mixed(x.numpy(), None if holes is None else holes.flatten(1)[row].numpy())
-    zero = (x == 0).all(1) & there[row].any(1)
+    zero = (x == 0).all(1) & observed[row].any(1)
     codes = np.zeros(len(views), np.uint64)
     codes[row.numpy()] = code
-    low, high = _range(raw, there)
+    low, high = _range(raw, observed)
     kind, likelihood = kinds.KINDS[fitted.kind], fitted.likelihood
     scaled = "bytes" if raw.dtype == torch.uint8 else kind.scaling
     facts = ViewFacts(
@@ -205,7 +209,7 @@ def _look(
         constant=[k for k, s in zip(features(spec), stats.std.ravel(), strict=True) if s == 0],
         zero_rows=int(zero.sum()),
         repeated_rows=_repeats(code[~zero.numpy()]),
-        farthest=_farthest(raw, there, stats) if kind.scaling == "standard" else 0.0,
+        farthest=_farthest(raw, observed, stats) if kind.scaling == "standard" else 0.0,
     )
     return facts, codes
 
@@ -247,22 +251,22 @@ def _patterns(seen: Bools, names: Sequence[str]) -> list[tuple[list[str], int]]:
     return [([k for k, s in zip(names, kinds[i], strict=True) if s], int(counts[i])) for i in order]
 
 
-def _range(raw: Tensor, there: Tensor) -> tuple[float, float] | tuple[None, None]:
-    if not there.any():
+def _range(raw: Tensor, observed: Tensor) -> tuple[float, float] | tuple[None, None]:
+    if not observed.any():
         return None, None
-    values = raw if there.all() else raw[there]
+    values = raw if observed.all() else raw[observed]
     return float(values.min()), float(values.max())
 
 
-def _farthest(raw: Tensor, there: Tensor, stats: scaling.Scaler) -> float:
-    if raw.dtype == torch.uint8 or not there.any():
+def _farthest(raw: Tensor, observed: Tensor, stats: scaling.Scaler) -> float:
+    if raw.dtype == torch.uint8 or not observed.any():
         return 0.0
     z = (raw.double() - torch.from_numpy(stats.shift)).abs_() / torch.from_numpy(stats.scale)
-    return float(z.masked_fill_(~there, 0.0).max())
+    return float(z.masked_fill_(~observed, 0.0).max())
 
 
 def _mixed(x: NDArray[Any], holes: Bools | None = None) -> NDArray[np.uint64]:
-    """One number per row of x (n, d): equal for equal rows, all but surely different otherwise."""
+    """A hash of every row of x (n, d)."""
     cells = np.where(holes, np.nan, x) if holes is not None else x
     cells = cells + 0.0 if cells.dtype.kind == "f" else cells  # -0.0 is 0.0
     mixed = pd.util.hash_array(np.ascontiguousarray(cells).ravel(), categorize=False)

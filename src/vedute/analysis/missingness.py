@@ -13,24 +13,23 @@ from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
 FEWEST_SAMPLES = 10  # samples with and without a view, to compare them
-COMPARED_NUMBERS = 2**25  # of a view that are looked at
+COMPARED_NUMBERS = 2**25  # entries of a view to compare
 KEPT = 5  # features by pair of views
 
 
 def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """For each view that some samples lack and each other view, the features that differ most
-    between samples that lack the one and samples that have it, the least probable first.
+    """Compare samples that lack a view with samples that have it, by every feature of every other
+    view; the features that differ most, by p-value.
 
-    data      in scaled units: of counts and positive numbers the logarithms
-    names     of the features of each view
+    data      views in scaled units: logarithms of counts and positive numbers
+    names     names of the features of each view
 
-    missing, view, feature   which view is missing, and what differs where it is
-    difference               of the means, where it is missing minus where it is not, in standard
-                             deviations
-    p                        Welch's t-test, times the number of all such tests (Bonferroni), at
-                             most 1: under 0.01 what is missing depends on what is observed
+    missing, view, feature   the missing view, and the view and feature that differ
+    difference               of the means, missing minus observed, in standard deviations
+    p                        Welch's t-test with Bonferroni correction for all tests: below 0.01
+                             missingness depends on observed values
     """
-    found, tests = [], 0
+    records, tests = [], 0
     for u in range(len(data.x)):
         if data.x[u].dtype == torch.int64:  # words
             continue
@@ -45,8 +44,8 @@ def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
             tests += int(np.isfinite(p).sum())
             for f in np.argsort(p, kind="stable")[:KEPT]:
                 if np.isfinite(p[f]):
-                    found.append((data.names[v], data.names[u], names[u][f], difference[f], p[f]))
-    table = pd.DataFrame(found, columns=["missing", "view", "feature", "difference", "p"])
+                    records.append((data.names[v], data.names[u], names[u][f], difference[f], p[f]))
+    table = pd.DataFrame(records, columns=["missing", "view", "feature", "difference", "p"])
     table["p"] = np.minimum(table["p"].astype(float) * tests, 1.0)
     table["difference"] = table["difference"].astype(float)
     return table.sort_values(["p", "missing"], kind="stable", ignore_index=True)
@@ -55,16 +54,16 @@ def missingness(data: Views, names: Sequence[Sequence[str]]) -> pd.DataFrame:
 def _compared(
     x: torch.Tensor, seen: torch.Tensor, gone: torch.Tensor, here: torch.Tensor
 ) -> tuple[Floats, Floats]:
-    """Of each feature of x (n, features): the standardised difference of the means of two groups
-    of rows, and the p-value of Welch's test; NaN where that is not defined."""
+    """The standardised difference of the means of two groups of rows, and the p-value of Welch's
+    test, for each feature of x (n, features); NaN where undefined."""
     from scipy.stats import ttest_ind_from_stats
 
     stats = []
     for rows in (gone, here):
-        there, values = seen[rows], x[rows].double()
-        count = there.sum(0).double()
-        mean = values.masked_fill(~there, 0).sum(0) / count
-        off = (values - mean).masked_fill(~there, 0).square().sum(0)
+        observed, values = seen[rows], x[rows].double()
+        count = observed.sum(0).double()
+        mean = values.masked_fill(~observed, 0).sum(0) / count
+        off = (values - mean).masked_fill(~observed, 0).square().sum(0)
         stats += [mean.numpy(), (off / (count - 1)).sqrt().numpy(), count.numpy()]
     with np.errstate(invalid="ignore", divide="ignore"):
         pooled = np.sqrt((stats[1] ** 2 + stats[4] ** 2) / 2)

@@ -1,6 +1,6 @@
-"""One estimate out of several, each from another draw of the missing values: Rubin's rules.
+"""Rubin's rules: combine estimates, each from another draw of the missing values.
 
-Of estimates q_1 .. q_m with variances u_1 .. u_m (squared standard errors)
+For estimates q_1 .. q_m with variances u_1 .. u_m (squared standard errors)
 
     estimate   q = mean of q_i
     variance   t = u + (1 + 1/m) b,   u = mean of u_i,  b = sum (q_i - q)^2 / (m - 1)
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 class Pooled:
     """Estimates in the type that was given: numbers, arrays or Series.
 
-    missing_information: how much of what complete data would say is missing, from 0 to 1
+    missing_information: the fraction of missing information, from 0 to 1
     """
 
     estimate: Any
@@ -47,7 +47,7 @@ class Pooled:
 
 
 def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = None) -> Pooled:
-    """Combine what was estimated on each of several imputations (`sample_imputations`).
+    """Combine estimates from several imputations (`sample_imputations`).
 
     estimates, variances: one of each per imputation, the variance a squared standard error;
     numbers, arrays of equal shape, or Series with the same labels. df: the degrees of freedom that
@@ -64,10 +64,10 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float | None = 
         raise ValueError("estimates must be finite, and variances finite and not negative")
     if df is not None and not df > 0:
         raise ValueError(f"df must be positive, got {df!r}")
-    found = _rules(q, u, df)
+    pooled = _rules(q, u, df)
     if isinstance(first, pd.Series):
-        return Pooled(*(pd.Series(x, first.index) for x in found))
-    return Pooled(*(x if x.ndim else float(x) for x in found))
+        return Pooled(*(pd.Series(x, first.index) for x in pooled))
+    return Pooled(*(x if x.ndim else float(x) for x in pooled))
 
 
 def _rules(q: Floats, u: Floats, df: float | None) -> tuple[Floats, Floats, Floats, Floats]:
@@ -88,12 +88,12 @@ def _rules(q: Floats, u: Floats, df: float | None) -> tuple[Floats, Floats, Floa
 def _stacked(name: str, given: Sequence[Any], first: Any) -> Floats:
     """(m, ...); Series in the order of the first one's labels."""
     if isinstance(first, pd.Series):
-        for each in given:
-            labels = each.index if isinstance(each, pd.Series) else None
+        for item in given:
+            labels = item.index if isinstance(item, pd.Series) else None
             if labels is None or set(labels) != set(first.index) or not labels.is_unique:
                 raise ValueError(f"{name} have different labels; pass Series with the same ones")
-        given = [each[first.index] for each in given]
-    shapes = {np.shape(each) for each in given}
+        given = [item[first.index] for item in given]
+    shapes = {np.shape(item) for item in given}
     if len(shapes) > 1:
         raise ValueError(f"{name} have shapes {', '.join(map(str, shapes))}; pass equal ones")
     return np.asarray(list(given), np.float64)

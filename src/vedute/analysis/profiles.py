@@ -1,4 +1,4 @@
-"""What makes a cluster: the features in which it differs from the other samples."""
+"""Profiles of clusters: the features in which they differ from the other samples."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def profiles(model: Estimator, X: Any) -> pd.DataFrame:
     (columns): mean within the cluster minus mean of the other samples, in standard deviations of
     the feature over all samples.
 
-    Of observed values only, as the model sees them: of counts and positive numbers the logarithm.
-    NaN where a feature does not vary, or the cluster or the rest was never observed. Views of
-    tokens are left out.
+    Only observed values count, on the scale of the model: logarithms of counts and positive
+    numbers. NaN where a feature does not vary, or the cluster or the rest was never observed. Views
+    of tokens are left out.
     """
     data = model.learner.scaled(X)
     labels = model.learner.labels(data)
@@ -32,15 +32,17 @@ def profiles(model: Estimator, X: Any) -> pd.DataFrame:
     if len(clusters) < 2:
         raise ValueError("all samples are in one cluster; two are needed to differ")
     shown = [v for v, view in enumerate(model.views_) if not view.likelihood.text]
-    found = [_differences(data, v, labels, clusters) for v in shown]
+    differences = [_differences(data, v, labels, clusters) for v in shown]
     names = [(data.names[v], name) for v in shown for name in features(model.specs[v])]
     index = pd.MultiIndex.from_tuples(names, names=["view", "feature"])
-    return pd.DataFrame(np.concatenate(found, axis=1).T, index, pd.Index(clusters, name="cluster"))
+    return pd.DataFrame(
+        np.concatenate(differences, axis=1).T, index, pd.Index(clusters, name="cluster")
+    )
 
 
 def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Of `profiles`, the features that differ most, as many of every cluster as there is room for,
-    those of the first cluster first."""
+    """The features of `profiles` that differ most, balanced over clusters up to `most`, and sorted
+    by cluster."""
     effects = effects[effects.notna().any(axis=1)]
     rank = effects.abs().rank(ascending=False, method="first").fillna(np.inf).to_numpy()
     best, cluster = rank.min(1), rank.argmin(1)
@@ -49,7 +51,7 @@ def strongest(effects: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def _differences(data: Views, v: int, labels: Labels, clusters: Labels) -> Floats:
-    """Of view v, (clusters, features)."""
+    """Standardised differences of view v, (clusters, features)."""
     seen = data.seen(v).flatten(1)
     x = data.floating().x[v].flatten(1).masked_fill(~seen, 0)
     rows = [torch.from_numpy(labels == k) for k in clusters]

@@ -1,11 +1,11 @@
-"""Settings without labels: those that tell hidden views best.
+"""Tuning without labels: the settings that predict hidden views best.
 
 Candidates are measured on the same hidden views, first with a ninth of the training, the best
 third of them with a third, the best of these with all of it (successive halving; Jamieson &
-Talwalkar 2016). Where Optuna is installed it proposes the second half of them, and ends the
-hopeless ones at the same marks; not on the workers of a joblib backend, where many are measured
-at once and it would propose others each time. The winner of many trials is flattered by the views
-it won on, so it meets the defaults once more on others.
+Talwalkar 2016). If Optuna is installed, it proposes the second half of the candidates and prunes
+at the same shares; not on the workers of a joblib backend, where parallel trials would make its
+proposals irreproducible. The error of the winner is biased by selection, so it is compared with the
+defaults on other hidden views.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIALS, FAILED = 20, float("inf")
 
 
 class Tried(NamedTuple):
-    """A candidate: what it changes of the defaults, its error, and the share of training."""
+    """A candidate: its changes to the defaults, its error, and the share of training."""
 
     settings: Settings
     error: float
@@ -44,7 +44,7 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuned:
-    """default, best: on the hidden views of the search; confirmed: both again, on others."""
+    """The result of a search; confirmed: errors of default and best on other hidden views."""
 
     default: Tried
     best: Tried
@@ -53,18 +53,18 @@ class Tuned:
 
     @property
     def gain(self) -> float:
-        """The share of the defaults' error that the best settings save."""
+        """The relative reduction of the defaults' error by the best settings."""
         default, best = self.confirmed
         return 1 - best / default if default > 0 else 0.0
 
     def settings(self) -> Settings:
-        """The best settings, or none where the defaults did as well."""
+        """The best settings; empty if they do not beat the defaults."""
         return self.best.settings if self.gain > 0 else {}
 
 
 @dataclass
 class Search:
-    """Measures candidates of a method on one trial; `fixed` is what the user has set."""
+    """A search for settings of a method on one trial; `fixed` are set by the user."""
 
     method: type[Estimator]
     fixed: Settings
@@ -75,15 +75,15 @@ class Search:
     tried: list[Tried] = field(default_factory=list)
 
     def space(self) -> dict[str, Choice | Range]:
-        """What there is to try: settings that the method has and the user left open; those that
-        share a factor are one."""
+        """The search space: settings that the user left open; those that share a factor are one
+        dimension."""
         return {space.factor or k: space for k, space in self._open().items()}
 
     def defaults(self) -> dict[str, Any]:
-        """Where the defaults are in the space, if they are."""
+        """The point of the defaults, without those outside the space."""
         model = self._usual()
-        found = {k: 1.0 if s.factor else getattr(model, k) for k, s in self._open().items()}
-        return {s.factor or k: found[k] for k, s in self._open().items() if s.has(found[k])}
+        values = {k: 1.0 if s.factor else getattr(model, k) for k, s in self._open().items()}
+        return {s.factor or k: values[k] for k, s in self._open().items() if s.has(values[k])}
 
     def _usual(self) -> Estimator:
         return _usual(self.method(**self.fixed), self.trial.views)
@@ -92,16 +92,16 @@ class Search:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
 
     def work(self, trials: int) -> float:
-        """Trainings from start to end that so many candidates cost: of each share, the best third
-        of those before."""
-        each = (share * -(-trials // KEEP**i) for i, share in enumerate(self.shares()))
-        return float(sum(each))
+        """The cost of so many candidates in full trainings, with the best third kept at each
+        share."""
+        costs = (share * -(-trials // KEEP**i) for i, share in enumerate(self.shares()))
+        return float(sum(costs))
 
     def late(self) -> bool:
         return time.monotonic() > self.deadline
 
     def settings(self, candidate: Mapping[str, Any]) -> Settings:
-        """What a point of the space changes of the defaults."""
+        """The changes to the defaults at a point of the space."""
         model, wanted = self._usual(), {}
         for name, space in self._open().items():
             given, default = candidate.get(space.factor or name), getattr(model, name)
@@ -110,7 +110,7 @@ class Search:
         return {k: v for k, v in wanted.items() if v != getattr(model, k)}
 
     def error(self, settings: Settings, share: float = 1.0, on: Trial | None = None) -> float:
-        """Of the hidden views after a share of the training; infinite if it fails."""
+        """The error on the hidden views after a share of the training; infinite if it fails."""
         trial = on or self.trial
         wanted = self.fixed | settings | {"random_state": self.seed}
         model = self.method(**wanted if self.method.soft else wanted | {"n_clusters": None})
@@ -129,8 +129,8 @@ class Search:
         return known[0] if known else self._note(settings, self.error(settings, share), share)
 
     def measure_all(self, candidates: Sequence[Settings], share: float) -> list[Tried]:
-        """Several, on the workers of a joblib backend if one is set; those that there is time
-        for. A candidate whose worker was killed has failed."""
+        """Measure candidates until the deadline, on the workers of a joblib backend if one is set.
+        A candidate whose worker was killed has failed."""
         known = [t for t in self.tried if t.share == share and t.settings in candidates]
         new = [c for c in candidates if c not in [t.settings for t in known]]
         alone = replace(self, on_tried=_nobody, tried=[])
@@ -144,11 +144,11 @@ class Search:
         return known
 
     def _note(self, settings: Settings, error: float, share: float) -> Tried:
-        found = Tried(settings, error, share)
-        self.tried.append(found)
+        candidate = Tried(settings, error, share)
+        self.tried.append(candidate)
         progress.advance(share)
-        self.on_tried(found)
-        return found
+        self.on_tried(candidate)
+        return candidate
 
     def _open(self) -> dict[str, Choice | Range]:
         """Settings that can be tuned and that the user left open."""
@@ -165,7 +165,7 @@ def tune(
     seed: int,
     on_tried: Callable[[Tried], None],
 ) -> Tuned:
-    """Search for settings: `trials` candidates beside the defaults, as many as time allows."""
+    """Search for settings: `trials` candidates beside the defaults, or as many as time allows."""
     if not method.generative:
         raise TypeError(f"{method.__name__} cannot impute, so hidden views cannot tune it")
     search = Search(method, fixed, Trial.of(views, seed), seed, on_tried)
@@ -197,7 +197,7 @@ def _error(search: Search, candidate: tuple[Settings, float]) -> float:
 
 
 def _nobody(tried: Tried) -> None:
-    """Hears of candidates on a worker."""
+    """Ignore candidates measured on a worker."""
 
 
 def _by_halving(search: Search, trials: int) -> None:
@@ -205,17 +205,17 @@ def _by_halving(search: Search, trials: int) -> None:
     drawn = [search.settings(c) for c in _candidates(search.space(), trials, rng)]
     left = list({repr(settings): settings for settings in drawn}.values())
     for share in search.shares():
-        found = search.measure_all(left, share)
+        measured = search.measure_all(left, share)
         if search.late():
             return
-        found.sort(key=lambda t: t.error)
-        left = [t.settings for t in found[: -(-len(found) // KEEP)]]
+        measured.sort(key=lambda t: t.error)
+        left = [t.settings for t in measured[: -(-len(measured) // KEEP)]]
 
 
 def _candidates(
     space: Mapping[str, Choice | Range], n: int, rng: Generator
 ) -> Iterator[dict[str, Any]]:
-    """Defaults are good guesses: a candidate changes about half of them, at least one."""
+    """Draw candidates; each changes about half of the settings, at least one."""
     names = list(space)
     for _ in range(n):
         changed = rng.random(len(names)) < 0.5
@@ -251,14 +251,14 @@ def _by_optuna(search: Search, trials: int) -> None:
 
 
 def _usual(model: Estimator, views: Views) -> Estimator:
-    """With the settings that these data decide."""
+    """The model with settings resolved for these data."""
     if not isinstance(model, NeuralEstimator):
         return model
     return model.settled(views.shapes, model.amounts(views.shapes, len(views))[0])
 
 
 def _shorten(model: NeuralEstimator, share: float, views: Views) -> None:
-    """A schedule of the same shape."""
+    """Shorten all stages of the schedule by the same factor."""
     usual = _usual(model, views)
     for name, known in declarations.declared(model).items():
         length = getattr(usual, name)

@@ -1,4 +1,4 @@
-"""What a command found, for programs: with --json one object on stdout, all else on stderr."""
+"""Results of commands for programs: with --json one object on stdout, all else on stderr."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ def nothing() -> None:
 
 
 class Answer(NamedTuple):
-    """What a command found, how it shows it to people, and its exit code: 1 if the answer is no."""
+    """The result of a command, a function that prints it, and the exit code (1: negative)."""
 
-    found: Mapping[str, Any]
+    result: Mapping[str, Any]
     show: Callable[[], None] = nothing
     code: int = 0
 
 
 def offers_json(run: Callable[..., Answer]) -> Callable[..., None]:
-    """Add --json to a command; what it prints meanwhile goes to stderr then."""
+    """Add --json to a command, under which everything else that it prints goes to stderr."""
 
     @wraps(run)
     def command(*, as_json: bool, **options: Any) -> None:
         with redirect_stdout(sys.stderr) if as_json else nullcontext():
             answer = run(**options)
         if as_json:
-            print(json.dumps(plain(answer.found), allow_nan=False))
+            print(json.dumps(plain(answer.result), allow_nan=False))
         else:
             answer.show()
         if answer.code:
             raise typer.Exit(answer.code)
 
-    own = inspect.signature(run, eval_str=True).parameters.values()
+    parameters = inspect.signature(run, eval_str=True).parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     _options.declare(
-        command, [*own, inspect.Parameter("as_json", kind, default=False, annotation=Json)]
+        command, [*parameters, inspect.Parameter("as_json", kind, default=False, annotation=Json)]
     )
     return command
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: null for numbers that are none, text for paths."""
+    """Convert a value to JSON types: null for NaN and infinity, text for paths."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The data that commands are given: options that say how to read them, and files like them."""
+"""Input data of commands: options for reading them, and output files of the same kind."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Groups = Annotated[
 
 
 class ReadingOptions(NamedTuple):
-    """Options that say how DATA is read; `reads` gives them to a command."""
+    """Options for reading DATA; `reads` adds them to a command."""
 
     views: Annotated[
         Path | None,
@@ -97,7 +97,7 @@ class ReadingOptions(NamedTuple):
         )
 
     def words(self) -> list[str]:
-        """The options as they are typed."""
+        """The options as typed on the command line."""
         given = {k: v for k, v in self._asdict().items() if v and k not in ("one_hot", "drop")}
         pairs = [*given.items(), *(("drop", name) for name in self.drop or ())]
         typed = [str(word) for name, v in pairs for word in (f"--{name}", v)]
@@ -105,26 +105,26 @@ class ReadingOptions(NamedTuple):
 
 
 def reads(run: Callable[..., T]) -> Callable[..., T]:
-    """Add `ReadingOptions` to a command, before its last option; they are its first argument."""
+    """Add `ReadingOptions` to a command before its last option; `run` takes them first."""
 
     @wraps(run)
     def command(**options: Any) -> T:
         reading = ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields))
         return run(reading, **options)
 
-    _, *own, last = inspect.signature(run, eval_str=True).parameters.values()
+    _, *parameters, last = inspect.signature(run, eval_str=True).parameters.values()
     shared = [
         inspect.Parameter(
             name, last.kind, default=ReadingOptions._field_defaults[name], annotation=kind
         )
         for name, kind in get_type_hints(ReadingOptions, include_extras=True).items()
     ]
-    _options.declare(command, [*own, *shared, last])
+    _options.declare(command, [*parameters, *shared, last])
     return command
 
 
 def open_data(source: str, how: io.Reading) -> io.Data:
-    """Files of views, or a dataset by its name."""
+    """Read files of views, or a dataset by its name."""
     from vedute import datasets, io
 
     if datasets.has(source):
@@ -142,14 +142,14 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 
 def groups_of(word: str | None, data: io.Data) -> Any:
-    """What --groups names, by the ids of samples."""
+    """Groups of samples, read from what --groups names and matched by id."""
     from vedute.io import group_column
 
     return None if word is None else group_column.read(word, data)
 
 
 def check(views: Views) -> None:
-    """Refuse data that nothing can be learned from: empty columns, views without common samples."""
+    """Reject unusable data: empty columns, or views without common samples."""
     from vedute.data.problems import incomplete, noted
 
     specs = views.specs or ()
@@ -170,7 +170,7 @@ def check(views: Views) -> None:
 
 
 def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
-    """Refuse columns without any value."""
+    """Reject columns without any value."""
     from shlex import quote
 
     from vedute.data.frames import listed, numbers
@@ -180,8 +180,8 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
         return
     columns = list(spec.columns or range(len(views.ever_seen(v).flatten())))
     if spec.columns and spec.levels:  # a column of categories takes several numbers
-        each = zip(spec.columns, spec.levels, strict=True)
-        columns = [name for name, levels in each for _ in range(numbers(levels))]
+        levels_by_column = zip(spec.columns, spec.levels, strict=True)
+        columns = [name for name, levels in levels_by_column for _ in range(numbers(levels))]
     names = list(dict.fromkeys(columns[j] for j in empty))
     fix = f" (--drop {quote(','.join(map(str, names[:5])))})" if spec.columns else ""
     which = f"column {names[0]!r} has no value; drop the column"
@@ -191,7 +191,7 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
 
 
 def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[io.Data, Views, Any]:
-    """Data to learn from, as they are, checked, and the groups of samples; all problems at once."""
+    """Training data as read, their checked views, and the groups of samples; lists all problems."""
     from vedute import io
     from vedute.data.problems import all_at_once, noted
 
@@ -206,7 +206,7 @@ def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[io.
 
 
 def source_of(run: Path, source: str | None) -> str:
-    """DATA, or what the RUN was fitted on."""
+    """DATA, or the data that RUN was fitted on."""
     from vedute.estimators import saving
     from vedute.report import run_folder
 
@@ -219,7 +219,7 @@ def source_of(run: Path, source: str | None) -> str:
 
 
 def load(run: Path, method: str | None) -> Estimator:
-    """A fitted estimator; method: what --method says."""
+    """Load a fitted estimator; `method` is the value of --method."""
     from vedute import methods
     from vedute.commands import _settings
 
@@ -229,9 +229,9 @@ def load(run: Path, method: str | None) -> Estimator:
 def open_run(
     run: Path, source: str, how: io.Reading, method: str | None
 ) -> tuple[Estimator, io.Data, Entry]:
-    """A fitted estimator, the data to use it on, and these checked.
+    """Load a fitted estimator, the data to apply it to, and their checked views.
 
-    They are read as the data of the RUN were, unless `how` says otherwise.
+    Data are read like those of the RUN, except for options that `how` sets.
     """
     from vedute import io
     from vedute.report import run_folder
@@ -248,22 +248,21 @@ def open_run(
 
 @contextmanager
 def guarded_ids(safe: bool) -> Iterator[None]:
-    """Formulas among the ids of .csv files stand behind an apostrophe where `safe`, else they are
-    mentioned once."""
+    """Escape formulas among the ids of .csv files with an apostrophe if `safe`, else warn once."""
     from vedute.io import spreadsheet
 
-    with spreadsheet.guarded(safe) as found:
+    with spreadsheet.guarded(safe) as formulas:
         yield
-    if found:
+    if formulas:
         say(
-            f"vedute: ids like {found[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
+            f"vedute: ids like {formulas[0]!r} are formulas to a spreadsheet; --safe-csv puts an "
             "apostrophe before them",
             file=sys.stderr,
         )
 
 
 def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Callable[..., None]:
-    """A command that writes what a fitted estimator makes of each sample: of its columns."""
+    """A command that writes `columns` computed by a fitted estimator, one row per sample."""
 
     def run(
         reading: ReadingOptions,
@@ -290,8 +289,8 @@ def _write_rows(
     safe_csv: bool,
     columns: Callable[[Estimator, Views], Mapping[str, Any]],
 ) -> Answer:
-    """A table with a row per sample, of what a fitted estimator makes of its views; in a file that
-    takes results beside the data, with these."""
+    """Write computed columns as a table with a row per sample, or as annotations of the data in
+    formats that hold both."""
     from vedute import io
 
     reading, source = how.checked(), source_of(run, source)
@@ -304,17 +303,17 @@ def _write_rows(
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
         model, given, entry = open_run(run, source, reading, method)
         if annotated:
-            found = _rows(columns, model, given, entry.views)
-            found.pop("")
-            io.annotate(part, Path(source), found)
+            written = _rows(columns, model, given, entry.views)
+            written.pop("")
+            io.annotate(part, Path(source), written)
         else:
-            found = write_table(part, columns, model, given, entry.views)
-    shapes = {name: column.shape for name, column in found.items()}
+            written = write_table(part, columns, model, given, entry.views)
+    shapes = {name: column.shape for name, column in written.items()}
     return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
 
 def new_table(out: Path, force: bool, source: str) -> AbstractContextManager[Path]:
-    """Where to write what becomes a table beside the data."""
+    """A context with the temporary path of a new table, outside the data."""
     from vedute import io
 
     check_place(out, source)
@@ -328,13 +327,13 @@ def write_table(
     given: io.Data,
     views: Views,
 ) -> dict[str, Any]:
-    """Write a row per sample of what a fitted estimator makes of its views; the columns."""
+    """Write a row per sample with columns computed by a fitted estimator; return the columns."""
     from vedute import io
 
-    found, ending = _rows(columns, model, given, views), part.suffix.lower()
-    ids = found.pop("")
-    io.TABLES[ending](part, io.with_ids(ids, given.id_name, found, ending))
-    return found
+    table, ending = _rows(columns, model, given, views), part.suffix.lower()
+    ids = table.pop("")
+    io.TABLES[ending](part, io.with_ids(ids, given.id_name, table, ending))
+    return table
 
 
 def _rows(
@@ -343,8 +342,8 @@ def _rows(
     given: io.Data,
     views: Views,
 ) -> dict[str, Any]:
-    """Columns of all samples, and under "" their ids, or else their rows. A store is taken block
-    by block, and what comes of it has the order of the data it was made of."""
+    """Columns of all samples, and their ids, or else row numbers, under "". A store is processed
+    in blocks, and its results are put into the order of the original data."""
     import numpy as np
 
     from vedute.estimators import progress
@@ -354,18 +353,18 @@ def _rows(
     if given.whole is None:
         return {"": ids, **columns(model, views)}
     parts = []
-    with progress.shown(), progress.task("going through the store", len(views), "row"):
+    with progress.shown(), progress.task("processing the store", len(views), "row"):
         for block in store.blocks(given.whole, model.specs):
             parts.append(columns(model, block))
             progress.advance(len(block), "row")
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    own = ids if given.ids is not None or given.order is None else given.order
-    return store.in_order({"": own, **found}, given.order)
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    row_ids = ids if given.ids is not None or given.order is None else given.order
+    return store.in_order({"": row_ids, **table}, given.order)
 
 
 @contextmanager
 def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iterator[Path]:
-    """Where to write what becomes `out`; refused before any work is done."""
+    """A context with the temporary path of a new file `out`; bad paths raise before any work."""
     from vedute import io
 
     if out.suffix.lower() not in endings:
@@ -377,8 +376,10 @@ def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iter
 
 @contextmanager
 def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iterator[Path]:
-    """Where to write what becomes `out`, a file or folder like `source`, or .npz. tables: of a
-    store, a folder of tables instead of a store."""
+    """A context with the temporary path of `out`, a file or folder like `source`, or .npz.
+
+    tables: write a folder of tables where `source` is a store.
+    """
     from vedute import datasets, io
     from vedute.io import onefile, store
 
@@ -409,7 +410,7 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
 
 
 def check_place(out: Path, source: str) -> None:
-    """Refuse to put results among the views, or in their place."""
+    """Reject an output path that is the data, or inside their folder."""
     from vedute import datasets
 
     home, place = Path(source).resolve(), out.resolve()
@@ -418,4 +419,4 @@ def check_place(out: Path, source: str) -> None:
     if place == home:
         raise ValueError(f"{out} holds the data; choose another name")
     if home.is_dir() and home in place.parents:
-        raise ValueError(f"{out} lies in {source}, where it would be read as a view; put it beside")
+        raise ValueError(f"{out} is inside the data; write it outside the data folder {source}")

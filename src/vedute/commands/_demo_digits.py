@@ -55,7 +55,7 @@ class Result(NamedTuple):
             table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
         console.print(table)
         console.print(
-            "Hidden-view error: mean squared error of the views it never saw, in standard "
+            "Hidden-view error: mean squared error of held-out views, in standard "
             "deviations; 1 is the mean. Blend's 90 % intervals cover "
             f"{self.coverage:.1%} of the hidden values."
         )

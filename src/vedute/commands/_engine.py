@@ -23,7 +23,7 @@ Scheduler = Annotated[
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
-        help="The engine's, where it runs already.",
+        help="Address of a running engine.",
         show_default="started here",
     ),
 ]
@@ -32,7 +32,7 @@ NEEDED = {"dask": "distributed", "ray": "ray", "spark": "joblibspark"}  # by the
 
 @contextmanager
 def running(engine: str | None, scheduler: str | None, jobs: int | None = None) -> Iterator[None]:
-    """Inside, joblib runs on an engine; jobs: how many tasks at once, where it is started here."""
+    """A context in which joblib runs on an engine; jobs: parallel tasks of one started here."""
     if engine is None:
         if scheduler is not None:
             raise ValueError("--scheduler is the address of an engine; name it with --engine")

@@ -21,30 +21,30 @@ def settings(help: str) -> Any:
 
 
 def declare(command: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:
-    """Let typer see these parameters of a command that takes any keywords."""
-    found = list(parameters)
-    command.__dict__["__signature__"] = inspect.Signature(found, return_annotation=None)
-    command.__annotations__ = {p.name: p.annotation for p in found}
+    """Declare parameters to typer of a command that takes any keywords."""
+    declared = list(parameters)
+    command.__dict__["__signature__"] = inspect.Signature(declared, return_annotation=None)
+    command.__annotations__ = {p.name: p.annotation for p in declared}
 
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
 OutsideMethod = Annotated[
     str | None,
     typer.Option(
-        "--method", metavar="MODULE:CLASS", help="What RUN was fitted with, if it is your own."
+        "--method", metavar="MODULE:CLASS", help="The class RUN was fitted with, if it is yours."
     ),
 ]
 SafeCsv = Annotated[
     bool,
     typer.Option(
-        "--safe-csv", help="An apostrophe before ids that spreadsheets take for formulas."
+        "--safe-csv", help="Put an apostrophe before ids that spreadsheets read as formulas."
     ),
 ]
 Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", metavar="VIEW=KIND", help="What a view holds: counts, text, ..."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 Ids = Annotated[
     bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")
 ]

@@ -1,4 +1,4 @@
-"""Pages about runs: what they need, and where they go."""
+"""Pages about runs: measure what they show, and write them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @contextmanager
 def new(out: Path, force: bool) -> Iterator[Path]:
-    """Where to write the page that becomes `out`; refused before any work is done."""
+    """A context with the temporary path of the page `out`; bad paths raise before any work."""
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a page ends in .html, got {out}")
     with io.atomic_file(out, force) as part:
@@ -27,19 +27,19 @@ def new(out: Path, force: bool) -> Iterator[Path]:
 
 
 def measure(run: Path, source: str, method: str) -> None:
-    """Keep in the RUN what a page will show, measured in a process of its own: whatever happens
-    to that one, even a crash of a library, the run stays as it is."""
+    """Measure what a page will show, and store it in the RUN. A subprocess does this, so a crash
+    of a library cannot damage the run."""
     if is_store(source) and manifest(Path(source))["samples"] > MOST:
         say(f"a page about this run will lack its measurements: {source} has over {MOST} samples")
         return
-    with progress.shown(), progress.task("measuring what was learned"):
+    with progress.shown(), progress.task("measuring the fitted model"):
         failed = _in_a_process(run, source, method)
     if failed:
         say(f"a page about this run will lack its measurements: {failed}")
 
 
 def _in_a_process(run: Path, source: str, method: str) -> str:
-    """Call `measure_here` in a new process; what went wrong there, or ''."""
+    """Call `measure_here` in a subprocess; return its error, or ''."""
     words = [sys.executable, "-m", __name__, str(run), source, method]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode < 0:
@@ -48,21 +48,21 @@ def _in_a_process(run: Path, source: str, method: str) -> str:
 
 
 def measure_here(run: Path, source: str, method: str) -> None:
-    """Measure a fitted model on the data it was fitted on, which are read again."""
+    """Measure a fitted model on its training data, which are read again."""
     from vedute.commands import _data
     from vedute.report.measure import evidence
     from vedute.report.run_folder import keeps
 
     model, _, entry = _data.open_run(run, source, io.Reading(), method)
-    found = keeps(run).of(evidence(model, entry.views.in_memory()))
+    arrays = keeps(run).of(evidence(model, entry.views.in_memory()))
     with io.atomic_file(run / "report.npz", force=True) as part:
-        io.write_npz(part, found)
+        io.write_npz(part, arrays)
 
 
 def write(
     run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = (), values: bool = True
 ) -> None:
-    """The page about a RUN; shapes: view=HxW."""
+    """Write the page about a RUN; shapes: view=HxW."""
     from vedute.report.page import write_page
 
     write_page(run, out, ids, parse(shapes), values)
@@ -70,14 +70,14 @@ def write(
 
 def parse(shapes: Iterable[str]) -> Shapes:
     """pix=16x15 -> {"pix": (16, 15)}"""
-    found: Shapes = {}
+    parsed: Shapes = {}
     for pair in shapes:
         name, _, size = pair.rpartition("=")
         sides = size.lower().split("x")
         if not name or len(sides) < 2 or not all(s.isdecimal() and int(s) for s in sides):
             raise ValueError(f"--shape takes view=HEIGHTxWIDTH, got {pair!r}")
-        found[name] = tuple(map(int, sides))
-    return found
+        parsed[name] = tuple(map(int, sides))
+    return parsed
 
 
 if __name__ == "__main__":

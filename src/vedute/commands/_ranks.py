@@ -1,4 +1,4 @@
-"""Commands that torchrun starts: one process per rank, of which the first speaks and writes."""
+"""Commands started by torchrun: one process per rank, of which the first prints and writes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from vedute.commands._terminal import say
 
-STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what torchrun tells each process
+STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # set by torchrun in each process
 
 
 def started() -> bool:
-    """Whether this process is one of several, or of one, that torchrun started."""
+    """Whether torchrun started this process."""
     return all(name in os.environ for name in STARTED)
 
 
@@ -23,25 +23,25 @@ def first() -> bool:
 
 
 def restarted() -> bool:
-    """Whether torchrun started the ranks again after one was lost."""
+    """Whether torchrun restarted the ranks after one was lost."""
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
 def check(command: str) -> None:
-    """Refuse commands that ranks cannot share."""
+    """Reject commands that cannot run on several ranks."""
     if command != "fit" and started() and os.environ["WORLD_SIZE"] != "1":
         raise ValueError(f"torchrun runs vedute fit, not vedute {command}; start that without it")
 
 
 def quiet() -> None:
-    """From now on only the first rank speaks, but for `say_once`."""
+    """Silence all ranks but the first, except for `say_once`."""
     if not first():
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def say_once(sentence: str, last: bool = False) -> None:
-    """To people; of ranks that are in touch, the one that knows it first says it. last: only where
-    none has said anything, as of a rank that has lost another."""
+    """Print a sentence on one of the connected ranks, the first to call this. last: print only if
+    no rank has printed yet, as when a rank has lost another."""
     if _mine_to_say("" if last else sentence):
         say(sentence, file=sys.stderr if first() else sys.__stderr__)
 
@@ -59,8 +59,8 @@ def _mine_to_say(sentence: str) -> bool:
 
 
 def _of_this_start(store: Any) -> Any:
-    """What ranks tell each other at their start. On one machine torchrun keeps what the ranks
-    before a restart have told; on several, docs/ranks.md says how it does not."""
+    """The rendezvous store of this start. On one machine torchrun keeps entries from before a
+    restart; docs/ranks.md describes how to avoid that on several."""
     from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
     alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
@@ -70,8 +70,8 @@ def _of_this_start(store: Any) -> Any:
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Inside, this process is in a group with the others that torchrun started, if it did: over
-    NCCL where each has a GPU of its own, else over gloo."""
+    """A context in which ranks started by torchrun form a process group: over NCCL if every rank
+    has its own GPU, else over gloo."""
     if not started():
         yield
         return
@@ -80,8 +80,8 @@ def joined() -> Iterator[None]:
     from torch.distributed.rendezvous import rendezvous
 
     local = int(os.environ["LOCAL_RANK"])
-    each = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    gpus = torch.cuda.is_available() and each and distributed.is_nccl_available()
+    one_gpu_each = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    gpus = torch.cuda.is_available() and one_gpu_each and distributed.is_nccl_available()
     if gpus:
         torch.cuda.set_device(local)
     backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"

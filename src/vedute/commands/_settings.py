@@ -1,4 +1,4 @@
-"""What a user set, checked against the declarations of an estimator."""
+"""Settings given by the user, checked against the declarations of an estimator."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TOML = {"true": True, "false": False}
 
 
 def method(word: str) -> type[Estimator]:
-    """What --method takes: a name that is registered, or MODULE:CLASS, which may be in the working
-    folder. Files never name what is imported: this is for what a user types."""
+    """The class that --method names: a registered name, or MODULE:CLASS, which may be in the
+    working folder. Only for typed input: files must not choose what is imported."""
     if ":" not in word:
         return methods.find(word)
     if str(Path.cwd()) not in sys.path:
@@ -29,21 +29,21 @@ def method(word: str) -> type[Estimator]:
 
 
 def parse(pairs: Iterable[str]) -> Settings:
-    """name=value: a Python literal, true and false as in TOML files, else text."""
-    found = {}
+    """Parse name=value: a Python literal, true and false as in TOML, else text."""
+    parsed = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (equals and name.strip()):
             raise ValueError(f"--set takes name=value, got {pair!r}")
         try:
-            found[name.strip()] = ast.literal_eval(text.strip())
+            parsed[name.strip()] = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            found[name.strip()] = TOML.get(text.strip(), text)
-    return found
+            parsed[name.strip()] = TOML.get(text.strip(), text)
+    return parsed
 
 
 def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
-    """The settings, lists made tuples; unknown names and values out of range are refused."""
+    """The settings with lists as tuples; unknown names and values out of range raise."""
     known = settings.declared(method)
     inside = {k: v for k, v in given.items() if "__" in k and "expert_settings" in known}
     checked: Settings = {"expert_settings": inside} if inside else {}  # refused by `fit`, if wrong
@@ -63,18 +63,18 @@ def check(method: type[Estimator], given: Mapping[str, Any]) -> Settings:
 
 
 def kinds(pairs: Iterable[str]) -> dict[str, str]:
-    """What --kind takes: view=kind."""
-    found = {}
+    """Parse view=kind of --kind."""
+    parsed = {}
     for pair in pairs:
         name, equals, word = pair.rpartition("=")
         if not equals:
             raise ValueError(f"--kind takes view=kind, got {pair!r}")
-        found[name] = word
-    return found
+        parsed[name] = word
+    return parsed
 
 
 def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[str]:
-    """What `--clusters auto` chose, and the curve it was read from; nothing without a curve."""
+    """Lines on the number that `--clusters auto` chose and its stability curve, if any."""
     if curve:
         tried = zip(curve["n_clusters"], curve["stability"], strict=True)
         yield f"{number} clusters, the most stable number beyond chance; stability by number:"
@@ -82,7 +82,7 @@ def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[st
 
 
 def clusters(given: str) -> int | str:
-    """What --clusters takes."""
+    """Parse the value of --clusters."""
     if given != "auto" and not given.isdecimal():
         raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
     return given if given == "auto" else int(given)

@@ -1,4 +1,4 @@
-"""What commands print for people."""
+"""Terminal output of commands."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from vedute.data.escaping import escaped
 
 
 def say(*words: object, file: TextIO | None = None) -> None:
-    """Print words; what a terminal would obey is written out."""
+    """Print words with terminal control characters escaped."""
     print(*(escaped(word, keep="\n\t") for word in words), file=file)

@@ -28,11 +28,11 @@ def run(
         ),
     ] = "bernoulli",
     groups: _data.Groups = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same views.")] = 42,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of views.")] = 42,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> Answer:
-    """Hide views of DATA, whole ones, and keep the truth aside.
+    """Hide whole views of DATA, and keep the truth in a separate file.
 
     Protocols differ in what the rate means: for uniform, bernoulli and with_replacement it is the
     share of rows that lose a view, for cohorts that of rows which keep two views only, for mar,
@@ -65,19 +65,19 @@ def run(
         io.write_npz(truth_part, hide.numbers(views))
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "before": before.named(),
         "after": after.named(),
         "protocol": protocol,
     }
-    found |= {"rate": rate, "seed": seed, "mask": missing.fingerprint(left.mask)}
+    result |= {"rate": rate, "seed": seed, "mask": missing.fingerprint(left.mask)}
 
     def show() -> None:
         _print_rate("rows that lack a view", before.rows, after.rows)
         _print_rate("views that are missing", before.slots, after.slots)
-        say(f"mask {found['mask']}: {protocol}, rate {rate:g}, seed {seed}")
+        say(f"mask {result['mask']}: {protocol}, rate {rate:g}, seed {seed}")
 
-    return Answer(found | {"wrote": [out, truth, kept]}, show)
+    return Answer(result | {"wrote": [out, truth, kept]}, show)
 
 
 def _print_rate(what: str, before: float, after: float) -> None:

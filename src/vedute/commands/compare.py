@@ -41,9 +41,9 @@ def run(
         typer.Option(metavar="K|auto", help="How many clusters.", show_default="as many as labels"),
     ] = None,
     settings: Annotated[
-        list[str] | None, _options.settings("For methods that have it; repeatable.")
+        list[str] | None, _options.settings("A setting of the methods that have it; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the hidden views and the methods.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the hidden views and the methods.")] = 0,
     engine: _engine.Engine = None,
     scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
@@ -74,8 +74,8 @@ def run(
             io.write_csv(folder / "scores.csv", comparison.columns(rows))
             _draw(folder / "scores.png", rows)
     hidden, wrote = int(trial.hidden.sum()), [] if out is None else [out]
-    found = {"hidden": hidden, "methods": [asdict(row) for row in rows], "wrote": wrote}
-    return Answer(found, lambda: _show(rows, hidden, out), code=all(row.failed for row in rows))
+    result = {"hidden": hidden, "methods": [asdict(row) for row in rows], "wrote": wrote}
+    return Answer(result, lambda: _show(rows, hidden, out), code=all(row.failed for row in rows))
 
 
 def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
@@ -110,7 +110,7 @@ def _clusters(given: str | None, y: Any) -> int | str | None:
 def _models(
     names: str, common: dict[str, Any], settings: list[str], n_views: int
 ) -> dict[str, Estimator]:
-    """An estimator per method, the fills last; a setting is for those that have it."""
+    """An estimator per method, the simple fills last; each gets the settings that it has."""
     from vedute import methods
     from vedute.commands import _settings
     from vedute.methods import best_pair
@@ -123,7 +123,7 @@ def _models(
         used |= set(mine)
         models[name] = best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(_settings.method(next(iter(models))), unknown)  # raises, if there is any
+    _settings.check(_settings.method(next(iter(models))), unknown)  # raises if any is unknown
     return models
 
 
@@ -136,10 +136,10 @@ def _is_of(cls: type[Estimator], name: str) -> bool:
 
 
 def _trust(row: MethodScores) -> Table:
-    """How far each view is inferred by whom, in percent."""
+    """A table of expert weights by view, in percent."""
     experts = list(next(iter(row.weights.values())))
     table = Table(
-        title=f"{row.method}: who knows this view, %", title_justify="left", header_style="bold"
+        title=f"{row.method}: expert weights, %", title_justify="left", header_style="bold"
     )
     table.add_column("view")
     for name in (*experts, "mean"):

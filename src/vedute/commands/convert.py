@@ -1,4 +1,4 @@
-"""vedute convert: data as a store, from which rows are read when they are needed."""
+"""vedute convert: write data as a store, from which rows are read when needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(
     reading: _data.ReadingOptions,
     data: _data.Source,
     out: Annotated[Path, _options.out("The store to write, a folder.", "STORE")],
-    seed: Annotated[int, typer.Option(help="Of the order of rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Do not shuffle the rows.")
     ] = False,
@@ -59,7 +59,7 @@ def run(
 
 
 def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
-    """DATA, piece by piece if it is large, and what its ids are called."""
+    """The views of DATA, streamed if they are large, and the name of their ids."""
     from vedute import datasets, io
     from vedute.io import streaming
 
@@ -70,9 +70,9 @@ def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
         return io.enter(kept, dtype=None).views, kept.id_name
     if Path(source).exists() and not datasets.has(source) and not io.store.is_store(source):
         try:
-            found = streaming.opened(Path(source), how)
-            if found is not None:
-                return found
+            streamed = streaming.opened(Path(source), how)
+            if streamed is not None:
+                return streamed
         except streaming.NotPlainError as e:
             whole = f"vedute: {source} was read into memory as a whole: {e}"
     given = _data.open_data(source, how)

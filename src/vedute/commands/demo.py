@@ -16,7 +16,7 @@ EXAMPLE = "vedute demo -o demo-out"
 @_answer.offers_json
 def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
-    seed: Annotated[int, typer.Option(help="Of the models; the data stay the same.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the models; the data stay the same.")] = 0,
     force: _options.Force = False,
 ) -> Answer:
     """Cluster handwritten digits and infer their missing views, against three simple fills.

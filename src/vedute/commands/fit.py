@@ -45,7 +45,7 @@ def run(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Settings from a .toml file; --set goes before it."),
+        typer.Option(metavar="FILE", help="Settings from a .toml file; --set overrides them."),
     ] = None,
     save_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write all settings to a .toml file.")
@@ -59,7 +59,7 @@ def run(
     ] = None,
     groups: _data.Groups = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from where an earlier fit of RUN was ended.")
+        bool, typer.Option("--resume", help="Continue an interrupted fit of RUN.")
     ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
@@ -116,8 +116,8 @@ def run(
         say(f"wrote {out}{'' if report is None else f' and {report}'}")
 
     wrote = [path for path in (out, report, save_config) if path is not None]
-    told = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
-    return Answer(_found(model, views) | told, show)
+    outputs = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
+    return Answer(_found(model, views) | outputs, show)
 
 
 def _estimator(
@@ -153,7 +153,7 @@ def _estimator(
 
 
 def _registered(method: str) -> type[Estimator]:
-    """A method that a file may name."""
+    """The class of a method that a file may name."""
     from vedute import methods
 
     if ":" in method:
@@ -162,7 +162,7 @@ def _registered(method: str) -> type[Estimator]:
 
 
 def _check_forgets(method: str, model: Estimator) -> None:
-    """Refuse a method whose model is made of samples."""
+    """Reject a method whose model contains samples."""
     from vedute import methods
 
     inside = [method, *model.get_params(deep=False).get("experts", ())]
@@ -177,7 +177,7 @@ def _check_forgets(method: str, model: Estimator) -> None:
 
 
 def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:
-    """Let a method that trains write checkpoints beside RUN; the folder, if it does."""
+    """Let a method that trains write checkpoints beside RUN; return their folder, or None."""
     from vedute.training import checkpoints
 
     if model.get_params().get("checkpoint", "none") is not None or model.random_state is None:
@@ -205,8 +205,8 @@ def _fit(
     keep: Keep,
     groups: str | None,
 ) -> tuple[Estimator, Views, Path | None]:
-    """Fit, and publish the RUN; its data are read first. Also where its checkpoints are, if any:
-    nobody else writes RUN or these meanwhile."""
+    """Read the data, fit, and publish the RUN; also return the folder of checkpoints, if any. RUN
+    and checkpoints are locked meanwhile."""
     from vedute import io
     from vedute.estimators import saving
     from vedute.report import run_folder
@@ -227,7 +227,7 @@ def _fit(
 
 @contextmanager
 def _resumable(place: Path | None) -> Iterator[None]:
-    """While inside, a signal that ends the fit comes with how to go on from its checkpoint."""
+    """A context in which the message on a terminating signal says how to resume, if possible."""
     from vedute.training import checkpoints, stopping
 
     try:
@@ -241,7 +241,7 @@ def _resumable(place: Path | None) -> Iterator[None]:
 def _fit_along(
     model: Estimator, source: str, how: io.Reading, out: Path, groups: str | None
 ) -> Answer:
-    """Fit together with the first rank, which writes the RUN and says what was found."""
+    """Fit together with the first rank, which alone writes the RUN and reports results."""
     with _ranks.joined():
         _checkpoint(model, out, resume=True, force=False)
         _learn(model, source, how, groups)
@@ -251,7 +251,7 @@ def _fit_along(
 def _learn(
     model: Estimator, source: str, how: io.Reading, groups: str | None
 ) -> tuple[Estimator, Views]:
-    """Read the data, and fit; on several ranks until all have."""
+    """Read the data and fit; with several ranks, wait for all of them."""
     from vedute.methods.best_pair import for_views
     from vedute.training import ranks
 
@@ -266,7 +266,7 @@ def _learn(
 
 
 def _without_checkpoint(model: Estimator) -> None:
-    """A run does not say where its checkpoints were."""
+    """Remove the checkpoint folder from a model before it is saved."""
     model.keep_checkpoint = False
     for part in (model, *model.parts()):
         if "checkpoint" in part.get_params(deep=False):
@@ -274,7 +274,7 @@ def _without_checkpoint(model: Estimator) -> None:
 
 
 def _summarize(model: Estimator, views: Views) -> None:
-    """What was learned, in a few lines."""
+    """Print a summary of the fitted model."""
     from vedute.commands import _settings
     from vedute.data import together
     from vedute.methods.best_pair import BestPair
@@ -287,7 +287,7 @@ def _summarize(model: Estimator, views: Views) -> None:
         say(apart)
     ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):
-        say("too few rows with two views to end training by them: it had its number of steps")
+        say("too few rows with two views for early stopping: trained a fixed number of steps")
     for line in _settings.chosen_clusters(*_clusters(model)):
         say(line)
     if isinstance(model, BestPair):
@@ -299,7 +299,7 @@ def _summarize(model: Estimator, views: Views) -> None:
 
 
 def _found(model: Estimator, views: Views) -> dict[str, Any]:
-    """What was learned, for programs."""
+    """A summary of the fitted model for --json."""
     number, curve = _clusters(model)
     return {
         "samples": len(views),
@@ -312,19 +312,19 @@ def _found(model: Estimator, views: Views) -> dict[str, Any]:
 
 
 def _clusters(model: Estimator) -> tuple[int | None, dict[str, Any]]:
-    """How many there are, and the curve that `auto` read the number from."""
+    """The number of clusters, and the stability curve if `auto` chose it."""
     return getattr(model, "n_clusters_", None), getattr(model, "stability_", {})
 
 
 def _advice(run: Path) -> str | None:
-    """Where a simple fill is as good at the hidden views, that it is."""
+    """Advice to use a simple fill if it is as good on hidden views, else None."""
     from vedute.report.run_folder import FittedRun
 
     return FittedRun.of(run).advice()
 
 
 def _share(model: Estimator, v: int) -> str:
-    """R2 of view v in percent, or why there is none."""
+    """R2 of view v in percent, or the reason why it is unknown."""
     share = model.r2_[model.views_[v].name]
     if share == share:
         in_units = model.r2_in_units_[model.views_[v].name]
@@ -336,7 +336,7 @@ def _share(model: Estimator, v: int) -> str:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Names of the constructor, at the top or under [settings]; method and preset beside them."""
+    """Settings from the top of a file or its table [settings], with method and preset."""
     import tomllib
 
     from vedute.data.plain_files import plain_file

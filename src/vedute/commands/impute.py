@@ -1,4 +1,4 @@
-"""vedute impute: the views that are missing."""
+"""vedute impute: fill in missing views."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(
         str,
         typer.Option(
             metavar="units|kind",
-            help="kind: counts, text and positive values on the scale they were learned on.",
+            help="kind: counts, text and positive values on the scale of the model.",
         ),
     ] = "units",
     proba: Annotated[
@@ -84,24 +84,24 @@ def run(
         else:
             _write_store(part, given, model, interval, scale)
     missing = (~views.mask).sum(0).tolist()
-    found = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
-    return Answer(found | {"wrote": [out, *([] if proba is None else [proba])]})
+    result = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
+    return Answer(result | {"wrote": [out, *([] if proba is None else [proba])]})
 
 
 def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
-    """Of all categories, (n,) by view, column and category."""
-    found = {}
+    """Probabilities of all categories, (n,) by view, column and category."""
+    columns = {}
     for view, p in model.impute_proba(views).items():
         pairs = [*p.columns] if p.columns.nlevels > 1 else [(None, label) for label in p.columns]
         for (column, category), chances in zip(pairs, p.to_numpy().T, strict=True):
             name = view if column is None else f"{view}.{column}"
-            found[f"{name}={category}"] = chances
-    return found
+            columns[f"{name}={category}"] = chances
+    return columns
 
 
 def _check_apart(proba: Path | None, out: Path) -> None:
     if proba is not None and out.resolve() in (proba.resolve(), *proba.resolve().parents):
-        raise ValueError(f"--proba {proba} is OUT, or lies in it; put it beside {out}")
+        raise ValueError(f"--proba {proba} is OUT, or inside it; write it outside {out}")
 
 
 def _check_scale(scale: str) -> None:
@@ -125,7 +125,7 @@ def _as_tables(form: str | None, source: str) -> bool:
 def _write(
     part: Path, given: io.Data, entry: Entry, model: Estimator, interval: float | None, scale: str
 ) -> None:
-    """A file or folder like the data."""
+    """Write a file or folder like the data."""
     from vedute import io
     from vedute.estimators import filling
 
@@ -146,7 +146,7 @@ def _write(
 def _write_store(
     part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
 ) -> None:
-    """A store like that of the data, block by block; lower and upper ends are stores inside it."""
+    """Write a store like that of the data in blocks; lower and upper ends are stores inside it."""
     from contextlib import ExitStack
 
     from vedute.data import store as stored
@@ -169,8 +169,8 @@ def _write_store(
 def _write_tables(
     part: Path, out: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
 ) -> None:
-    """One table per view, block by block; lower and upper ends are in folders of their own. Samples
-    without ids are numbered as they were in the data of the store."""
+    """Write one table per view in blocks, lower and upper ends into separate folders. Samples
+    without ids have the row numbers of the original data."""
     from contextlib import ExitStack
 
     import numpy as np
@@ -193,15 +193,15 @@ def _write_tables(
 def _blocks(
     whole: Views, model: Estimator, interval: float | None, scale: str
 ) -> Iterator[tuple[slice, dict[str, Views]]]:
-    """A store from its first row to its last: which rows, and these imputed."""
+    """Consecutive blocks of rows of a store, each with its imputed views."""
     from vedute.estimators import progress
     from vedute.io import store
 
     start = 0
     with progress.shown(), progress.task("imputing", len(whole), "row"):
         for block in store.blocks(whole, model.specs):
-            found = _ends(model.impute(block, interval, scale))
-            yield slice(start, start + len(block)), found
+            imputed = _ends(model.impute(block, interval, scale))
+            yield slice(start, start + len(block)), imputed
             start += len(block)
             progress.advance(len(block), "row")
 
@@ -213,6 +213,6 @@ def _folder(part: Path, end: str) -> Path:
 
 
 def _ends(imputed: Any) -> dict[str, Views]:
-    """mean, lower and upper, where an interval was asked for; else mean only."""
-    each = imputed if isinstance(imputed, tuple) else (imputed,)
-    return dict(zip(("mean", "lower", "upper"), each, strict=False))
+    """The views by name: mean, and with an interval lower and upper."""
+    parts = imputed if isinstance(imputed, tuple) else (imputed,)
+    return dict(zip(("mean", "lower", "upper"), parts, strict=False))

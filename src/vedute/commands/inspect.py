@@ -72,8 +72,8 @@ def run(
 
 
 def _found(facts: Inspection) -> dict[str, Any]:
-    results = asdict(facts) | {"rates": facts.rates.named()}
-    return results | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    result = asdict(facts) | {"rates": facts.rates.named()}
+    return result | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
@@ -104,7 +104,7 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
 
 
 def _escaped(facts: Inspection) -> Inspection:
-    """With names of views that a terminal may show."""
+    """The facts with terminal control characters escaped in names of views."""
     views = [replace(v, name=escaped(v.name)) for v in facts.views]
     patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
     return replace(facts, views=views, patterns=patterns)
@@ -123,7 +123,7 @@ def _views(facts: Inspection) -> Table:
 
 
 def _patterns(facts: Inspection) -> Table:
-    """One line per pattern, the most frequent first; a column per view where there is room."""
+    """A table with a line per pattern, most frequent first, and a column per view if they fit."""
     names, shown = [v.name for v in facts.views], facts.patterns[:MOST_PATTERNS]
     roomy = sum(len(k) + 2 for k in names) <= 44
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
@@ -143,7 +143,7 @@ def _patterns(facts: Inspection) -> Table:
 
 
 def _together(facts: Inspection) -> Table:
-    """How many samples have both views of a pair; on the diagonal, how many have the view."""
+    """A table of how many samples have both views of a pair, on the diagonal the view."""
     names = [v.name for v in facts.views]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("")
@@ -180,7 +180,7 @@ def _time(facts: Inspection) -> list[tuple[str, str]]:
 
 
 def _each(views: list[ViewFacts], field: str) -> str:
-    """One word for all views, or one each."""
+    """One word if it holds for all views, else one per view."""
     words = {v.name: str(getattr(v, field)) for v in views}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))

@@ -1,4 +1,4 @@
-"""vedute list: what there is."""
+"""vedute list: available methods, datasets, presets and settings."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def run(
 
 
 def _all(kinds: Iterable[Kind]) -> Answer:
-    """One line each."""
+    """Tables of these kinds with a line per entry."""
     made = {Kind.methods: _methods, Kind.datasets: _datasets, Kind.presets: _presets}
-    found = {kind.value: made[kind]() for kind in kinds}
+    listing = {kind.value: made[kind]() for kind in kinds}
 
     def show() -> None:
-        for title, rows in found.items():
+        for title, rows in listing.items():
             _print_table(title, rows)
-        if Kind.methods in found:
+        if Kind.methods in listing:
             say("All about one of them: vedute list methods mvp")
 
-    return Answer(found, show)
+    return Answer(listing, show)
 
 
 def _one(name: str) -> Answer:
-    """What a method is, its paper, abilities and settings."""
+    """The description, paper, abilities and settings of a method."""
     from vedute import methods
 
     about = [" ".join(p.split()) for p in methods.written(name).split("\n\n")]
@@ -77,25 +77,25 @@ def _one(name: str) -> Answer:
         console.print("\nsettings")
         settings.show()
 
-    return Answer(facts | {"what_it_is": "\n\n".join(about)} | {**settings.found}, show)
+    return Answer(facts | {"what_it_is": "\n\n".join(about)} | {**settings.result}, show)
 
 
 def _settings(name: str) -> Answer:
-    """The settings of a method; each with its meaning below."""
+    """The settings of a method, each followed by its meaning."""
     from vedute import methods
 
-    found = methods.settings(name)
+    declared = methods.settings(name)
 
     def show() -> None:
         from rich.padding import Padding
 
         console = _console()
-        for known in found:
+        for known in declared:
             limits = f" ({known['range']})" if known["range"] else ""
             console.print(f"  {known['setting']} = {known['default']}{limits}", style="bold")
             console.print(Padding(known["meaning"], (0, 0, 0, 6)))
 
-    return Answer({"settings": found}, show)
+    return Answer({"settings": declared}, show)
 
 
 def _print_table(title: str, rows: list[dict[str, str]]) -> None:
@@ -122,7 +122,7 @@ def _methods() -> list[dict[str, str]]:
 
 
 def _what_it_is(name: str) -> str:
-    """On one line; of a method that cannot be imported, why."""
+    """The summary of a method in one line, or the error if it cannot be imported."""
     from vedute import methods
 
     try:
@@ -145,6 +145,6 @@ def _presets() -> list[dict[str, str]]:
     for method in presets.available():
         for name, settings in presets.load(method).items():
             shown = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
-            some = [f"{k}={settings[k]}" for k in shown if k in settings]
-            rows.append({"name": name, "method": method, "some_settings": " ".join(some)})
+            examples = [f"{k}={settings[k]}" for k in shown if k in settings]
+            rows.append({"name": name, "method": method, "some_settings": " ".join(examples)})
     return rows

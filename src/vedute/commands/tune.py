@@ -1,4 +1,4 @@
-"""vedute tune: settings for these data, without labels."""
+"""vedute tune: find settings for a dataset without labels."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option("--time", metavar="MINUTES", help="As many as fit in this time.")
+        float | None, typer.Option("--time", metavar="MINUTES", help="Time limit of the search.")
     ] = None,
     settings: Annotated[
         list[str] | None, _options.settings("Keep this as it is; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the hidden views, candidates and fits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of hidden views, candidates and fits.")] = 0,
     engine: _engine.Engine = None,
     scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
 ) -> Answer:
     """Find settings that impute hidden views of DATA best; write them for `vedute fit --config`.
 
-    Tried are latent_dim, hidden, dropout, view_dropout, the betas and lr, by Optuna where it is
-    installed, else by successive halving, as always with --engine. The best are compared with the
-    defaults once more on other hidden views, and that difference is printed. No labels are used.
+    The search covers latent_dim, hidden, dropout, view_dropout, the betas and lr. It uses Optuna if
+    installed, else (and always with --engine) successive halving. The best settings are compared
+    with the defaults on other hidden views, and that difference is printed. No labels are used.
     """
     from vedute import io
     from vedute.analysis import tuning
@@ -81,7 +81,7 @@ def run(
 
 
 def _found(tuned: Tuned) -> dict[str, Any]:
-    """Errors of the defaults and the best on views that had no part in the choice."""
+    """Errors of the defaults and of the best settings on views held out from the search."""
     default, best = tuned.confirmed
     return {"measured": len(tuned.tried), "default_error": default, "error": best}
 
@@ -106,10 +106,10 @@ class _PrintTrial:
 def _verdict(tuned: Tuned) -> str:
     default, best = tuned.confirmed
     if len(tuned.tried) == 1:
-        return f"there was time for the defaults only; hidden-view error {default:.4f}"
+        return f"the time allowed the defaults only; hidden-view error {default:.4f}"
     if not tuned.settings():
         return f"nothing beats the defaults; hidden-view error {default:.4f}"
     return (
-        f"hidden-view error {best:.4f} against {default:.4f} of the defaults, on views that had "
-        f"no part in the choice: {tuned.gain:.1%} less"
+        f"hidden-view error {best:.4f} against {default:.4f} of the defaults, on views held out "
+        f"from the search: {tuned.gain:.1%} less"
     )

@@ -34,12 +34,12 @@ def find(name: str) -> Any:
 
 
 def has(source: str) -> bool:
-    """Whether `source` is the name of a dataset, and not a file that is called like one."""
+    """Whether `source` names a dataset, and not an existing file."""
     return not Path(source).is_file() and source in available()
 
 
 def is_known(name: str) -> bool:
-    """Whether `load` would find it."""
+    """Whether `load` knows this name."""
     return name in available() or _files.find_npz(name) is not None
 
 
@@ -51,10 +51,10 @@ def load(name: str, split: str | None = None) -> Views:
     parts.
     """
     if name not in available():
-        own = None if split is not None else _files.from_folder(name)
-        if own is None:
+        stored = None if split is not None else _files.from_folder(name)
+        if stored is None:
             raise KeyError(f"no dataset {name!r}; choose from {', '.join(available())}")
-        return own
+        return stored
     loader = find(name).load
     if split is not None and "split" not in signature(loader).parameters:
         raise ValueError(f"{name} has no parts to train and to test; load it whole")

@@ -24,7 +24,7 @@ DELETE = "; delete it and load again"
 
 
 class Facts(NamedTuple):
-    """What is known of a dataset before reading it.
+    """Expected properties of a dataset.
 
     views: name and width of each; n, classes: how many; counts: samples per class in ascending
     order, () if unknown; sha256: of the npz file, "" if unknown.
@@ -45,14 +45,13 @@ def folder() -> Path:
 
 
 def find_npz(name: str) -> Path | None:
-    """The file <name>.npz in the folder, if it is there."""
+    """The file <name>.npz in the data folder, or None."""
     path = folder() / f"{name}.npz"
     return path if path.is_file() else None
 
 
 def from_folder(name: str) -> Views | None:
-    """A set of the user's own, <name>.npz in the folder, if it is there; rows of NaN are missing
-    views."""
+    """The user's dataset <name>.npz in the data folder, or None; rows of NaN are missing views."""
     path = find_npz(name)
     if path is None:
         return None
@@ -67,16 +66,16 @@ def from_folder(name: str) -> Views | None:
 
 
 def stored(facts: Facts) -> Views | None:
-    """The dataset from <name>.npz in the folder, if it is there."""
+    """The dataset from <name>.npz in the data folder, or None."""
     path = find_npz(facts.name)
     return None if path is None else from_npz(path, facts)
 
 
 def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
-    """What `read` makes of the files of these addresses in the folder, downloaded at first use.
+    """The content that `read` returns for the files of these addresses, downloaded at first use.
 
-    Downloads are kept only if `read` accepts them, which raises ValueError otherwise, and if they
-    have the checksum `sha256`, where that is known.
+    Downloads are kept only if `read` accepts them (else it raises ValueError) and the checksum
+    `sha256`, if given, matches.
     """
     paths = [folder() / address.rsplit("/", 1)[1] for address in addresses]
     absent = {p: a for p, a in zip(paths, addresses, strict=True) if not p.is_file()}
@@ -87,10 +86,10 @@ def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
         folder().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".download-", dir=folder()) as scratch:
             new = {p: _download(a, Path(scratch) / p.name, sha256) for p, a in absent.items()}
-            found = read(*(new.get(p, p) for p in paths))
+            content = read(*(new.get(p, p) for p in paths))
             for path, part in new.items():
                 replace(part, path)
-            return found
+            return content
     except (OSError, HTTPException) as e:
         raise FileNotFoundError(
             f"{names} is not in {folder()} and could not be downloaded ({e}); fetch {source} and "
@@ -107,15 +106,15 @@ def _download(address: str, path: Path, sha256: str) -> Path:
     with urlopen(address, timeout=60) as response:
         content = response.read()
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"{path} has another checksum than vedute knows")
+        raise ValueError(f"checksum mismatch in {path}")
     path.write_bytes(content)
     return path
 
 
 def from_npz(path: Path, facts: Facts) -> Views:
-    """A file with view0, view1, ... and y, compared with its checksum."""
+    """Read a file with view0, view1, ... and y, and verify its checksum."""
     if facts.sha256 and hashlib.sha256(path.read_bytes()).hexdigest() != facts.sha256:
-        raise ValueError(f"{path} has another checksum than {facts.name}{DELETE}")
+        raise ValueError(f"{path} is not {facts.name}: checksum mismatch{DELETE}")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays: Arrays = [file[f"view{v}"] for v in range(len(facts.views))]
@@ -128,7 +127,7 @@ def from_npz(path: Path, facts: Facts) -> Views:
 
 
 def from_mat(path: Path, x: str, y: str, facts: Facts) -> Views:
-    """A MATLAB file with a cell `x` of arrays (n, d_v), and labels `y`."""
+    """Read a MATLAB file with a cell `x` of arrays (n, d_v), and labels `y`."""
     cells, labels = read_mat(path, [x, y])
     if cells.dtype != object:
         raise ValueError(f"{x} in {path} is not a cell of views{DELETE}")
@@ -136,7 +135,7 @@ def from_mat(path: Path, x: str, y: str, facts: Facts) -> Views:
 
 
 def read_mat(path: Path, keys: Sequence[str]) -> Arrays:
-    """Some variables of a MATLAB file."""
+    """Read variables of a MATLAB file."""
     from scipy.io import loadmat
 
     try:
@@ -147,7 +146,7 @@ def read_mat(path: Path, keys: Sequence[str]) -> Arrays:
 
 
 def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) -> Views:
-    """Views with labels 0, 1, ..., if shapes and classes are those in `facts`."""
+    """Views with labels 0, 1, ...; raises unless shapes and classes match `facts`."""
     shapes = [a.shape for a in arrays]
     expected = [(facts.n, width) for width in facts.views.values()]
     if shapes != expected or y.size != facts.n:

@@ -46,7 +46,7 @@ def _npz(path: Path, split: str) -> tuple[Bytes, Bytes]:
 
 
 def _idx(name: str) -> Bytes | None:
-    """An IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
+    """Read an IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
     path = next(
         (p for end in ("", ".gz") if (p := _files.folder() / f"{name}{end}").is_file()), None
     )
@@ -55,8 +55,8 @@ def _idx(name: str) -> Bytes | None:
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         if data[:3] != b"\0\0\x08":
-            raise ValueError("no bytes in it")
+            raise ValueError("its values are not bytes")
         sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
     except (OSError, EOFError, IndexError, ValueError) as e:
-        raise ValueError(f"{path} is no IDX file ({e}){_files.DELETE}") from None
+        raise ValueError(f"{path} is not an IDX file ({e}){_files.DELETE}") from None

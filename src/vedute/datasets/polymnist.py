@@ -36,7 +36,7 @@ NAMES = ("m0", "m1", "m2", "m3", "m4")
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png")
 ZENODO = "https://zenodo.org/records/4899160"
 SIDE, STROKE = 28, 128
-CHUNK = 2000  # images at a time: they stay in the processor's cache
+CHUNK = 2000  # images per batch: they fit in the processor's cache
 
 
 def load(
@@ -84,7 +84,7 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
 
 
 def _same_digit(y: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """For every row another row of the same digit, (n,): a permutation within each."""
+    """A random permutation of the rows within each digit, (n,)."""
     rows = np.empty(len(y), np.int64)
     for digit in range(10):
         mine = np.flatnonzero(y == digit)
@@ -105,7 +105,7 @@ def _painted(strokes: NDArray[np.bool_], picture: Bytes, corners: NDArray[np.int
 
 
 def _photographs() -> list[Bytes]:
-    """The five of scikit-image, read from its files, (H, W, 3) each."""
+    """Read five photographs that come with scikit-image, (H, W, 3) each."""
     package, reader = find_spec("skimage"), find_spec("PIL")
     if package is None or package.origin is None or reader is None:
         raise ImportError(
@@ -152,13 +152,13 @@ def _published(folder: Path) -> Part:
 
 
 def _from_files(folder: Path) -> Part:
-    """<i>.<digit>.png: files of the same name are one sample."""
+    """Read <i>.<digit>.png: files of the same name are one sample."""
     keyed = [images.read(folder / name) for name in NAMES]
     ids = keyed[0].known()
     x = []
     for name, view in zip(NAMES, keyed, strict=True):
-        values, there = view.spread(ids)
-        if len(view.values) != len(ids) or not there.all():
+        values, present = view.spread(ids)
+        if len(view.values) != len(ids) or not present.all():
             odd = ids.symmetric_difference(view.known())[0]
             raise ValueError(
                 f"{folder} has {odd}.png in one of m0 and {name} only; unpack it again"
@@ -173,18 +173,18 @@ def _from_files(folder: Path) -> Part:
 
 
 def _tensor(path: Path) -> torch.Tensor:
-    """A tensor from a file, read without executing code."""
+    """Read a tensor from a file without executing code."""
     try:
-        found = torch.load(path, weights_only=True)
+        content = torch.load(path, weights_only=True)
     except Exception:  # damaged files raise anything
-        found = None
-    if not isinstance(found, torch.Tensor):
+        content = None
+    if not isinstance(content, torch.Tensor):
         raise ValueError(f"{path} holds no tensor; unpack PolyMNIST again")
-    return found
+    return content
 
 
 def _pixels(x: torch.Tensor) -> Bytes:
-    """Bytes, whether stored so or as floats in [0, 1]."""
+    """Convert pixels to bytes from bytes or floats in [0, 1]."""
     whole = (255 * x).round().clamp(0, 255) if x.is_floating_point() else x
     return np.asarray(whole.to(torch.uint8).numpy())
 

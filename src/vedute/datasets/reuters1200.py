@@ -25,10 +25,10 @@ def load(features: str = "dim10") -> Views:
     if features not in FACTS:
         raise ValueError(f"no features {features!r}; choose from {', '.join(FACTS)}")
     facts = FACTS[features]
-    found = stored(facts)
-    if found is None:
+    views = stored(facts)
+    if views is None:
         raise FileNotFoundError(
             f"{facts.name}.npz is not in {folder()} and has no public address; put it there, point "
             "VEDUTE_DATA to the folder that has it, or load reuters"
         )
-    return found
+    return views

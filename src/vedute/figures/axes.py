@@ -1,4 +1,4 @@
-"""Figures on one Axes, from arrays and names: what `vedute.plot` draws. Nothing here computes."""
+"""Figures on one Axes, from arrays and names; `vedute.plot` computes what they show."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MARKERS = "o^"  # the second ten classes have the colors of the first
 
 
 def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float]) -> None:
-    """Samples by pattern, the most frequent first: mask (n, L), True = observed; holes (L,), the
-    share of single values that are missing where the view is there."""
+    """Draw samples by pattern, the most frequent first: mask (n, L), True = observed; holes (L,):
+    the share of missing entries within observed views."""
     n, L = mask.shape
     counts = sorted(Counter(map(tuple, mask.tolist())).items(), key=lambda c: (-c[1], -sum(c[0])))
     ends = np.cumsum([0, *(count for _, count in counts)])
@@ -66,8 +66,8 @@ def _missing(part: float, hole: float) -> str:
 
 
 def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, second: int) -> None:
-    """The error on hidden views over steps; warm, second: where the warm-up ends and the second
-    learning starts, 0 where there is none."""
+    """Draw the error on hidden views over steps; warm, second: the end of the warm-up and the start
+    of the refit, 0 without one."""
     checked = [r for r in history if r["hidden_error"] is not None]
     last = _stages(ax, history, warm, second)
     steps, values = ([r[k] for r in checked] for k in ("step", "hidden_error"))
@@ -86,8 +86,8 @@ def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, secon
 
 
 def _label_kept(ax: Axes, text: str, at: tuple[float, float]) -> None:
-    """Beside a point, as shares of the axes: to the side where there is room, and below it, where
-    no curve is, unless that is on the axis."""
+    """Label a point, given as fractions of the axes: on the side with more room, and below the
+    curve unless the point is near the axis."""
     side = ("left", "center", "right")[min(int(3 * at[0]), 2)]
     level, shift = ("top", -8) if at[1] > 0.2 else ("bottom", 8)
     back = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
@@ -97,7 +97,7 @@ def _label_kept(ax: Axes, text: str, at: tuple[float, float]) -> None:
 
 
 def terms(ax: Axes, history: Records, warm: int, second: int) -> None:
-    """The terms of the loss over steps."""
+    """Draw the terms of the loss over steps."""
     _stages(ax, history, warm, second)
     names = list(dict.fromkeys(k for r in history for k in r["terms"]))
     for name, color in zip(names, cycle(len(names)), strict=True):
@@ -110,9 +110,9 @@ def terms(ax: Axes, history: Records, warm: int, second: int) -> None:
 
 
 def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
-    """Shade the parts of a training that hidden views did not end; its last step."""
+    """Shade warm-up and refit, which hidden views do not end; return the last step."""
     last = int(max(r["step"] for r in history))
-    for start, end, words in ((0, warm, "warm-up"), (second, last, "again, with all views")):
+    for start, end, words in ((0, warm, "warm-up"), (second, last, "refit, with all views")):
         if end > start and (words == "warm-up" or second):
             ax.axvspan(start, end, color="#f1f2f5", zorder=0, linewidth=0)
             at = ((start + end) / 2, 1)
@@ -125,16 +125,16 @@ def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
 
 
 def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
-    """Samples (n, 2) in the plane, colored by label (n,), or all alike."""
+    """Draw samples (n, 2) in the plane, colored by label (n,) if given."""
     size = float(np.clip(5000 / max(len(places), 1), 6, 36))
     style: dict[str, Any] = {"s": size, "alpha": 0.8, "linewidths": 0}
     if labels is None:
         _scatter(ax, places, color=BLUE, **style)
     elif ordered(labels):
-        there = np.isfinite(labels)
-        _scatter(ax, places[~there], color=PALE, **style)
-        scale = {"c": labels[there], "cmap": _colors(*RAMP[1:])}
-        drawn = _scatter(ax, places[there], **scale, **style)
+        known = np.isfinite(labels)
+        _scatter(ax, places[~known], color=PALE, **style)
+        scale = {"c": labels[known], "cmap": _colors(*RAMP[1:])}
+        drawn = _scatter(ax, places[known], **scale, **style)
         _bar(ax, drawn, name)
     else:
         _classes(ax, places, labels, name, style)
@@ -144,12 +144,12 @@ def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
 
 
 def ordered(labels: Array) -> bool:
-    """Whether labels are measurements: numbers of too many values to be classes."""
+    """Whether labels are measurements: numbers with too many values for classes."""
     return labels.dtype.kind in "iuf" and len(np.unique(labels)) > COLORED_CLASSES
 
 
 def _classes(ax: Axes, places: Array, labels: Array, name: str, style: dict[str, Any]) -> None:
-    """One color each, the second ten another marker; rare ones of many are grey together."""
+    """Draw one color per class, another marker for the second ten, and rare classes in grey."""
     known = ~pd.isna(labels)
     values, counts = np.unique(labels[known], return_counts=True)
     few = len(values) <= COLORED_CLASSES
@@ -169,15 +169,15 @@ def _scatter(ax: Axes, places: Array, **look: Any) -> Any:
 
 
 def hidden(ax: Axes, error: Array, base: Array, view: Array, names: Sequence[str]) -> None:
-    """The error of every hidden instance (h,), and that of mean-fill, by view (h,)."""
+    """Draw the error of every hidden instance (h,), and that of mean-fill, by view (h,)."""
     top = float(error.max()) or 1.0
     low = max(float(error[error > 0].min(initial=top)), 1e-4 * top)
     notes, shown = [], [v for v in range(len(names)) if (view == v).any()]
     for r, v in enumerate(shown):
         mine, usual = np.sort(error[view == v]), base[view == v]
-        some = mine[np.linspace(0, len(mine) - 1, min(len(mine), MOST_DOTS)).round().astype(int)]
-        off = 0.5 * (0.618 * np.arange(len(some)) % 1 - 0.5)  # apart, so that all are seen
-        ax.scatter(some.clip(low), r + off, s=11, color=BLUE, alpha=0.45, linewidths=0)
+        sample = mine[np.linspace(0, len(mine) - 1, min(len(mine), MOST_DOTS)).round().astype(int)]
+        off = 0.5 * (0.618 * np.arange(len(sample)) % 1 - 0.5)  # jitter, so that all are visible
+        ax.scatter(sample.clip(low), r + off, s=11, color=BLUE, alpha=0.45, linewidths=0)
         marks = {"median": np.median(mine), "mean": mine.mean(), "mean-fill (mean)": usual.mean()}
         for (word, at), color in zip(marks.items(), (INK, RED, GREY), strict=True):
             label = "" if r else word  # one entry of the legend for all rows
@@ -190,7 +190,7 @@ def hidden(ax: Axes, error: Array, base: Array, view: Array, names: Sequence[str
 
 
 def matrix(ax: Axes, table: pd.DataFrame) -> None:
-    """Shares, at most 1: one row per view that informs, and a last one apart from the others."""
+    """Draw shares of at most 1, a row per predicting view; the last row is set apart."""
     values, L = table.to_numpy(), table.shape[1]
     gap = 0.25  # before the last row
     rows = np.r_[np.arange(L + 1) - 0.5, L - 0.5 + gap, L + 0.5 + gap]
@@ -211,7 +211,7 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
 
 
 def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
-    """Effects (features, clusters); sizes: of the clusters."""
+    """Draw effects (features, clusters); sizes: samples by cluster."""
     values = table.to_numpy()
     reach = float(np.clip(np.nanmax(np.abs(values)), 0.5, 3.0))
     colors = _colors(RED, "#f6f4f3", BLUE)
@@ -230,7 +230,7 @@ def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
 
 
 def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
-    """Features of one sample, value, lower, upper (in standard deviations) and the same as text."""
+    """Draw features of one sample: value, lower, upper (in standard deviations) and their text."""
     at, seen = np.arange(len(table)), table["observed"].to_numpy(bool)
     ax.axvline(0, color=PALE, linewidth=1, zorder=0)
     if (~seen).any():
@@ -249,7 +249,7 @@ def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
 
 
 def image(ax: Axes, pixels: Array) -> None:
-    """(h, w), (1 or 3, h, w) or (h, w, 1 or 3)"""
+    """Draw an image (h, w), (1 or 3, h, w) or (h, w, 1 or 3)."""
     if pixels.ndim == 3 and pixels.shape[0] in (1, 3):
         pixels = np.moveaxis(pixels, 0, -1)
     low, high = float(pixels.min()), float(pixels.max())
@@ -263,7 +263,7 @@ def short(name: str, most: int) -> str:
 
 
 def _mesh(ax: Axes, rows: Array, cells: Array, colors: Colormap, ends: tuple[float, float]) -> Any:
-    """Cells between white lines; rows: the edges."""
+    """Draw colored cells between white lines; rows: their edges."""
     columns = np.arange(cells.shape[1] + 1) - 0.5
     style: dict[str, Any] = {"edgecolors": "white", "linewidth": 1.2 if cells.size < 900 else 0.3}
     mesh = ax.pcolormesh(
@@ -275,17 +275,17 @@ def _mesh(ax: Axes, rows: Array, cells: Array, colors: Colormap, ends: tuple[flo
 
 
 def _number(ax: Axes, x: float, y: float, text: str, color: str) -> None:
-    """In the middle of a cell."""
+    """Write a number in the middle of a cell."""
     ax.text(x, y, text.replace("-", "−"), **CENTERED, fontsize=8.5, color=color)
 
 
 def _finite(values: Array) -> list[tuple[tuple[int, int], float]]:
-    """Where a table has numbers, and which."""
+    """Positions and values of the finite entries of a table."""
     return [((int(r), int(c)), float(values[r, c])) for r, c in np.argwhere(np.isfinite(values))]
 
 
 def _rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
-    """One row per name, from above; notes: what stands at its right end."""
+    """Set up one row per name, top to bottom, with notes at the right."""
     n = len(names)
     size = 9.5 if n <= 12 else 7.5
     ax.set(ylim=(n - 0.5, -0.5))
@@ -299,27 +299,27 @@ def _rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
 
 
 def _columns(ax: Axes, names: Sequence[str]) -> None:
-    """Names below columns, turned where they have no room."""
+    """Label columns, rotated if names are long."""
     long = max(map(len, names)) * len(names) > 50
     turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(len(names)), list(names), **(turned if long else {}))
 
 
 def _legend(ax: Axes, **look: Any) -> None:
-    """Beside the Axes, where nothing is drawn."""
+    """Place the legend to the right of the Axes."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **look)
 
 
 def _legend_above(ax: Axes) -> None:
-    """In one line between the Axes and its title, which `titled` sets."""
+    """Place the legend in one line between the Axes and its title, which `titled` sets."""
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3}
     space: dict[str, Any] = {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.4}
     ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **space)
 
 
 def titled(ax: Axes, title: str) -> None:
-    """A title above what else stands above the Axes."""
+    """Set a title above the legend."""
     ax.set_title(title, pad=24)
 
 
@@ -338,5 +338,5 @@ def _colors(*colors: str) -> Colormap:
 
 
 def _percent(share: float) -> str:
-    """A share that is not 0 is never written so."""
+    """Format a share in percent; a positive one is never rounded to 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

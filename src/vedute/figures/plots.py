@@ -1,4 +1,4 @@
-"""Figures, from arrays and records. Nothing here trains."""
+"""Figures from arrays and records."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ MOST_POINTS = 5000  # t-SNE of more takes too long
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style of this package while inside. All other parameters are left alone: the first
-    figure of a notebook makes matplotlib interactive, which `rc_context` would take back."""
+    """A context with the style of this package. Other parameters are untouched: the first figure
+    of a notebook makes matplotlib interactive, which `rc_context` would undo."""
     from matplotlib import rcParams
 
     before = {name: rcParams[name] for name in STYLE}
@@ -63,7 +63,7 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """The style of this package, for this figure only."""
+    """Draw a figure in the style of this package."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> Figure:
@@ -75,7 +75,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 @styled
 def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
-    """Which views are observed together: patterns by frequency, and the share missing per view.
+    """A figure of the missing patterns by frequency, and the share missing per view.
 
     mask (n, L), True = observed.
     """
@@ -110,7 +110,7 @@ def missing_pattern(mask: ArrayLike, names: Sequence[str]) -> Figure:
 
 @styled
 def embedding_map(embedding: Array, mean_filled: Array, y: Array) -> Figure:
-    """The representation (n, D) and the mean-filled data (n, d) in the plane, colored by y (n,)."""
+    """A figure of representation (n, D) and mean-filled data (n, d), colored by y (n,)."""
     figure, axes = panels(2, (9.4, 4.9))
     shown = {"Mean-filled data": mean_filled, "Learned representation": embedding}
     for ax, (title, points) in zip(axes, shown.items(), strict=True):
@@ -128,23 +128,23 @@ def inferred_images(
     rows: Sequence[int],
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Images that were hidden, as inferred, and how far intervals reach: a column per row of data.
+    """A figure of hidden images, inferred ones and the width of intervals, a column per sample.
 
     truth, mean, reach (n, height * width); notes: a text below each column.
     """
-    some = list(rows)
-    white, black = float(truth[some].min()), float(truth[some].max())
-    low, high = float(reach[some].min()), float(reach[some].max())
+    shown = list(rows)
+    white, black = float(truth[shown].min()), float(truth[shown].max())
+    low, high = float(reach[shown].min()), float(reach[shown].max())
     kinds = {
         "truth,\nnever shown": (truth, "gray_r", white, black),
         "inferred": (mean, "gray_r", white, black),
         "half of its\n90 % interval": (reach, "viridis", low, high),
     }
-    figure = empty((0.86 * len(some) + 1.2, 3.6))
-    axes = figure.subplots(3, len(some), squeeze=False)
+    figure = empty((0.86 * len(shown) + 1.2, 3.6))
+    axes = figure.subplots(3, len(shown), squeeze=False)
     for k, (name, (images, colors, low, high)) in enumerate(kinds.items()):
         drawn = axes[k].tolist()
-        for ax, row in zip(drawn, some, strict=True):
+        for ax, row in zip(drawn, shown, strict=True):
             picture = ax.imshow(images[row].reshape(shape), cmap=colors, vmin=low, vmax=high)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set(visible=k < 2, color=PALE)
@@ -180,7 +180,7 @@ def _pattern_bars(ax: Axes, heights: list[int], first_complete: bool) -> None:
 
 
 def _dots(ax: Axes, seen: NDArray[np.bool_], names: Sequence[str]) -> None:
-    """seen (L, patterns)."""
+    """Draw a dot per view and pattern, dark where `seen` (L, patterns)."""
     L, patterns = seen.shape
     for v, row in enumerate(seen):
         ax.axhline(v, color="#f3f4f7", linewidth=12, zorder=0)
@@ -193,12 +193,12 @@ def _dots(ax: Axes, seen: NDArray[np.bool_], names: Sequence[str]) -> None:
 
 
 def plane(points: Array) -> Array:
-    """(n, d) -> (n, 2): t-SNE that starts from the principal axes; these alone for many points."""
+    """Map points (n, d) to (n, 2): t-SNE initialised with PCA, or PCA alone for many points."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     if np.ptp(points, axis=0).max(initial=0.0) <= 1e-9 * np.abs(points).max(initial=0.0):
-        return np.zeros((len(points), 2))  # all in one place: t-SNE would divide by their spread
+        return np.zeros((len(points), 2))  # identical points: t-SNE would divide by their spread
     flat = PCA(min(50, *points.shape), random_state=0).fit_transform(points)
     if not by_tsne(*points.shape):
         return np.pad(flat, ((0, 0), (0, 2)))[:, :2]
@@ -208,7 +208,7 @@ def plane(points: Array) -> Array:
 
 
 def by_tsne(n: int, d: int) -> bool:
-    """Whether `plane` uses t-SNE for n points of d numbers, and not the principal axes alone."""
+    """Whether `plane` uses t-SNE, not PCA alone, for n points of d numbers."""
     return 10 <= n <= MOST_POINTS and d >= 2
 
 

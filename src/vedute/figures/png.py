@@ -15,7 +15,7 @@ SIDE = 96  # pixels, at most
 
 
 def picture(image: Array, low: float, high: float) -> str:
-    """(h, w), (h, w, c) or (c, h, w) as the address of a PNG, low is black and high is white."""
+    """A data URL of the image (h, w), (h, w, c) or (c, h, w) as PNG; low is black, high white."""
     if image.ndim == 3 and image.shape[0] in (1, 3):
         image = np.moveaxis(image, 0, -1)
     if image.ndim == 3:
@@ -28,14 +28,14 @@ def picture(image: Array, low: float, high: float) -> str:
 
 
 def gray(images: Array) -> Array:
-    """Colors averaged, (n, h, w)."""
+    """Average colors to gray, (n, h, w)."""
     if images.ndim < 4:
         return images
     return np.asarray(images.mean(1 if images.shape[1] in (1, 3) else -1))
 
 
 def png(image: NDArray[np.uint8]) -> bytes:
-    """(h, w) or (h, w, 3) as a PNG file."""
+    """Encode an image (h, w) or (h, w, 3) as a PNG file."""
     height, width = image.shape[:2]
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if image.ndim == 3 else 0, 0, 0, 0)
     lines = b"".join(b"\0" + row.tobytes() for row in image)

@@ -23,26 +23,26 @@ def clustering_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
 
     y, labels (n,) of any type; clusters beyond the number of classes count as wrong.
     """
-    truth, found = _codes(y, labels)
-    counts = np.zeros((truth.max() + 1, found.max() + 1), np.int64)
-    np.add.at(counts, (truth, found), 1)
+    truth, clusters = _codes(y, labels)
+    counts = np.zeros((truth.max() + 1, clusters.max() + 1), np.int64)
+    np.add.at(counts, (truth, clusters), 1)
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(truth))
 
 
 def clustering_scores(y: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     """acc, nmi (arithmetic) and ari of clusters `labels` (n,) against classes `y` (n,)."""
-    truth, found = _codes(y, labels)
+    truth, clusters = _codes(y, labels)
     return {
-        "acc": clustering_accuracy(truth, found),
-        "nmi": float(normalized_mutual_info_score(truth, found)),
-        "ari": float(adjusted_rand_score(truth, found)),
+        "acc": clustering_accuracy(truth, clusters),
+        "nmi": float(normalized_mutual_info_score(truth, clusters)),
+        "ari": float(adjusted_rand_score(truth, clusters)),
     }
 
 
 def imputation_error(
     truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> float:
-    """The mean of `instance_errors` over all hidden view instances; NaN where there is none."""
+    """The mean of `instance_errors` over all hidden view instances; NaN if none is hidden."""
     return _mean(instance_errors(truth, filled, hidden, std))
 
 
@@ -56,7 +56,7 @@ def imputation_errors_by_view(
 def instance_errors(
     truth: Given, filled: Given, hidden: ArrayLike, std: Given | None = None
 ) -> Floats:
-    """Per hidden view instance the mean over features of ((filled - truth) / std)^2, (n, L).
+    """The mean over features of ((filled - truth) / std)^2 per hidden view instance, (n, L).
 
     truth, filled: L arrays (n, *shape_v), dicts of them in the order of `truth`, or Views; frames
     are compared by their index and columns. hidden (n, L) bool, in the order of `truth`; std: L
@@ -96,28 +96,28 @@ def coverage(truth: Given, lower: Given, upper: Given, hidden: ArrayLike) -> flo
 def crps(
     truth: Given, mean: Given, lower: Given, upper: Given, hidden: ArrayLike, level: float
 ) -> float:
-    """Continuous ranked probability score of the normal distributions that central intervals of
-    this level are of, in standard deviations of the true values; the less the better.
+    """Continuous ranked probability score of normal distributions with the given central intervals
+    of this level, in standard deviations of the true values; lower is better.
 
-    Averaged over features, then over hidden view instances, as `imputation_error` is; the mean of
-    normal features, with their spread, scores 1 / sqrt(pi) = .564. An end of an interval may be
-    cut to what is possible: the wider side says how wide the distribution is.
+    Averaged over features, then over hidden view instances, like `imputation_error`; mean and
+    spread of normal features score 1 / sqrt(pi) = .564. Intervals may be clipped to possible
+    values: the wider side determines the width of the distribution.
     """
     truth, *given = _lists(truth, mean, lower, upper)
-    parts = [_aligned(truth, each) for each in given]
+    parts = [_aligned(truth, score) for score in given]
     where = _hidden(hidden, truth, *parts)
-    reach, found = float(norm.ppf(0.5 + level / 2)), np.full(where.shape, np.nan)
+    reach, scores = float(norm.ppf(0.5 + level / 2)), np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
         x, unit = _flat(truth[v])[rows], _deviations(_flat(truth[v]))
-        middle, low, high = (_flat(each[v])[rows] for each in parts)
+        middle, low, high = (_flat(score[v])[rows] for score in parts)
         std = np.maximum(high - middle, middle - low) / reach
-        each = normal_crps(x, middle, std) / np.where(unit > 0, unit, 1.0)
-        found[rows, v] = _row_means(each, ~np.isnan(x) & (unit > 0))
-    return _mean(found)
+        score = normal_crps(x, middle, std) / np.where(unit > 0, unit, 1.0)
+        scores[rows, v] = _row_means(score, ~np.isnan(x) & (unit > 0))
+    return _mean(scores)
 
 
 def normal_crps(x: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
-    """Of normal distributions at what came true, elementwise; |x - mean| where std is 0.
+    """CRPS of normal distributions at the true values x, elementwise; |x - mean| where std is 0.
 
     std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)), z = (x - mean) / std
     (Gneiting & Raftery, JASA 2007)
@@ -131,8 +131,8 @@ def normal_crps(x: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Floats:
 
 
 def sample_crps(x: ArrayLike, draws: ArrayLike) -> Floats:
-    """Of draws (m, ...) at what came true, x (...): E|X - x| - E|X - X'| / 2, of the draws as if
-    they were all there is."""
+    """CRPS of the empirical distribution of draws (m, ...) at the true values x (...):
+    E|X - x| - E|X - X'| / 2."""
     drawn = np.sort(np.asarray(draws, np.float64), axis=0)
     m = len(drawn)
     weight = (2 * np.arange(m) - m + 1).reshape(-1, *[1] * (drawn.ndim - 1))  # of sorted draws
@@ -141,7 +141,7 @@ def sample_crps(x: ArrayLike, draws: ArrayLike) -> Floats:
 
 
 def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Both as integers from 0, (n,) each."""
+    """Encode both as integers from 0, (n,) each."""
     a, b = np.asarray(y), np.asarray(labels)
     if a.ndim != 1 or a.shape != b.shape or not a.size:
         raise ValueError(
@@ -151,35 +151,35 @@ def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
-    """All as lists; dicts in the order of the first."""
+    """Convert all to lists; dicts in the order of the first."""
     given = [_by_name(g) if isinstance(g, Views) else g for g in (first, *others)]
     names = list(given[0]) if isinstance(given[0], Mapping) else None
-    found = []
+    lists = []
     for views in given:
         if isinstance(views, Mapping) and (names is None or set(views) != set(names)):
             raise ValueError(
                 f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
             )
-        found.append([views[k] for k in names or ()] if isinstance(views, Mapping) else [*views])
-    return found
+        lists.append([views[k] for k in names or ()] if isinstance(views, Mapping) else [*views])
+    return lists
 
 
 def _by_name(views: Views) -> dict[str, ArrayLike]:
-    """The arrays of a Views, NaN where it has none."""
+    """The arrays of a Views, NaN where missing."""
     return {name: views.known(v).astype(np.float64) for v, name in enumerate(views.names)}
 
 
 def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:
-    """Frames with the rows and columns of the true ones, in their order."""
-    found = []
+    """Align frames to the rows and columns of the true ones."""
+    aligned = []
     for v, view in enumerate(views):
         like = truth[v] if v < len(truth) else None
         if isinstance(view, pd.DataFrame) and isinstance(like, pd.DataFrame):
             if set(view.index) != set(like.index) or set(view.columns) != set(like.columns):
                 raise ValueError(f"view {v} has other samples or columns than the true one")
             view = view.loc[like.index, like.columns]
-        found.append(view)
-    return found
+        aligned.append(view)
+    return aligned
 
 
 def _hidden(hidden: ArrayLike, *arrays: Sequence[ArrayLike]) -> NDArray[np.bool_]:
@@ -219,8 +219,8 @@ def _row_means(values: Floats, known: NDArray[np.bool_]) -> Floats:
 
 
 def _mean(values: Floats) -> float:
-    found = values[~np.isnan(values)]
-    return float(found.mean()) if found.size else float("nan")
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
 
 
 def share_explained(error: Floats, base: Floats) -> Floats:

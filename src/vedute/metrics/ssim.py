@@ -25,7 +25,7 @@ NOTHING = 1e-12  # of an error, which may be zero
 
 
 def ssim(a: Tensor, b: Tensor) -> Tensor:
-    """Of each pair of images (B, C, H, W) with values in [0, 1]: (B,)."""
+    """SSIM of pairs of images (B, C, H, W) with values in [0, 1], (B,)."""
     if a.shape != b.shape or a.ndim != 4 or min(a.shape[2:]) < WINDOW:
         raise ValueError(
             f"images have shapes {tuple(a.shape)} and {tuple(b.shape)}; pass equal ones "
@@ -38,8 +38,8 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
     cov = unbiased * (cross - mean_a * mean_b)
     above = (2 * mean_a * mean_b + C1) * (2 * cov + C2)
     below = (mean_a.square() + mean_b.square() + C1) * (var_a + var_b + C2)
-    found: Tensor = (above / below).flatten(1).mean(1)
-    return found
+    similarity: Tensor = (above / below).flatten(1).mean(1)
+    return similarity
 
 
 def blur(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
@@ -56,6 +56,6 @@ def _mean(parts: Sequence[Tensor]) -> float:
 
 
 def _means(x: Tensor) -> Tensor:
-    """Over every window: (S, B, C, H, W) -> (S, B, C, H - 6, W - 6)."""
+    """Means over every window: (S, B, C, H, W) -> (S, B, C, H - 6, W - 6)."""
     means = F.avg_pool2d(x.flatten(0, 1), WINDOW, stride=1)
     return means.reshape(*x.shape[:2], *means.shape[1:])

@@ -39,17 +39,17 @@
     return words.replace("-", "−");
   }
   function ticks({ low, high, log, percent, most }) {
-    const found = [];
+    const values = [];
     if (log && high / low > 8) {
       const a = Math.floor(Math.log10(low)), b = Math.ceil(Math.log10(high));
       for (let p = a; p <= b; p++)
-        for (const m of high / low < 160 ? [1, 2, 5] : [1]) found.push(m * 10 ** p);
+        for (const m of high / low < 160 ? [1, 2, 5] : [1]) values.push(m * 10 ** p);
     } else {
       const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
       const step = power * [1, 2, 5, 10].find((m) => m * power >= 0.999 * rough);
-      for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+      for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) values.push(k * step);
     }
-    const inside = found.filter((v) => v >= low - 1e-9 * (high - low) && v <= high + 1e-9 * (high - low));
+    const inside = values.filter((v) => v >= low - 1e-9 * (high - low) && v <= high + 1e-9 * (high - low));
     return inside.map((v) => [v, percent ? number(100 * v) + "\u202f%" : number(v)]);
   }
 

@@ -23,8 +23,8 @@ SURE, SMALL = 0.01, 0.2  # a probability, and a difference in standard deviation
 
 
 class Frame(NamedTuple):
-    """A wide chart, in pixels: its width, where it begins and ends beside its labels, how many
-    letters these have, how many ticks and patterns there are."""
+    """The layout of a wide chart in pixels: width, left and right edge of the plot area, and the
+    most letters of a label, ticks and patterns."""
 
     width: int
     left: float
@@ -38,7 +38,7 @@ BROAD, SLIM = Frame(1000, 130.0, 960.0, 14, 8, 24), Frame(380, 84.0, 368.0, 9, 4
 
 
 def both(draw: Callable[[Frame], object]) -> str:
-    """A chart twice: one for a wide window and paper, one for a telephone."""
+    """Draw a chart in two layouts: one for a wide window and paper, one for a phone."""
     return f'<div class="broad">{draw(BROAD)}</div><div class="slim">{draw(SLIM)}</div>'
 
 
@@ -72,12 +72,12 @@ def _upset(run: FittedRun, counts: list[tuple[tuple[bool, ...], int]], frame: Fr
 
 
 def _end(frame: Frame) -> float:
-    """Where patterns end and shares begin."""
+    """The x coordinate between the pattern columns and the shares."""
     return frame.left + (0.8 if frame is BROAD else 0.68) * (frame.right - frame.left)
 
 
 def dependence(run: FittedRun) -> str:
-    """Whether what is missing depends on what is observed: a warning, or that there is no sign."""
+    """The test of whether missingness depends on observed values, with a warning if it does."""
     if not len(run.found.get("depends_p", ())):
         return ""
     p, difference = run.found["depends_p"], run.found["depends_difference"]
@@ -117,7 +117,7 @@ def feature_name(name: str) -> str:
 
 
 def stages(run: FittedRun) -> str:
-    """What happened in which steps, and what came of it."""
+    """A table of the training stages: what each did, its steps and its hidden-view error."""
     rows, start, second = [], 0, run.second()
     least = np.inf
     for _, group in groupby(run.history, key=lambda record: record["stage"]):
@@ -127,7 +127,7 @@ def stages(run: FittedRun) -> str:
         least = min([least, *errors])
         watched = any(r["watched"] for r in records)
         if second and start >= second:
-            what = "learned again, hidden views and all"
+            what = "refit, with the hidden views"
         elif watched:
             what = "trained; hidden views decide when to stop"
         elif any("better" in r for r in records):
@@ -142,19 +142,19 @@ def stages(run: FittedRun) -> str:
 
 
 def _merged(rows: list[list[str]]) -> list[list[str]]:
-    """Stages of one kind that follow each other as one, where errors say nothing."""
-    found: list[list[str]] = []
+    """Merge consecutive stages of one kind that have no measured error."""
+    merged: list[list[str]] = []
     for row in rows:
-        if found and found[-1][0] == row[0] and found[-1][2] == row[2] == "–":
-            first = found[-1][1].partition(" to ")[0]
-            found[-1] = [row[0], f"{first} to {row[1].partition(' to ')[2]}", "–"]
+        if merged and merged[-1][0] == row[0] and merged[-1][2] == row[2] == "–":
+            first = merged[-1][1].partition(" to ")[0]
+            merged[-1] = [row[0], f"{first} to {row[1].partition(' to ')[2]}", "–"]
         else:
-            found.append(row)
-    return found
+            merged.append(row)
+    return merged
 
 
 def terms(run: FittedRun) -> str:
-    """Loss terms over steps."""
+    """A chart of the loss terms over steps."""
     names = list(dict.fromkeys(k for r in run.history for k in r["terms"]))
     steps = np.array([r["step"] for r in run.history], float)
     series = {k: np.array([r["terms"].get(k, np.nan) for r in run.history], float) for k in names}
@@ -168,7 +168,7 @@ def terms(run: FittedRun) -> str:
 
 
 def hidden_error(run: FittedRun) -> str:
-    """Error on hidden views over steps, and the weights that were kept."""
+    """A chart of the error on hidden views over steps; it marks the weights that were kept."""
     checked = [r for r in run.history if r["hidden_error"] is not None]
     if not checked:
         return figure("Error on hidden views", "", "No view was hidden from this training.")
@@ -185,14 +185,14 @@ def hidden_error(run: FittedRun) -> str:
     note = f"1 is the mean of each feature. Kept: {step}, {least}."
     if run.second():
         note += (
-            f" After step {run.second()} it learned again, with the hidden views and for as many "
-            "steps as had been worth it: no error can be measured there."
+            f" After step {run.second()} the model was refit with the hidden views, for as many "
+            "steps as had lowered the error: no error can be measured during the refit."
         )
     return figure("Error on hidden views", plot, note)
 
 
 def short(name: str, most: int = 12) -> str:
-    """A name that fits beside a chart."""
+    """Shorten a name to fit beside a chart."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
@@ -216,7 +216,7 @@ def _pattern(
 
 
 def _shares(run: FittedRun, frame: Frame) -> Iterator[str]:
-    """The names of the views, and how much of each is missing."""
+    """Labels of the views, and bars of the share of each that is missing."""
     shares, end = (~run.mask).mean(0), _end(frame)
     room = frame.right - end - 56
     yield svg.text(end + 20, GROUND, "missing", "name")
@@ -233,7 +233,7 @@ def _shares(run: FittedRun, frame: Frame) -> Iterator[str]:
 
 
 def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str) -> Plot:
-    """An empty chart for values over steps, the warm-up and the second learning shaded."""
+    """An empty chart for values over steps, with the warm-up and the refit shaded."""
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
     room = (high / low) ** 0.06 if log else 0.06 * ((high - low) or abs(high) or 1.0)
@@ -247,11 +247,11 @@ def _over_steps(run: FittedRun, values: Array, label: str, log: bool, title: str
         plot.marks.append(svg.bar(*box, "warm", "warm-up", f"until step {warm}"))
     again = run.second()
     if again:
-        at, words = float(x(again)), "learned again, with all views"
+        at, words = float(x(again)), "refit, with all views"
         box = at, y.end, x.end - at, y.start - y.end
         plot.marks.append(svg.bar(*box, "again", words, f"from step {again}"))
         plot.notes.append(
-            svg.text((at + x.end) / 2, y.end + 12, "again, with all views", "mid small")
+            svg.text((at + x.end) / 2, y.end + 12, "refit, with all views", "mid small")
         )
     return plot
 
@@ -261,7 +261,7 @@ def _curve(plot: Plot, steps: Array, value: Array, i: int, name: str) -> None:
     x, y = plot.x(steps), plot.y(value)
     plot.marks.append(svg.line(x, y, f"s{i} {color(i)}"))
     few = np.linspace(0, len(steps) - 1, min(MOST_SPOTS, len(steps)))
-    some = np.unique(few.round().astype(int))
-    for t in some[np.isfinite(value[some])]:
+    spots = np.unique(few.round().astype(int))
+    for t in spots[np.isfinite(value[spots])]:
         tip = (f"{name} {value[t]:.4g}", f"step {steps[t]:.0f}")
         plot.marks.append(svg.dot(x[t], y[t], f"spot s{i} {color(i)}", *tip))

@@ -16,7 +16,7 @@ MOST_CLUSTERS, MOST_CLASSES, TRAITS = 40, 30, 6
 
 
 def sizes(run: FittedRun) -> str:
-    """One bar per cluster, its uncertain part in a paler color."""
+    """A bar chart of cluster sizes, the uncertain part of each in a paler color."""
     assert run.labels is not None
     counts = np.bincount(run.labels)
     doubt = np.bincount(run.labels[run.uncertain()], minlength=len(counts))
@@ -81,7 +81,7 @@ def matrix(run: FittedRun) -> str:
 
 
 def stability(run: FittedRun) -> str:
-    """How stable clusterings are by their number; empty where the user gave the number."""
+    """The stability curve over the number of clusters; empty if the user chose the number."""
     if "stable_stability" not in run.found:
         return ""
     K, stable, error, chance = (
@@ -105,16 +105,16 @@ def stability(run: FittedRun) -> str:
 
 
 def traits(run: FittedRun) -> str:
-    """What makes each cluster: the features that differ most, and by how much."""
+    """The features that differ most in each cluster, with their effect sizes."""
     if "profile" not in run.found or run.labels is None:
         return ""
     effects, lines = run.found["profile"], []
     for k in range(min(effects.shape[1], MOST_CLUSTERS)):
         effect = effects[:, k]
         order = np.argsort(-np.abs(np.nan_to_num(effect)), kind="stable")[:TRAITS]
-        some = [i for i in order if np.isfinite(effect[i])]
-        if some:
-            words = "".join(_trait(run, int(i), float(effect[i])) for i in some)
+        chosen = [i for i in order if np.isfinite(effect[i])]
+        if chosen:
+            words = "".join(_trait(run, int(i), float(effect[i])) for i in chosen)
             lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
     note = (
         "mean of a cluster minus that of all other samples, observed values only, in standard "
@@ -134,7 +134,7 @@ def _trait(run: FittedRun, i: int, effect: float) -> str:
 
 
 def by_pattern(run: FittedRun) -> str:
-    """Sizes of clusters, how stable they are, and how many of their samples lack which view."""
+    """A table of cluster size, stability and share of samples that lack each view."""
     assert run.labels is not None
     K, lacking = int(run.labels.max()) + 1, (~run.mask).mean(0)
     tries = run.found.get("tries", np.zeros(len(run.mask)))
@@ -161,7 +161,7 @@ def by_pattern(run: FittedRun) -> str:
 
 
 def _unlike(share: float, among_all: float, n: int) -> bool:
-    """Whether a share of n samples is more than three standard errors off, and a tenth."""
+    """Whether a share of n samples is off by more than three standard errors and by 0.1."""
     error = np.sqrt(max(among_all * (1 - among_all), 1e-12) / n)
     return bool(abs(share - among_all) > max(3 * error, 0.1))
 

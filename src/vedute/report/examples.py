@@ -16,7 +16,7 @@ from vedute.report.svg import Plot, Scale
 
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
-FEW, MOST = 16, 120  # features: up to the one they are drawn apart, beyond the other thinned out
+FEW, MOST = 16, 120  # features: up to FEW are drawn separately, more than MOST are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
 EXAMPLE_SIZE = (326, 190)
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 318.0, 30.0, 160.0
@@ -35,27 +35,29 @@ class Profile(NamedTuple):
 
 
 def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    """Every view in turn; shapes: of views that are pictures, though given as rows of numbers."""
+    """Examples of every view; `shapes` of views that hold pictures as rows of numbers."""
     unknown = [k for k in shapes if k not in run.names]
     if unknown:
         raise ValueError(f"no view {unknown[0]!r}; views are {', '.join(run.names)}")
     parts = []
     for v, name in enumerate(run.names):
-        own = tuple(run.facts["shapes"][v])
-        shape = tuple(shapes.get(name, own))
-        if np.prod(shape) != np.prod(own):
+        stored = tuple(run.facts["shapes"][v])
+        shape = tuple(shapes.get(name, stored))
+        if np.prod(shape) != np.prod(stored):
             sides = "x".join(map(str, shape))
-            raise ValueError(f"view {name!r} has {np.prod(own)} numbers per sample, not {sides}")
+            raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
         if f"truth{v}" in run.found:
             parts.append(pictures(run, v, shape) if len(shape) > 1 else profiles(run, v))
     return "".join(parts)
 
 
 def profiles(run: FittedRun, v: int) -> str:
-    """Three instances of a view: one of the easiest, a typical one, one of the hardest."""
+    """Charts of three instances of a view: an easy, a typical and a hard one."""
     count, width = len(run.found[f"at{v}"]), run.found[f"scale{v}"].size
-    some = {round(q * (count - 1)): word for q, word in WHICH.items()}
-    charts = [_chart(run, v, i, word if len(some) > 2 else "") for i, word in some.items()]
+    instances = {round(q * (count - 1)): word for q, word in WHICH.items()}
+    charts = [
+        _chart(run, v, i, word if len(instances) > 2 else "") for i, word in instances.items()
+    ]
     key = (
         '<span><i class="was"></i>truth, never shown</span>'
         '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
@@ -67,7 +69,7 @@ def profiles(run: FittedRun, v: int) -> str:
 
 
 def pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
-    """Truth, inferred and uncertainty of some instances, the easiest first."""
+    """Pictures of truth, inferred values and uncertainty of some instances, easiest first."""
     at = run.found[f"at{v}"]
     images = {k: run.found[f"{k}{v}"].reshape(-1, *shape) for k in ("truth", "mean", "std")}
     ends = float(np.nanmin(images["truth"])), float(np.nanmax(images["truth"]))
@@ -91,7 +93,7 @@ def pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
 
 
 def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
-    """One instance: the truth, the inferred values and their 90 % intervals."""
+    """A chart of one instance: truth, inferred values and 90 % intervals."""
     p = _profile(run, v, i)
     few = len(p.feature) <= FEW
     edge = 0.5 if few else 0.0
@@ -134,21 +136,21 @@ def _profile(run: FittedRun, v: int, i: int) -> Profile:
     truth, mean, std = (run.found[f"{k}{v}"][i].ravel() for k in ("truth", "mean", "std"))
     truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, std / scale
     reach *= _width(run, v, i)
-    some = np.arange(0, len(truth), _stride(len(truth)))
+    shown = np.arange(0, len(truth), _stride(len(truth)))
     ends = [mean - reach, mean + reach]
     if run.found["kinds"][v] in SHARES:
         ends = [end.clip(0, 1) for end in ends]
-    return Profile(some, *(a[some] for a in (truth, mean, *ends)))
+    return Profile(shown, *(a[shown] for a in (truth, mean, *ends)))
 
 
 def _width(run: FittedRun, v: int, i: int) -> float:
-    """How many deviations an interval reaches; older runs have normal ones."""
+    """Half the width of an interval in standard deviations; normal for older runs."""
     reach = run.found.get(f"reach{v}")
     return WIDTH if reach is None else float(np.interp(SHOWN_AT, run.found["levels"], reach[i]))
 
 
 def _error(run: FittedRun, v: int, i: int) -> float:
-    """The measure of imputation: squared standard deviations, constant features aside."""
+    """The imputation error of an instance, in squared standard deviations without constants."""
     scale = run.found[f"scale{v}"].ravel()
     deviation = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
     known = (scale > 0) & ~np.isnan(deviation)
@@ -156,10 +158,12 @@ def _error(run: FittedRun, v: int, i: int) -> float:
 
 
 def _unit(run: FittedRun, v: int) -> tuple[Array, Array, str]:
-    """(shift, scale, its name): the user's own unit, where the features of a view share one."""
+    """(shift, scale, its name): the user's unit if the features of a view have a common scale."""
     scale = run.found[f"scale{v}"].ravel().astype(float)
-    some = scale[scale > 0]
-    if some.size and np.quantile(some, 0.95) > UNLIKE * max(np.quantile(some, 0.05), 1e-300):
+    positive = scale[scale > 0]
+    if positive.size and np.quantile(positive, 0.95) > UNLIKE * max(
+        np.quantile(positive, 0.05), 1e-300
+    ):
         unit = np.where(scale > 0, scale, 1.0)
         return run.found[f"center{v}"].ravel(), unit, "in standard deviations"
     return np.zeros_like(scale), np.ones_like(scale), "in your units"

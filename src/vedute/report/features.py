@@ -27,27 +27,27 @@ class Row(NamedTuple):
 
 def rows(run: FittedRun) -> list[Row]:
     """All features that were hidden often enough, the best first."""
-    found = []
+    measured = []
     for v in range(len(run.names)):
         if f"known{v}" not in run.found or not run.honest():
             continue
         parts = (run.found[f"{k}{v}"] for k in ("explained", "off", "known"))
         names = run.features(v)
-        found += [
+        measured += [
             Row(v, names[f], float(e), float(o), int(k))
             for f, (e, o, k) in enumerate(zip(*parts, strict=True))
             if k >= FEWEST and np.isfinite(e)
         ]
-    return sorted(found, key=lambda row: -row.explained)
+    return sorted(measured, key=lambda row: -row.explained)
 
 
 def by_feature(run: FittedRun) -> str:
-    """Chart and tables; empty where nothing is known."""
-    found = rows(run)
-    if len(found) < 2:
+    """Chart and tables of the features; empty if none was measured."""
+    ranked = rows(run)
+    if len(ranked) < 2:
         return ""
     shares = {
-        v: np.array([r.explained for r in found if r.view == v]) for v in {r.view for r in found}
+        v: np.array([r.explained for r in ranked if r.view == v]) for v in {r.view for r in ranked}
     }
     note = (
         "How much of each feature is explained where its view was hidden: one bump per view, "
@@ -56,9 +56,9 @@ def by_feature(run: FittedRun) -> str:
     chart = figure(
         "Features one by one", both(lambda f: _ridges(run, shares, f)), note, kind="wide"
     )
-    half = min(ENDS, len(found) // 2)
-    pair = _table(run, "Best inferred", found[:half]) + _table(
-        run, "Worst inferred", found[::-1][:half]
+    half = min(ENDS, len(ranked) // 2)
+    pair = _table(run, "Best inferred", ranked[:half]) + _table(
+        run, "Worst inferred", ranked[::-1][:half]
     )
     unit = (
         "Off: half of the inferred values are nearer to the truth than this, in your units. "
@@ -67,18 +67,18 @@ def by_feature(run: FittedRun) -> str:
     return f'{chart}<div class="two">{pair}</div><p class="hint">{unit}</p>'
 
 
-def _views(found: list[Row]) -> list[int]:
-    return sorted({row.view for row in found})
+def _views(ranked: list[Row]) -> list[int]:
+    return sorted({row.view for row in ranked})
 
 
-def _table(run: FittedRun, title: str, found: list[Row]) -> str:
+def _table(run: FittedRun, title: str, ranked: list[Row]) -> str:
     lines = [
         [
             f"{escape(r.name)}<small>{escape(run.names[r.view])}</small>",
             svg.percent(r.explained),
             svg.number(r.off),
         ]
-        for r in found
+        for r in ranked
     ]
     return (
         f'<div class="plain"><h3>{title}</h3>{table(["feature", "explained", "off"], lines)}</div>'

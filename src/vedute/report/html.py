@@ -34,13 +34,13 @@ def legend(keys: Iterable[Key], kind: str = "") -> str:
 
 
 def figure(title: str, body: object, note: str = "", keys: str = "", kind: str = "") -> str:
-    """A chart with its title, its legend and a line on how to read it (HTML)."""
+    """A chart with its title, its legend and a note on how to read it (HTML)."""
     caption = f"<h3>{escape(title)}</h3>" + (f"<p>{note}</p>" if note else "")
     return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{keys}{body}</figure>'
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1) -> str:
-    """Cells are HTML; columns from `numeric` on hold numbers."""
+    """An HTML table; cells are HTML, columns from `numeric` on hold numbers."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = ("" if c < numeric else ' class="n"' for c in range(len(row)))
@@ -53,7 +53,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1)
 
 
 def section(name: str, title: str, lead: str, *parts: str) -> str:
-    """One part of the page; `lead` is HTML."""
+    """A section of the page; `lead` is HTML."""
     body = "".join(parts)
     return (
         f'<section id="{name}"><h2>{escape(title)}</h2><p class="lead">{lead}</p>{body}</section>'
@@ -61,7 +61,7 @@ def section(name: str, title: str, lead: str, *parts: str) -> str:
 
 
 def palette() -> str:
-    """The classes of colors, for light and for dark ground."""
+    """CSS classes of the colors, for light and dark backgrounds."""
     light = "".join(f"--k{i}:{_shade(i, dark=False)};" for i in range(SERIES))
     dark = "".join(f"--k{i}:{_shade(i, dark=True)};" for i in range(SERIES))
     classes = "".join(f".k{i}{{--c:var(--k{i})}}" for i in range(SERIES))
@@ -70,7 +70,7 @@ def palette() -> str:
 
 
 def _shade(i: int, dark: bool) -> str:
-    """The palette is made for white paper; on dark ground it is lighter."""
+    """Color i of the palette, which is made for white paper; lighter on a dark background."""
     to_white = (0.22, 0.55, 0.0, 0.7)[i // 10] if dark else (0.0, 0.45, 0.0, 0.65)[i // 10]
     to_black = 0.4 if i // 10 == 2 and not dark else 0.25 * (i // 10 == 2)
     parts = [int(COLORS[i % 10][k : k + 2], 16) for k in (1, 3, 5)]

@@ -11,7 +11,7 @@ from vedute.report import svg
 from vedute.report.html import table
 from vedute.report.run_folder import Array, FittedRun
 
-FEW = 20  # hidden views: with fewer a number is uncertain
+FEW = 20  # hidden views: a number measured on fewer is uncertain
 ALIKE, WORTH, MOST = 0.7, 0.05, 6
 
 
@@ -27,14 +27,14 @@ def explained(run: FittedRun) -> Array:
 
 
 def gains(run: FittedRun) -> Array:
-    """(L, L): by how much the error of v is smaller with u than without it; NaN: not known."""
+    """(L, L): share by which observing u lowers the error of v; NaN if not measured."""
     less, more, count = run.found["without"]
     ratio = np.divide(more, less, out=np.full_like(less, np.nan), where=(less > 0) & (count >= FEW))
     return np.asarray(1 - np.sqrt(ratio))
 
 
 def informs(run: FittedRun) -> str:
-    """The matrix, what each view has of its own, and what one more would buy; or nothing."""
+    """The matrix, the unique share of each view, and the gain of one more view; may be empty."""
     if "alone" not in run.found or not run.honest() or not run.found["alone"][2].any():
         return ""
     return _matrix(run) + _own(run) + _one_more(run)
@@ -68,7 +68,7 @@ def _cell(share: float, count: float) -> str:
 
 
 def _own(run: FittedRun) -> str:
-    """Of each view: what the others know of it, what it alone adds, and its nearest relative."""
+    """A table of views: best predictor, unique share, and largest gain for another view."""
     shares, gain = explained(run), gains(run)
     lines = []
     for v, name in enumerate(run.names):
@@ -91,22 +91,22 @@ def _own(run: FittedRun) -> str:
 
 
 def _one_more(run: FittedRun) -> str:
-    """Sentences, the largest gains first, on samples that lack two views."""
-    gain, found = gains(run), []
+    """A list of the gains from one more measurement, largest first."""
+    gain, candidates = gains(run), []
     for u, v in zip(*np.nonzero(np.nan_to_num(gain) >= WORTH), strict=True):
         lacking = int((~run.mask[:, u] & ~run.mask[:, v]).sum())
         if lacking:
-            found.append((float(gain[u, v]), int(u), int(v), lacking))
-    words = [_says(run, *each) for each in sorted(found, reverse=True)[:MOST]]
+            candidates.append((float(gain[u, v]), int(u), int(v), lacking))
+    words = [_says(run, *candidate) for candidate in sorted(candidates, reverse=True)[:MOST]]
     none = "There are no samples for which one more view would lower the error of another by 5 %."
     words = words or [none]
     note = (
-        "measured where the second view was hidden and the first was there: root mean square error "
-        "with it and without it, beside all else that was observed"
+        "measured where the second view was hidden and the first observed: root mean square error "
+        "with and without the first, given all other observed views"
     )
     return (
         f'<div class="plain"><h3>What one more measurement would buy <small>{note}</small></h3>'
-        f'<ul class="says">{"".join(f"<li>{each}</li>" for each in words)}</ul></div>'
+        f'<ul class="says">{"".join(f"<li>{sentence}</li>" for sentence in words)}</ul></div>'
     )
 
 

@@ -104,9 +104,9 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Found:
         order, ranked = (-soft).argsort(1), -np.sort(-soft, 1)
         margin = ranked[:, 0] - (ranked[:, 1] if ranked.shape[1] > 1 else 0.0)
     stays, tries = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    some = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS))
+    measured = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS))
     for hidden in torch.eye(L).bool():
-        rows = np.flatnonzero(some & left_out(views, hidden).numpy())
+        rows = np.flatnonzero(measured & left_out(views, hidden).numpy())
         if len(rows):
             less = views[rows].hide(hidden.expand(len(rows), L))
             stays[rows] += model.predict(less) == model.labels_[rows]
@@ -160,16 +160,16 @@ def _profiles(model: Estimator, views: Views) -> Found:
     effects = profiles(model, views).reindex(columns=range(len(counts)))
     effects = effects[effects.columns[counts >= FEWEST]]
     best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
-    some = effects[best].reindex(columns=range(len(counts)))
-    view, name = (np.array([str(k[i]) for k in some.index], str) for i in (0, 1))
-    return {"profile": some.to_numpy(), "profile_view": view, "profile_feature": name}
+    described = effects[best].reindex(columns=range(len(counts)))
+    view, name = (np.array([str(k[i]) for k in described.index], str) for i in (0, 1))
+    return {"profile": described.to_numpy(), "profile_view": view, "profile_feature": name}
 
 
 def _dependence(data: Views, model: Estimator) -> Found:
     """Whether what is missing depends on what is observed; where that can be asked."""
-    found = missingness(data, [features(spec) for spec in model.specs])
-    words = {k: found[k].to_numpy().astype(str) for k in ("missing", "view", "feature")}
-    sizes = {k: found[k].to_numpy(np.float64) for k in ("difference", "p")}
+    tests = missingness(data, [features(spec) for spec in model.specs])
+    words = {k: tests[k].to_numpy().astype(str) for k in ("missing", "view", "feature")}
+    sizes = {k: tests[k].to_numpy(np.float64) for k in ("difference", "p")}
     return {f"depends_{k}": a for k, a in (words | sizes).items()}
 
 

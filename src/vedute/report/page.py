@@ -48,8 +48,7 @@ def write_report(
     """Write one self-contained page (.html) about a fitted model and the X that it was fitted on.
 
     ids: whether samples are named. values: whether values of samples are shown. shapes: of views
-    that are pictures, {"pix": (16, 15)}. What the page shows is measured first, which takes some
-    seconds.
+    that are pictures, {"pix": (16, 15)}. The measurements that the page shows take some seconds.
     """
     from vedute.report import run_folder
 
@@ -61,18 +60,18 @@ def write_report(
 
 
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    """The page as text; the same for the same run."""
+    """The HTML of the page, deterministic for a given run."""
     script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     body = sections.all_of(run, shapes)
-    found = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
+    titles = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
     style = _file("style.css") + html.palette() + (plane.rules(run) if "map" in run.found else "")
     return Template(_file("template.html")).substitute(
         title=escape(f"{run.source} · {run.method} · vedute"),
         policy=f"{POLICY}; script-src 'sha256-{digest}'",
         style=style,
         head=sections.head(run),
-        contents="".join(f'<a href="#{name}">{title}</a>' for name, title in found),
+        contents="".join(f'<a href="#{name}">{title}</a>' for name, title in titles),
         body=body,
         version=escape(str(run.facts["versions"]["vedute"])),
         script=script,

@@ -20,7 +20,7 @@ PLANE_SIZE = (1000, 640)
 
 
 class Coloring(NamedTuple):
-    """What samples are colored by: the names of its classes, and (n,) the class of each sample.
+    """A way to color samples: the names of its classes, and (n,) the class of each sample.
 
     ordered: classes are ordered, and get shades of one color.
     """
@@ -32,18 +32,18 @@ class Coloring(NamedTuple):
 
 
 def colorings(run: FittedRun) -> list[Coloring]:
-    """What samples can be colored by."""
-    found = []
+    """All ways to color the samples of a run."""
+    choices = []
     if run.labels is not None:
         K = int(run.labels.max()) + 1
         names = [f"cluster {k}" for k in range(K)]
-        found.append(Coloring("cluster", names, run.labels.astype(int)))
+        choices.append(Coloring("cluster", names, run.labels.astype(int)))
     if "y" in run.found:
-        found.append(_by_label(run.found["y"]))
-    found.append(_by_pattern(run))
+        choices.append(_by_label(run.found["y"]))
+    choices.append(_by_pattern(run))
     if "margin" in run.found:
-        found.append(Coloring("certainty", ["certain", "uncertain"], run.uncertain().astype(int)))
-    return found
+        choices.append(Coloring("certainty", ["certain", "uncertain"], run.uncertain().astype(int)))
+    return choices
 
 
 def plane(run: FittedRun) -> str:
@@ -60,7 +60,7 @@ def plane(run: FittedRun) -> str:
     kind = "t-SNE" if len(points) >= 10 else "principal axes"
     of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
     note = (
-        f"{of}{kind} of the representation: what is close here is close there; distances between "
+        f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
         "groups mean little. Point at a sample to see what it is."
     )
     return figure("The samples in the plane", _switch(asked) + str(plot), note, kind="wide map")
@@ -68,21 +68,21 @@ def plane(run: FittedRun) -> str:
 
 def rules(run: FittedRun) -> str:
     """The color of each class of dots under each coloring, as CSS."""
-    found = ""
+    css = ""
     for q, asked in enumerate(colorings(run)):
         for i in range(len(asked.words)):
             name = f"r{round(8 * i / max(len(asked.words) - 1, 1))}" if asked.ordered else color(i)
             value = f"var(--{('line', 'k2')[i] if asked.question == 'certainty' else name})"
-            found += f"#by{q}:checked~svg .{'cqrt'[q]}{i},.by{q} .{'cqrt'[q]}{i}{{--c:{value}}}"
-        found += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
-    return found
+            css += f"#by{q}:checked~svg .{'cqrt'[q]}{i},.by{q} .{'cqrt'[q]}{i}{{--c:{value}}}"
+        css += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
+    return css
 
 
 PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
 
 
 def _switch(asked: list[Coloring]) -> str:
-    """Radio buttons and one legend each: colors change without a script."""
+    """Radio buttons, each with its legend: colors change without a script."""
     buttons = "".join(
         f'<input type="radio" name="by" id="by{q}"{" checked" if q == 0 else ""}>'
         f'<label for="by{q}">{escape(c.question)}</label>'
@@ -99,7 +99,7 @@ def _switch(asked: list[Coloring]) -> str:
 
 
 def _frame(points: Array) -> Plot:
-    """Both axes to the same scale, around all points."""
+    """An empty plot around all points, both axes to the same scale."""
     width, height = PLANE_SIZE
     low, high = points.min(0), points.max(0)
     center, reach = (low + high) / 2, np.maximum((high - low) / 2, 1e-6) * 1.05
@@ -125,7 +125,7 @@ def _tip(run: FittedRun, asked: list[Coloring], row: int) -> list[str]:
 
 
 def _by_label(y: Array) -> Coloring:
-    """Labels as they are; many numbers in fifths, many words by the most frequent."""
+    """A coloring by label: many numbers by quintile, many words by the most frequent."""
     values, which = np.unique(y, return_inverse=True)
     if len(values) <= MOST_CLASSES:
         return Coloring("label", [str(v) for v in values], which)
@@ -140,7 +140,7 @@ def _by_label(y: Array) -> Coloring:
 
 
 def _by_pattern(run: FittedRun) -> Coloring:
-    """Patterns where they are few, else how many views are observed."""
+    """A coloring by missing pattern, or by the number of observed views if patterns are many."""
     patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
     which = which.reshape(-1)
     if len(patterns) <= 10:

@@ -310,8 +310,8 @@ class FittedRun:
 
     @property
     def method(self) -> str:
-        own = str(self.found.get("method", str(self.config["method"]).upper()))
-        return _baselines().get(str(self.config["method"]), own)
+        name = str(self.found.get("method", str(self.config["method"]).upper()))
+        return _baselines().get(str(self.config["method"]), name)
 
     @property
     def source(self) -> str:
@@ -369,8 +369,8 @@ class FittedRun:
         """Of the model and of the simple fills at these, (h,) each; the model first."""
         fills = {name: self.found[key] for key, name in _baselines().items() if key in self.found}
         fills |= {_baselines()["mean_fill"]: self.base()}
-        own = self.found.get("error", self.hidden["error"][self._picked()])
-        return {self.method: own} | {name: e for name, e in fills.items() if name != self.method}
+        errors = self.found.get("error", self.hidden["error"][self._picked()])
+        return {self.method: errors} | {name: e for name, e in fills.items() if name != self.method}
 
     def advice(self) -> str | None:
         """Which simple fill is as good as a model that was trained, and what it takes; None where
@@ -383,10 +383,8 @@ class FittedRun:
             return None
         seconds, rows = float(self.found[f"seconds_{best}"]), int(self.found["fill_rows"])
         time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
-        some = "" if rows == len(self.mask) else f" for {rows} samples"
-        return (
-            f"{_baselines()[best]} is as good on these data and takes {time}{some}: --method {best}"
-        )
+        subset = "" if rows == len(self.mask) else f" for {rows} samples"
+        return f"{_baselines()[best]} is as good on these data and takes {time}{subset}: --method {best}"
 
     def warmup(self) -> int:
         """The last step of the warm-up, whose weights are never kept; 0 where there is none."""

@@ -126,16 +126,16 @@ def _widths(spec: ViewSpec) -> Array:
 
 def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     """Views of numbers and categories; words and images are not listed."""
-    found, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
+    shown, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
             continue
         ends = interval_of(view, mean, std, data, v, SAMPLE_LEVEL)
-        seen, own = views.seen(v).numpy(), np.nan_to_num(views.known(v))
-        each = view.possible(mean), ends.lower, ends.upper
-        value, low, high = (np.where(seen, own, a) for a in each)
-        found[v] = Looked(view.spec, seen, value, low, high, *_moments(model, v))
-    return found
+        seen, observed = views.seen(v).numpy(), np.nan_to_num(views.known(v))
+        filled = view.possible(mean), ends.lower, ends.upper
+        value, low, high = (np.where(seen, observed, a) for a in filled)
+        shown[v] = Looked(view.spec, seen, value, low, high, *_moments(model, v))
+    return shown
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
@@ -144,9 +144,9 @@ def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
     items = {v: _items(view.spec) for v, view in looked.items()}
     for i, seen in enumerate(mask):
         lost = [v for v in looked if not seen[v]]
-        there = [v for v in looked if seen[v]]
-        room = _shared(lost, items, MOST_INFERRED if there else MOST_VALUES)
-        room |= _shared(there, items, MOST_VALUES - sum(room.values()))
+        present = [v for v in looked if seen[v]]
+        room = _shared(lost, items, MOST_INFERRED if present else MOST_VALUES)
+        room |= _shared(present, items, MOST_VALUES - sum(room.values()))
         for v, count in room.items():
             yield from _farthest(looked[v], items[v], i, v, count)
 
@@ -155,20 +155,20 @@ def _items(spec: ViewSpec) -> list[tuple[str, slice, tuple[Any, ...] | None]]:
     """The features of a view: name, where its numbers are, and its categories."""
     if spec.columns is None or spec.levels is None:
         return [(name, slice(f, f + 1), None) for f, name in enumerate(features(spec))]
-    found, start = [], 0
+    items, start = [], 0
     for column, levels in zip(spec.columns, spec.levels, strict=True):
-        found.append((str(column), slice(start, start + numbers(levels)), levels))
+        items.append((str(column), slice(start, start + numbers(levels)), levels))
         start += numbers(levels)
-    return found
+    return items
 
 
 def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int, int]:
     """How many features of each view are shown: few views of few leave more to the others."""
-    found = {}
+    counts = {}
     for i, v in enumerate(sorted(views, key=lambda v: len(items[v]))):
-        found[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
-        most -= found[v]
-    return {v: found[v] for v in sorted(found)}
+        counts[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
+        most -= counts[v]
+    return {v: counts[v] for v in sorted(counts)}
 
 
 def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
@@ -182,7 +182,7 @@ def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Ite
         first = at.start + (int(view.value[i, at].argmax()) if levels else 0)
         value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
         word = "" if levels is None else _word(levels, view.value[i, at])
-        a, b, c = (float(np.clip(each[first], -9, 9)) for each in z)
+        a, b, c = (float(np.clip(bound[first], -9, 9)) for bound in z)
         yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
 
 
@@ -201,8 +201,10 @@ def _nearest(z: Array, rows: Array) -> Array:
     k = min(NEAREST, len(z) - 1)
     if k < 1:
         return np.zeros((len(rows), 0), np.int64)
-    found = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[rows], return_distance=False)
-    others = [[j for j in near if j != row][:k] for near, row in zip(found, rows, strict=True)]
+    neighbors = (
+        NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[rows], return_distance=False)
+    )
+    others = [[j for j in near if j != row][:k] for near, row in zip(neighbors, rows, strict=True)]
     return np.array(others, np.int64)
 
 

@@ -25,7 +25,7 @@
   if (more) more.remove();
   if (rest) rest.remove();
 
-  // A field to search in, and how many were found.
+  // A field to search in, and the number of matches.
   const bar = document.createElement("div"), field = document.createElement("input"), count = document.createElement("span");
   bar.className = "finder";
   Object.assign(field, { type: "search", placeholder: "Search by name, cluster or missing view", autocomplete: "off", spellcheck: false });
@@ -38,13 +38,13 @@
   button.type = "button";
   button.className = "further";
 
-  let found = entries, shown = STEP, by = null, down = false;
+  let matches = entries, shown = STEP, by = null, down = false;
   const show = () => {
-    box.replaceChildren(...found.slice(0, shown).map((e) => (e.node = e.node || made(e.fields))));
+    box.replaceChildren(...matches.slice(0, shown).map((e) => (e.node = e.node || made(e.fields))));
     const n = entries.length.toLocaleString("en").replaceAll(",", "\u202f");
-    count.textContent = found.length === entries.length ? `${n} samples` : `${found.length} of ${n}`;
-    button.hidden = found.length <= shown;
-    button.textContent = `Show ${Math.min(5 * STEP, found.length - shown)} more`;
+    count.textContent = matches.length === entries.length ? `${n} samples` : `${matches.length} of ${n}`;
+    button.hidden = matches.length <= shown;
+    button.textContent = `Show ${Math.min(5 * STEP, matches.length - shown)} more`;
   };
   const value = (e) => {
     const word = e.fields[by], number = parseFloat(word.replace(/\u202f/g, "").replace("−", "-"));
@@ -53,11 +53,11 @@
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
   const search = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    found = words.length ? entries.filter((e) => words.every((w) => e.words.includes(w))) : entries.slice();
+    matches = words.length ? entries.filter((e) => words.every((w) => e.words.includes(w))) : entries.slice();
     if (by !== null) {
-      const keyed = found.map((e) => [value(e), e]);
+      const keyed = matches.map((e) => [value(e), e]);
       keyed.sort((a, b) => (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
-      found = keyed.map((pair) => pair[1]);
+      matches = keyed.map((pair) => pair[1]);
     }
     shown = STEP;
     show();
@@ -66,7 +66,7 @@
   button.addEventListener("click", () => { shown += 5 * STEP; show(); });
   const buttons = [...list.querySelectorAll(".heads button")];
   buttons.forEach((head, i) => {
-    head.title = "Sort by this; again: the other way round";
+    head.title = "Sort by this; click again to reverse";
     head.addEventListener("click", () => {
       down = by === i ? !down : heads[i] === "uncertainty";
       by = i;
@@ -82,10 +82,10 @@
     const name = e.target.textContent;
     field.value = name;
     search();
-    const first = found.findIndex((entry) => entry.fields[0] === name);
-    if (first > 0) found.unshift(found.splice(first, 1)[0]);
+    const first = matches.findIndex((entry) => entry.fields[0] === name);
+    if (first > 0) matches.unshift(matches.splice(first, 1)[0]);
     show();
-    if (found.length) found[0].node.open = true;
+    if (matches.length) matches[0].node.open = true;
     field.scrollIntoView({ block: "nearest" });
   });
   box.addEventListener("keydown", (e) => {

@@ -16,14 +16,14 @@ from vedute.report.charts import feature_name
 from vedute.report.html import color, table
 from vedute.report.run_folder import Array, FittedRun
 
-FIRST = 10  # lines in sight
+FIRST = 10  # lines visible at first
 NONE = "–"
 HEADS = ("sample", "uncertainty", "cluster", "missing")
 HIGH = 3.0  # standard deviations at the ends of a bar
 
 
 def samples(run: FittedRun) -> str:
-    """The list; empty for older runs."""
+    """The list of samples; empty if they were not measured."""
     if "doubt" not in run.found and "margin" not in run.found:
         return ""
     order = ordered(run)
@@ -45,7 +45,7 @@ def samples(run: FittedRun) -> str:
 
 
 def ordered(run: FittedRun) -> Array:
-    """Rows of all samples, the most uncertain first. In private, nothing follows their order."""
+    """Rows of all samples, the most uncertain first; ties are shuffled in a private run."""
     n = len(run.mask)
     doubt = run.found.get("doubt", np.full(n, np.nan)).astype(float)
     margin = run.found.get("margin", np.zeros(n)).astype(float)
@@ -54,7 +54,7 @@ def ordered(run: FittedRun) -> Array:
 
 
 def _names(run: FittedRun, order: Array) -> list[str]:
-    """Names of samples, or their places in this list where they are to stay without."""
+    """Names of samples, or their positions in this list in a private run."""
     if run.private:
         return [f"no. {place + 1}" for place in range(len(order))]
     return [" ".join(run.sample(int(row)).split()) for row in order]
@@ -77,8 +77,8 @@ def _line(run: FittedRun, row: int, name: str) -> list[str]:
     doubt = float(run.found["doubt"][row]) if "doubt" in run.found else np.nan
     fields["uncertainty"] = NONE if np.isnan(doubt) else svg.percent(doubt)
     if run.labels is not None:
-        own, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
-        fields["cluster"] = f"{own} or {run.found['runner_up'][row]}" if unsure else own
+        label, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
+        fields["cluster"] = f"{label} or {run.found['runner_up'][row]}" if unsure else label
     gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
     fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
@@ -86,7 +86,7 @@ def _line(run: FittedRun, row: int, name: str) -> list[str]:
 
 
 def _sample(run: FittedRun, row: int, names: dict[int, str], cells: list[int]) -> str:
-    """A line that opens."""
+    """A line of the list that opens to the values of its sample."""
     fields = _line(run, row, names[row])
     spans = "".join(f"<span>{escape(field)}</span>" for field in fields)
     body = _about(run, row, names) + _values(run, cells)
@@ -94,7 +94,7 @@ def _sample(run: FittedRun, row: int, names: dict[int, str], cells: list[int]) -
 
 
 def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
-    """Its views, its cluster and who is like it."""
+    """The views, cluster and nearest neighbors of a sample."""
     gaps = "".join(f"; {words} missing" for words in run.gaps(row).values())
     parts = [f"{run.views_of(row).capitalize()}{gaps}."]
     if run.labels is not None and "margin" in run.found:
@@ -115,15 +115,15 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
 
 
 def _by_sample(run: FittedRun) -> dict[int, list[int]]:
-    """Which of the flat values are of which row."""
-    found: dict[int, list[int]] = {}
+    """Positions among the listed values, by row of their sample."""
+    places: dict[int, list[int]] = {}
     for t, i in enumerate(run.found.get("sample_of", ())):
-        found.setdefault(int(run.found["listed"][i]), []).append(t)
-    return found
+        places.setdefault(int(run.found["listed"][i]), []).append(t)
+    return places
 
 
 def _values(run: FittedRun, cells: Sequence[int]) -> str:
-    """Inferred values first, with intervals; then what was observed."""
+    """A table of inferred values with intervals, followed by observed ones."""
     if not cells:
         return ""
     heads = ["view", "feature", "value", "90 % interval", ""]
@@ -147,15 +147,15 @@ def _value(run: FittedRun, t: int) -> list[str]:
 
 
 def _bar(z: Array, wide: bool) -> str:
-    """Value and interval between three standard deviations below and above the mean."""
+    """A bar of value and interval, from three standard deviations below the mean to three above."""
     at, low, high = (round(50 + 48 * float(np.clip(v, -HIGH, HIGH)) / HIGH) for v in z)
     low, high = (low, high) if wide else (at, at)
     return f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
 
 
-def _others(lines: list[str], some: bool) -> str:
+def _others(lines: list[str], others: bool) -> str:
     if not lines:
         return ""
-    words = f"{svg.number(len(lines))}{' other' if some else ''} samples, one line each"
+    words = f"{svg.number(len(lines))}{' other' if others else ''} samples, one line each"
     text = escape("\n".join(lines))
     return f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'

@@ -13,12 +13,12 @@ from vedute.report.run_folder import Array, FittedRun
 from vedute.report.svg import Plot, Scale
 
 STEP = 34  # pixels per view
-MOST_SLIM = 60  # dots of a view on a telephone
+MOST_SLIM = 60  # dots of a view on a phone
 NOMINAL = (0.5, 0.8, 0.9, 0.95)
 
 
 def explained(run: FittedRun) -> str:
-    """R2 of every view, by the model and by the simple fills."""
+    """A chart of R2 by view, for the model and the simple fills."""
     errors, base, rows = run.errors(), run.base(), _rows(run)
     scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in errors.items()}
     keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
@@ -28,7 +28,7 @@ def explained(run: FittedRun) -> str:
 
 
 def _in_units(run: FittedRun) -> str:
-    """R2 in the user's units, of views that were learned on another scale."""
+    """A note with R2 in the user's units for views that were learned on another scale."""
     shares = run.found.get("in_units", np.zeros(0))
     known = [(name, s) for name, s in zip(run.names, shares, strict=False) if np.isfinite(s)]
     said = ", ".join(f"{name} {svg.percent(s)}" for name, s in known)
@@ -64,10 +64,10 @@ SIZES = ("big", "mean")
 
 
 def distribution(run: FittedRun) -> str:
-    """The error of every hidden instance by view, with the mean and the median of each view."""
+    """A chart of the error of every hidden instance by view, with mean and median."""
     error = run.errors()[run.method]
     words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
-    keys = legend(Key(*each) for each in [*words, ("s2", "ink", "median")])
+    keys = legend(Key(*entry) for entry in [*words, ("s2", "ink", "median")])
     note = (
         f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
     )
@@ -100,14 +100,14 @@ def _distribution(run: FittedRun, error: Array, frame: Frame) -> str:
 
 
 def _half(error: Array) -> str:
-    """How few instances make half of the error."""
+    """A note on how few instances make up half of the error."""
     share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
     few = int(np.searchsorted(share, 0.5)) + 1
     return f"{few} of {len(error)} hidden views make half of the whole error."
 
 
 def _ruled(plot: Plot, height: int, rows: int, frame: Frame) -> None:
-    """Bands for rows, and ticks of x below them."""
+    """Draw bands for rows, and the ticks of x below them."""
     width = frame.right - frame.left + 10
     plot.notes += [svg.bar(frame.left - 4, 12.0 + STEP * r, width, 28, "row") for r in range(rows)]
     for value, word in plot.x.ticks(frame.ticks):
@@ -117,7 +117,7 @@ def _ruled(plot: Plot, height: int, rows: int, frame: Frame) -> None:
 
 
 def error_table(run: FittedRun) -> str:
-    """Imputation errors by view and method, the least in bold, medians beside the means."""
+    """A table of imputation errors by view and method: means, the least in bold, and medians."""
     errors, lines = run.errors(), []
     for name, at in _rows(run):
         pairs = [(e[at].mean(), np.median(e[at])) for e in errors.values()]
@@ -136,25 +136,22 @@ def error_table(run: FittedRun) -> str:
 
 
 def trust_table(run: FittedRun) -> str:
-    """How far each view is inferred by which expert, in percent; empty where there are none."""
+    """A table of expert weights by view, in percent; empty without experts."""
     weights: dict[str, dict[str, float]] = run.facts.get("weights", {})
     if not weights:
         return ""
     experts = list(next(iter(weights.values())))
     lines = []
-    for name, own in weights.items():
-        shares = [*own.values(), max(0.0, 1 - sum(own.values()))]
+    for name, shares_by_expert in weights.items():
+        shares = [*shares_by_expert.values(), max(0.0, 1 - sum(shares_by_expert.values()))]
         lines.append([escape(name), *(svg.percent(w) for w in shares)])
-    unit = (
-        "<small>learned on hidden views; what none of them knows goes to the mean of each "
-        "feature</small>"
-    )
-    whole = f"<h3>Who knows this view {unit}</h3>{table(['view', *experts, 'mean'], lines)}"
+    unit = "<small>weights learned on hidden views; the rest is the mean of each feature</small>"
+    whole = f"<h3>Expert weights {unit}</h3>{table(['view', *experts, 'mean'], lines)}"
     return f'<div class="plain">{whole}</div>'
 
 
 def calibration(run: FittedRun) -> str:
-    """The share of hidden values that intervals cover, against their nominal coverage."""
+    """A chart of actual against nominal coverage of intervals on hidden values."""
     title, names = "calibration of intervals", ("nominal coverage", "values inside")
     x, y = Scale(0, 1, 60, 535, percent=True), Scale(0, 1, 390, 28, percent=True)
     plot = Plot((552, 440), x, y, title, names)
@@ -168,16 +165,18 @@ def calibration(run: FittedRun) -> str:
 
 
 def coverage_table(run: FittedRun) -> str:
-    """The same in numbers, for the usual levels, and CRPS; older runs have none."""
-    found = _curves(run)
-    rows = [[escape(name), *(svg.percent(_at(run, c, p), 1) for p in NOMINAL)] for name, c in found]
+    """A table of interval coverage at common levels, and CRPS."""
+    curves = _curves(run)
+    rows = [
+        [escape(name), *(svg.percent(_at(run, c, p), 1) for p in NOMINAL)] for name, c in curves
+    ]
     heads, note = (
         ["values inside", *map(svg.percent, NOMINAL)],
         "by nominal level of the interval",
     )
     if "crps" in run.found:
-        each = _averaged(run, run.found["crps"][:, None])
-        rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, each, strict=True)]
+        averages = _averaged(run, run.found["crps"][:, None])
+        rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, averages, strict=True)]
         heads.append("CRPS")
         note += (
             "; CRPS is the error of the whole predicted distribution in standard deviations: 0.564 "
@@ -187,7 +186,7 @@ def coverage_table(run: FittedRun) -> str:
 
 
 def coverage(run: FittedRun, level: float) -> float:
-    """The share of all hidden values inside intervals of this level; NaN where there are none."""
+    """The share of hidden values inside intervals of this level; NaN if none was hidden."""
     if not np.isfinite(run.found.get("covered", np.nan)).any():
         return float("nan")
     return _at(run, _curves(run)[0][1], level)
@@ -201,8 +200,8 @@ def r2(error: Array, base: Array) -> float:
 def _rows(run: FittedRun) -> list[tuple[str, Array]]:
     """All views, then each that has hidden instances, and which instances these are."""
     view = run.hidden_views()
-    each = [(name, view == v) for v, name in enumerate(run.names)]
-    return [("all views", view >= 0), *((name, at) for name, at in each if at.any())]
+    by_view = [(name, view == v) for v, name in enumerate(run.names)]
+    return [("all views", view >= 0), *((name, at) for name, at in by_view if at.any())]
 
 
 def _curves(run: FittedRun) -> list[tuple[str, Array]]:
@@ -211,8 +210,7 @@ def _curves(run: FittedRun) -> list[tuple[str, Array]]:
 
 
 def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
-    """Of values (L, q) those that are known, (q,) each, after their average over hidden
-    instances."""
+    """The average of values (L, q) over hidden instances, then every view that is known, (q,)."""
     view = run.hidden_views()
     shown = [v for v in range(len(values)) if np.isfinite(values[v]).any()]
     weight = np.array([(view == v).sum() for v in shown], float)

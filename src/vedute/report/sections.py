@@ -36,7 +36,7 @@ def head(run: FittedRun) -> str:
 
 
 def _first(run: FittedRun) -> str:
-    """What to know before anything else, where there is such."""
+    """A list of what to know first; may be empty."""
     said = []
     advice = run.advice()
     if advice is not None:
@@ -53,7 +53,7 @@ def _first(run: FittedRun) -> str:
 
 
 def own(run: FittedRun) -> str:
-    """My samples."""
+    """The section of samples."""
     body = samples.samples(run)
     lead = "All samples, one line each. "
     if "doubt" in run.found:
@@ -80,35 +80,35 @@ def own(run: FittedRun) -> str:
 def relations(run: FittedRun) -> str:
     body = views_.informs(run)
     lead = (
-        "Measured where views were hidden, by the model before it learned from them. What view is "
-        "worth measuring, and which ones say the same?"
+        "Measured on hidden views, by the model before it learned from them. Which view is worth "
+        "measuring, and which ones are redundant?"
     )
     return section("views", "Which view informs which", lead, body) if body else ""
 
 
 def figures(run: FittedRun) -> list[tuple[str, str]]:
-    """Numbers and what they are."""
-    found = []
+    """The headline numbers, each with its caption."""
+    cards = []
     if len(run.hidden_views()):
         shares = {k: scores.r2(e, run.base()) for k, e in run.errors().items()}
-        found.append((svg.percent(shares.pop(run.method)), "of hidden views explained"))
+        cards.append((svg.percent(shares.pop(run.method)), "of hidden views explained"))
         if shares:
             best = max(shares, key=lambda k: shares[k])
-            found.append((svg.percent(shares[best]), f"by {best}, the best simple fill"))
+            cards.append((svg.percent(shares[best]), f"by {best}, the best simple fill"))
     inside = scores.coverage(run, 0.9)
     if inside == inside:
-        found.append((svg.percent(inside), "of values inside 90 % intervals"))
+        cards.append((svg.percent(inside), "of values inside 90 % intervals"))
     if run.labels is not None:
         K = int(run.labels.max()) + 1
-        found.append((str(K), f"cluster{'s' * (K > 1)}"))
+        cards.append((str(K), f"cluster{'s' * (K > 1)}"))
         if "margin" in run.found:
-            found.append((svg.percent(run.uncertain().mean()), "of samples uncertain"))
+            cards.append((svg.percent(run.uncertain().mean()), "of samples uncertain"))
     scored = agreement(run)
-    return found + ([(svg.percent(scored["acc"]), "clustering accuracy")] if scored else [])
+    return cards + ([(svg.percent(scored["acc"]), "clustering accuracy")] if scored else [])
 
 
 def agreement(run: FittedRun) -> dict[str, float]:
-    """Scores of the clusters against labels, where there are such."""
+    """Scores of the clusters against labels; empty without labels."""
     y = run.found.get("y")
     if run.labels is None or y is None or len(np.unique(y)) > MOST_CLASSES:
         return {}
@@ -151,7 +151,7 @@ def data(run: FittedRun) -> str:
 
 
 def _together(run: FittedRun) -> str:
-    """How many samples have both views of a pair; nothing where all have all."""
+    """A table of how many samples have both views of a pair; empty if the data are complete."""
     if run.mask.all() or len(run.names) < 3:
         return ""
     both = together.counts(run.mask)
@@ -171,7 +171,7 @@ def training(run: FittedRun) -> str:
         return ""
     last = run.history[-1]
     lead = f"{svg.number(last['step'])} steps in {svg.number(last['epoch'])} epochs"
-    experts = [k for own in run.facts.get("weights", {}).values() for k in own]
+    experts = [k for shares in run.facts.get("weights", {}).values() for k in shares]
     lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
     if run.watched():
         lead += (
@@ -182,9 +182,9 @@ def training(run: FittedRun) -> str:
         lead += f" It ended: {escape(run.ended())}."
     if run.second():
         lead += (
-            f" With so few samples they are needed: <b>after step {run.second()} everything is "
-            "learned again</b>, hidden views and all, for as many steps as were worth it. All that "
-            "this page says of hidden views is from before."
+            f" With so few samples they are needed: <b>after step {run.second()} the model was "
+            "refit</b> with the hidden views, for as many steps as had lowered the error. All "
+            "results on hidden views are from before the refit."
         )
     pair = f'<div class="two">{charts.terms(run)}{charts.hidden_error(run)}</div>'
     return section("training", "Training", lead, charts.stages(run), pair)
@@ -205,7 +205,7 @@ def hidden(run: FittedRun) -> str:
     if run.watched():
         lead += "They also ended the training: errors on new views may be a little larger. "
     if run.found.get("again", False):
-        lead += "The model that was saved then learned again, with them. "
+        lead += "The saved model was then refit with them. "
     if "honest" not in run.found and "picked" in run.found:
         lead += OLDER
     parts = (
@@ -270,8 +270,8 @@ def inferred(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     body = examples.examples(run, shapes)
     lead = (
         "Hidden views of single samples, as inferred from the others before the model learned from "
-        "them. They were not picked by "
-        "hand: their errors are at the 10th, 50th and 90th percentile of the view."
+        "them. They are chosen by rank: their errors are at the 10th, 50th and 90th percentile of "
+        "the view."
     )
     return section("examples", "Inferred views", lead, body) if body else ""
 
@@ -298,14 +298,14 @@ def repeat(run: FittedRun) -> str:
 
 
 def all_of(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    """A scientist's questions, in order: my samples, how good, by what, then all else."""
+    """All sections, in the order of a scientist's questions: my samples, how good, the rest."""
     first = own(run) + hidden(run) + inferred(run, shapes)
     rest = (intervals, relations, representation, grouping, data, training, repeat)
     return first + "".join(part(run) for part in rest)
 
 
 def _public(run: FittedRun, word: Any) -> Any:
-    """In private, no names of files and folders; datasets are known to all."""
+    """Strip names of files and folders from `word` in a private run; datasets keep their names."""
     if not (run.private and isinstance(word, str)):
         return word
     source = str(run.facts["source"])
@@ -313,7 +313,7 @@ def _public(run: FittedRun, word: Any) -> Any:
 
 
 def _pairs(table: Mapping[str, Any]) -> str:
-    """Names and values, in columns."""
+    """A list of names and values, in columns."""
     rows = (f"<div><dt>{escape(k)}</dt><dd>{escape(_text(v))}</dd></div>" for k, v in table.items())
     return f'<dl class="settings">{"".join(rows)}</dl>'
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class Scale:
-    """Values low..high to pixels start..end, linear or logarithmic."""
+    """A map of values low..high to pixels start..end, linear or logarithmic."""
 
     low: float
     high: float
@@ -27,13 +27,13 @@ class Scale:
     percent: bool = False
 
     def __call__(self, value: Any) -> Any:
-        """A number, or an array of them."""
+        """The pixel coordinate of a number or an array."""
         f = np.log10 if self.log else np.asarray
         low, high = float(f(self.low)), float(f(self.high))
         return self.start + (f(value) - low) / ((high - low) or 1.0) * (self.end - self.start)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Round values inside, and how they are written."""
+        """Round values between low and high, with their labels."""
         if self.log and self.high > 8 * self.low:
             low, high = np.floor(np.log10(self.low)), np.ceil(np.log10(self.high))
             between = (1, 2, 5) if self.high < 160 * self.low else (1,)
@@ -49,7 +49,7 @@ class Scale:
         return [(v, percent(v) if self.percent else number(v)) for v in inside]
 
     def attribute(self, most: int) -> str:
-        """For the script: low high kind percent most."""
+        """The scale as an attribute for the script: low high kind percent most."""
         kind = "log" if self.log else "lin"
         return f"{float(self.low)!r} {float(self.high)!r} {kind} {int(self.percent)} {most}"
 
@@ -105,12 +105,12 @@ class Plot:
 
 
 def px(value: Any) -> str:
-    """A coordinate, as short as can be."""
+    """Format a coordinate as short as possible."""
     return f"{float(value):.1f}".removesuffix(".0")
 
 
 def number(value: float) -> str:
-    """Four digits at most, thousands apart, a real minus."""
+    """Format a number with at most four digits, grouped thousands and a typographic minus."""
     value = 0.0 if abs(value) < 1e-12 else float(value)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.replace("-", "−").replace(",", "\u202f")
@@ -122,7 +122,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def tip(*lines: str) -> str:
-    """The tooltip of a mark."""
+    """A tooltip of a mark."""
     return f"<title>{escape(chr(10).join(line for line in lines if line))}</title>"
 
 
