@@ -239,7 +239,7 @@ def test_measurements_come_from_a_process_of_their_own(tmp_path, monkeypatch):
     write_data("d.npz", 1.0)
     done("fit", "d.npz", "-o", "run", "--method", "mean_fill")
     with np.load("run/report.npz") as found:
-        assert found["map"].shape == (32, 2)
+        assert found["plane"].shape == (32, 2)
 
 
 def test_measurements_never_tell_of_the_model_before(tmp_path, monkeypatch):

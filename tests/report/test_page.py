@@ -32,6 +32,7 @@ from vedute.figures.png import picture
 from vedute.report import charts, measure, run_folder
 from vedute.report.examples import examples
 from vedute.report.page import POLICY, write_page
+from vedute.report.results import Results, RunResults, SampleResults, personal
 from vedute.report.run_folder import FittedRun
 from vedute.report.svg import Scale, number, percent
 
@@ -83,16 +84,16 @@ def sections(page):
 def test_evidence_measures_and_changes_nothing(place):
     model, views = methods.load(place / "run"), io.enter(io.read(place / "d.npz")).views
     before, state = model.transform(views), torch.random.get_rng_state()
-    found = measure.evidence(model, views)
+    results, measured = measure.evidence(model, views)
     np.testing.assert_array_equal(model.transform(views), before)
     assert torch.equal(torch.random.get_rng_state(), state)
-    kept = FittedRun.of(place / "run").found
-    assert kept.keys() == found.keys()
-    np.testing.assert_allclose(kept["margin"], found["margin"], atol=1e-4)
-    assert found["honest"]
-    assert found["again"]  # 120 samples are few
-    assert (found["stays"] <= found["tries"]).all()
-    assert (found["tries"] == views.mask.sum(1).numpy() * (views.mask.sum(1) > 1).numpy()).all()
+    kept = FittedRun.of(place / "run").measured
+    assert kept.arrays().keys() == Results(results, measured).arrays().keys()
+    np.testing.assert_allclose(kept.samples.margin, measured.margin, atol=1e-4)
+    assert results.held_out
+    assert results.refitted  # 120 samples are few
+    assert (measured.stays <= measured.tries).all()
+    assert (measured.tries == views.mask.sum(1).numpy() * (views.mask.sum(1) > 1).numpy()).all()
 
 
 def test_fills_get_the_same_task_and_the_same_measure(place):
@@ -106,7 +107,7 @@ def test_fills_get_the_same_task_and_the_same_measure(place):
     at = np.flatnonzero(which == 0)[0]
     scale = methods.load(place / "run").views_[0].scaler
     deviation = (filled.x[0][rows[at]] - views.x[0][rows[at]]).numpy() / (scale.std * scale.scale)
-    assert run.found["knn_fill"][at] == pytest.approx((deviation**2).mean(), rel=1e-4)
+    assert run.results.fill_errors["knn_fill"][at] == pytest.approx((deviation**2).mean(), rel=1e-4)
     assert list(run.errors()) == ["MVP", "low-rank fill", "kNN fill", "mean fill"]
 
 
@@ -114,9 +115,9 @@ def test_fit_says_where_a_simple_fill_is_as_good(place, tmp_path):
     words = [w if w != "steps=60" else "steps=1" for w in SMALL]  # learns next to nothing
     said = done("fit", place / "d.npz", "-o", tmp_path / "run", *words)
     run = FittedRun.of(tmp_path / "run")
-    error = {key: run.found[key].mean() for key in ("error", "lowrank_fill", "knn_fill")}
-    best = min(("lowrank_fill", "knn_fill"), key=error.get)
-    assert error[best] < error["error"]
+    error = {key: e.mean() for key, e in run.results.fill_errors.items()}
+    best = min(error, key=error.get)
+    assert error[best] < run.results.error.mean()
     name = {"lowrank_fill": "low-rank fill", "knn_fill": "kNN fill"}[best]
     line = rf"{name} is as good on these data and takes [\d.]+ s: --method {best}"
     assert len(re.findall(rf"^{line}$", said, re.M)) == 1
@@ -127,9 +128,13 @@ def test_advice_only_where_it_is_true(place):
     run = FittedRun.of(place / "run")
 
     def advice(low, knn=9.0, own=1.0, seconds=2.4, n=120, **more):
-        found = {"error": [own, own], "lowrank_fill": [low, low], "knn_fill": [knn, knn]}
-        found |= {"seconds_lowrank_fill": seconds, "seconds_knn_fill": 0.01, "fill_rows": n}
-        return replace(run, found={k: np.array(a) for k, a in found.items()}, **more).advice()
+        results = RunResults(
+            error=np.array([own, own]),
+            fill_errors={"lowrank_fill": np.array([low, low]), "knn_fill": np.array([knn, knn])},
+            fill_seconds={"lowrank_fill": np.array(seconds), "knn_fill": np.array(0.01)},
+            fill_rows=n,
+        )
+        return replace(run, measured=Results(results, SampleResults()), **more).advice()
 
     line = "low-rank fill is as good on these data and takes 2 s: --method lowrank_fill"
     assert advice(1.02) == line
@@ -137,15 +142,15 @@ def test_advice_only_where_it_is_true(place):
     assert advice(1.01, knn=1.0).startswith("kNN fill is as good on these data and takes 0.1 s")
     assert "takes 300 s for 50 samples:" in advice(0.5, seconds=300.0, n=50)
     assert advice(0.5, history=[]) is None  # nothing was trained: it is a simple fill itself
-    assert replace(run, found={}).advice() is None
+    assert replace(run, measured=Results(RunResults(), SampleResults())).advice() is None
 
 
 def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_path):
     done("fit", place / "d.npz", "-o", tmp_path / "run", "--method", "knn_fill")
     run = FittedRun.of(tmp_path / "run")
-    assert "knn_fill" not in run.found
+    assert "knn_fill" not in run.results.fill_errors
     assert list(run.errors()) == ["kNN fill", "low-rank fill", "mean fill"]
-    deviation = run.found["truth0"] - run.found["mean0"]
+    deviation = run.results.truth[0] - run.results.mean[0]
     assert np.abs(deviation).max() > 0.1  # a donor of itself would be exact
     write_page(tmp_path / "run", tmp_path / "page.html")
     found = sections((tmp_path / "page.html").read_text(encoding="utf-8"))
@@ -203,17 +208,17 @@ def test_a_page_of_few_samples_shows_errors_from_before_they_were_learned(few):
     """Of the model that learned without the hidden views, not of the one that is saved."""
     X, (model, first) = cancer(), few
     assert model.learned_again_
-    found = measure.evidence(model, Views.of(X))
-    honest, own = (errors_of(m, X, found["picked"]) for m in (first, model))
-    which = model.hidden_["view"][found["picked"]]
+    results = measure.evidence(model, Views.of(X)).run
+    honest, own = (errors_of(m, X, results.picked) for m in (first, model))
+    which = model.hidden_["view"][results.picked]
     for v in range(3):  # cross-fitting moves the shrinkage by a few instances, no more
-        mine = found["error"][which == v].mean()
+        mine = results.error[which == v].mean()
         assert mine == pytest.approx(honest[which == v].mean(), rel=0.05)
-        deviation = (found[f"truth{v}"] - found[f"mean{v}"]) / np.nanstd(X[v], axis=0)
-        error = dict(zip(model.hidden_["row"][which == v], found["error"][which == v], strict=True))
-        shown = [error[row] for row in found[f"at{v}"]]
+        deviation = (results.truth[v] - results.mean[v]) / np.nanstd(X[v], axis=0)
+        error = dict(zip(model.hidden_["row"][which == v], results.error[which == v], strict=True))
+        shown = [error[row] for row in results.at[v]]
         np.testing.assert_allclose((deviation**2).mean(1), shown, rtol=1e-3)
-    off, other = (np.abs(e - honest).mean() for e in (found["error"], own))
+    off, other = (np.abs(e - honest).mean() for e in (results.error, own))
     assert off < 0.2 * other  # its errors are of the first learning, one by one
 
 
@@ -393,6 +398,20 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
     done("embed", private / "private", private / "Wobbleworth.npz", "-o", private / "z.npz")
 
 
+def test_no_values_leave_every_personal_field_empty(private):
+    """What is about people follows from the fields: each is in a run unless it keeps no values."""
+    about_people = {RunResults: personal(RunResults), SampleResults: personal(SampleResults)}
+    assert about_people[RunResults] == {"truth", "mean", "std", "reach"}
+    assert "y" in about_people[SampleResults]
+    for name, kept in (("run", True), ("private", False)):
+        with np.load(private / name / "report.npz") as arrays:
+            stored = {key.partition(".")[0] for key in arrays.files}
+        for kind, part in zip(about_people, FittedRun.of(private / name).measured, strict=True):
+            for field in about_people[kind]:
+                assert (field in stored) == kept, field
+                assert (len(getattr(part, field)) > 0) == kept, field
+
+
 def test_a_page_leaves_out_values_that_its_run_has(private, tmp_path):
     done("report", private / "run", "-o", tmp_path / "p.html", "--no-values", "--no-ids")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
@@ -466,7 +485,7 @@ def test_the_curve_that_chose_the_number_of_clusters_is_shown(place, tmp_path):
     curve |= {"error": np.full(4, 0.01), "chance": np.array([0.5, 0.4, 0.3, 0.2])}
     with np.load(run / "report.npz") as arrays:
         found = dict(arrays)
-    found |= {f"stable_{k}": a for k, a in curve.items()}
+    found |= {f"stability.{k}": a for k, a in curve.items()}
     found["y"] = np.linspace(0, 1, 120)  # and labels may be numbers without end
     np.savez(run / "report.npz", **found)
     write_page(run, tmp_path / "p.html")
@@ -480,7 +499,7 @@ def test_views_with_a_shape_are_pictures(place, tmp_path):
     done("report", place / "run", "-o", tmp_path / "p.html", *words)
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     sources = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
-    count = len(FittedRun.of(place / "run").found["at0"])
+    count = len(FittedRun.of(place / "run").results.at[0])
     assert len(sources) == 3 * count
     assert Image.open(files.BytesIO(b64decode(sources[0]))).size == (6, 4)
 
@@ -512,7 +531,7 @@ def test_what_is_wrong_is_said_in_one_sentence(place, tmp_path):
     out = tmp_path / "p.html"
     assert "ends in .html" in refused("report", place / "run", "-o", tmp_path / "p.pdf")
     assert "no config.toml" in refused("report", tmp_path, "-o", out)
-    assert "neither a folder" in refused("report", place / "d.npz", "-o", out)
+    assert "is not a folder that" in refused("report", place / "d.npz", "-o", out)
     assert "VIEW" not in refused("report", place / "run", "-o", out, "--shape", "profile=24")
     wrong = ["--shape", "profile=5x5"]
     assert "24 numbers per sample, not 5x5" in refused("report", place / "run", "-o", out, *wrong)
@@ -533,7 +552,14 @@ def test_a_model_is_never_lost_to_a_chart(place, tmp_path, monkeypatch):
 def test_shapes_are_parsed():
     assert _pages.parse(["a=b=3x16X15"]) == {"a=b": (3, 16, 15)}
     run = FittedRun(
-        {}, {"names": ["a"], "shapes": [[4]]}, [], np.ones((1, 1), bool), None, None, {}, {}
+        {},
+        {"names": ["a"], "shapes": [[4]]},
+        [],
+        np.ones((1, 1), bool),
+        None,
+        None,
+        {},
+        Results(RunResults(), SampleResults()),
     )
     assert examples(run, {"a": (2, 2)}) == ""
 
@@ -572,22 +598,22 @@ def test_what_one_view_tells_of_another_is_measured_before_it_is_learned(few):
 
 def test_samples_are_shown_with_what_the_model_imputes(place):
     run, model = FittedRun.of(place / "run"), methods.load(place / "run")
-    views, found = io.enter(io.read(place / "d.npz")).views, FittedRun.of(place / "run").found
+    views, measured = io.enter(io.read(place / "d.npz")).views, run.samples
     mean, low, high = model.impute(views, interval=0.9)
     seen = [views.seen(v).numpy() for v in range(3)]
     names = [list(measure.features(spec)) for spec in model.specs]
-    for t in np.linspace(0, len(found["sample_of"]) - 1, 40).astype(int):
-        row, v = found["listed"][found["sample_of"][t]], found["sample_view"][t]
-        f = names[v].index(found["sample_names"][found["sample_name"][t]])
-        assert found["sample_seen"][t] == seen[v][row, f]
+    for t in np.linspace(0, len(measured.cell_of) - 1, 40).astype(int):
+        row, v = measured.listed[measured.cell_of[t]], measured.cell_view[t]
+        f = names[v].index(measured.cell_names[measured.cell_name[t]])
+        assert measured.cell_seen[t] == seen[v][row, f]
         width = float(high.x[v][row, f] - low.x[v][row, f])  # of other draws, but about the same
         for key, own in zip(("value", "low", "high"), (mean, low, high), strict=True):
             close = pytest.approx(float(own.x[v][row, f]), rel=1e-4, abs=0.15 * width + 1e-5)
-            assert found[f"sample_{key}"][t] == close
-    doubt = found["doubt"]
+            assert getattr(measured, f"cell_{key}")[t] == close
+    doubt = measured.doubt
     assert np.isnan(doubt[run.mask.all(1) & views.seen(1).all(1).numpy()]).all()
-    assert (np.diff(doubt[found["listed"]][~np.isnan(doubt[found["listed"]])]) <= 0).all()
-    assert np.bincount(found["sample_of"]).max() <= 30
+    assert (np.diff(doubt[measured.listed][~np.isnan(doubt[measured.listed])]) <= 0).all()
+    assert np.bincount(measured.cell_of).max() <= 30
 
 
 def test_python_writes_the_same_page(tmp_path):

@@ -23,7 +23,8 @@ def settings(help: str) -> Any:
 def declare(command: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:
     """Declare parameters to typer of a command that takes any keywords."""
     declared = list(parameters)
-    command.__dict__["__signature__"] = inspect.Signature(declared, return_annotation=None)
+    signature = inspect.Signature(declared, return_annotation=None)
+    command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in declared}
 
 

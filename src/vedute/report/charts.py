@@ -78,9 +78,9 @@ def _end(frame: Frame) -> float:
 
 def dependence(run: FittedRun) -> str:
     """The test of whether missingness depends on observed values, with a warning if it does."""
-    if not len(run.found.get("depends_p", ())):
+    if not len(run.results.depends_p):
         return ""
-    p, difference = run.found["depends_p"], run.found["depends_difference"]
+    p, difference = run.results.depends_p, run.results.depends_difference
     sure = (p < SURE) & (np.abs(difference) >= SMALL)
     how = (
         "Welch tests of every feature, p times the number of tests; differences in standard "
@@ -90,19 +90,19 @@ def dependence(run: FittedRun) -> str:
     if not sure.any():
         words = "<p>No sign of it: samples that lack a view are much like the others.</p>"
         return f'<div class="plain">{title}{words}</div>'
-    missing = run.found["depends_missing"].astype(str)
+    missing = run.results.depends_missing.astype(str)
     rows = [
         [
             escape(missing[i]),
-            f"{escape(feature_name(str(run.found['depends_feature'][i])))}"
-            f"<small>{escape(str(run.found['depends_view'][i]))}</small>",
+            f"{escape(feature_name(str(run.results.depends_feature[i])))}"
+            f"<small>{escape(str(run.results.depends_view[i]))}</small>",
             f"{'+' if difference[i] > 0 else ''}{svg.number(difference[i])}",
             f"{p[i]:.1g}" if p[i] >= 1e-12 else "< 1e−12",
         ]
         for i in np.flatnonzero(sure)[:10]
     ]
     lost = ", ".join(
-        dict.fromkeys(str(run.found["depends_missing"][i]) for i in np.flatnonzero(sure))
+        dict.fromkeys(str(run.results.depends_missing[i]) for i in np.flatnonzero(sure))
     )
     words = (
         f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random to '

@@ -40,14 +40,14 @@ def sizes(run: FittedRun) -> str:
     keys = legend([Key("s0", "ink", "certain"), Key("s1", "ink pale", "uncertain")])
     more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
     note = f"{svg.percent(run.uncertain().mean())} of all samples are uncertain{more}."
-    return figure("Cluster sizes", plot, note, keys if "margin" in run.found else "")
+    return figure("Cluster sizes", plot, note, keys if len(run.samples.margin) else "")
 
 
 def matrix(run: FittedRun) -> str:
     """Labels against clusters: the share of each label in each cluster; empty without either."""
-    if run.labels is None or "y" not in run.found:
+    if run.labels is None or not len(run.samples.y):
         return ""
-    values, y = np.unique(run.found["y"], return_inverse=True)
+    values, y = np.unique(run.samples.y, return_inverse=True)
     K = int(run.labels.max()) + 1
     if len(values) > MOST_CLASSES or K > MOST_CLASSES:
         return ""
@@ -82,10 +82,10 @@ def matrix(run: FittedRun) -> str:
 
 def stability(run: FittedRun) -> str:
     """The stability curve over the number of clusters; empty if the user chose the number."""
-    if "stable_stability" not in run.found:
+    if not run.results.stability:
         return ""
     K, stable, error, chance = (
-        run.found[f"stable_{k}"].astype(float)
+        run.results.stability[k].astype(float)
         for k in ("n_clusters", "stability", "error", "chance")
     )
     x, y = Scale(float(K[0]) - 0.5, float(K[-1]) + 0.5, 58, 480), Scale(0, 1.02, 262, 28)
@@ -106,9 +106,9 @@ def stability(run: FittedRun) -> str:
 
 def traits(run: FittedRun) -> str:
     """The features that differ most in each cluster, with their effect sizes."""
-    if "profile" not in run.found or run.labels is None:
+    if not len(run.results.profile) or run.labels is None:
         return ""
-    effects, lines = run.found["profile"], []
+    effects, lines = run.results.profile, []
     for k in range(min(effects.shape[1], MOST_CLUSTERS)):
         effect = effects[:, k]
         order = np.argsort(-np.abs(np.nan_to_num(effect)), kind="stable")[:TRAITS]
@@ -126,8 +126,8 @@ def traits(run: FittedRun) -> str:
 
 
 def _trait(run: FittedRun, i: int, effect: float) -> str:
-    name = feature_name(str(run.found["profile_feature"][i]))
-    view = escape(str(run.found["profile_view"][i]))
+    name = feature_name(str(run.results.profile_feature[i]))
+    view = escape(str(run.results.profile_view[i]))
     kind = "up" if effect > 0 else "down"
     size = f"{'+' if effect > 0 else ''}{svg.number(effect)}"
     return f'<span class="{kind}">{escape(name)}<small>{view}</small> <b>{size}</b></span> '
@@ -137,13 +137,13 @@ def by_pattern(run: FittedRun) -> str:
     """A table of cluster size, stability and share of samples that lack each view."""
     assert run.labels is not None
     K, lacking = int(run.labels.max()) + 1, (~run.mask).mean(0)
-    tries = run.found.get("tries", np.zeros(len(run.mask)))
+    tries = run.samples.tries if len(run.samples.tries) else np.zeros(len(run.mask))
     lines = []
     for k in range(min(K, MOST_CLUSTERS)):
         mine = run.labels == k
         if not mine.any():
             continue
-        kept = run.found["stays"][mine].sum() / tries[mine].sum() if tries[mine].sum() else np.nan
+        kept = run.samples.stays[mine].sum() / tries[mine].sum() if tries[mine].sum() else np.nan
         shares = (~run.mask[mine]).mean(0)
         cells = [
             f"<b>{svg.percent(s)}</b>" if _unlike(s, all_, int(mine.sum())) else svg.percent(s)

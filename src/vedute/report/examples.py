@@ -46,14 +46,14 @@ def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
         if np.prod(shape) != np.prod(stored):
             sides = "x".join(map(str, shape))
             raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
-        if f"truth{v}" in run.found:
+        if v in run.results.truth:
             parts.append(pictures(run, v, shape) if len(shape) > 1 else profiles(run, v))
     return "".join(parts)
 
 
 def profiles(run: FittedRun, v: int) -> str:
     """Charts of three instances of a view: an easy, a typical and a hard one."""
-    count, width = len(run.found[f"at{v}"]), run.found[f"scale{v}"].size
+    count, width = len(run.results.at[v]), run.results.scale[v].size
     instances = {round(q * (count - 1)): word for q, word in WHICH.items()}
     charts = [
         _chart(run, v, i, word if len(instances) > 2 else "") for i, word in instances.items()
@@ -70,14 +70,15 @@ def profiles(run: FittedRun, v: int) -> str:
 
 def pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
     """Pictures of truth, inferred values and uncertainty of some instances, easiest first."""
-    at = run.found[f"at{v}"]
-    images = {k: run.found[f"{k}{v}"].reshape(-1, *shape) for k in ("truth", "mean", "std")}
-    ends = float(np.nanmin(images["truth"])), float(np.nanmax(images["truth"]))
-    doubt = gray(images["std"])
+    at = run.results.at[v]
+    measured = run.results.truth[v], run.results.mean[v], run.results.std[v]
+    truth, mean, std = (images.reshape(-1, *shape) for images in measured)
+    ends = float(np.nanmin(truth)), float(np.nanmax(truth))
+    doubt = gray(std)
     low, high = (float(q) for q in np.nanquantile(doubt, (0.02, 0.98)))
     lines = {
-        "truth, never shown": [picture(i, *ends) for i in images["truth"]],
-        "inferred": [picture(i, *ends) for i in images["mean"]],
+        "truth, never shown": [picture(i, *ends) for i in truth],
+        "inferred": [picture(i, *ends) for i in mean],
         "uncertainty": [picture(i, low, high) for i in doubt],
     }
     rows, names = "", [escape(run.sample(int(row))) for row in at]
@@ -110,7 +111,7 @@ def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
         plot.marks.append(svg.band(x(p.feature), y(p.low), y(p.high), "may"))
         plot.marks.append(svg.line(x(p.feature), y(p.mean), "is"))
     _dots(plot, p, few, run.features(v))
-    who = run.sample(int(run.found[f"at{v}"][i]))
+    who = run.sample(int(run.results.at[v][i]))
     plot.notes.append(svg.text(LEFT, 14, " · ".join(w for w in (word, who) if w), "name"))
     plot.notes.append(svg.text(RIGHT, 14, f"error {_error(run, v, i):.2f}", "name end"))
     return str(plot)
@@ -133,39 +134,40 @@ def _dots(plot: Plot, p: Profile, few: bool, names: Sequence[str]) -> None:
 
 def _profile(run: FittedRun, v: int, i: int) -> Profile:
     shift, scale, _ = _unit(run, v)
-    truth, mean, std = (run.found[f"{k}{v}"][i].ravel() for k in ("truth", "mean", "std"))
+    measured = run.results.truth[v], run.results.mean[v], run.results.std[v]
+    truth, mean, std = (values[i].ravel() for values in measured)
     truth, mean, reach = (truth - shift) / scale, (mean - shift) / scale, std / scale
     reach *= _width(run, v, i)
     shown = np.arange(0, len(truth), _stride(len(truth)))
     ends = [mean - reach, mean + reach]
-    if run.found["kinds"][v] in SHARES:
+    if run.results.likelihoods[v] in SHARES:
         ends = [end.clip(0, 1) for end in ends]
     return Profile(shown, *(a[shown] for a in (truth, mean, *ends)))
 
 
 def _width(run: FittedRun, v: int, i: int) -> float:
-    """Half the width of an interval in standard deviations; normal for older runs."""
-    reach = run.found.get(f"reach{v}")
-    return WIDTH if reach is None else float(np.interp(SHOWN_AT, run.found["levels"], reach[i]))
+    """Half the width of an interval in standard deviations; normal if none was measured."""
+    reach = run.results.reach.get(v)
+    return WIDTH if reach is None else float(np.interp(SHOWN_AT, run.results.levels, reach[i]))
 
 
 def _error(run: FittedRun, v: int, i: int) -> float:
     """The imputation error of an instance, in squared standard deviations without constants."""
-    scale = run.found[f"scale{v}"].ravel()
-    deviation = (run.found[f"truth{v}"][i] - run.found[f"mean{v}"][i]).ravel()
+    scale = run.results.scale[v].ravel()
+    deviation = (run.results.truth[v][i] - run.results.mean[v][i]).ravel()
     known = (scale > 0) & ~np.isnan(deviation)
     return float(np.mean((deviation[known] / scale[known]) ** 2)) if known.any() else np.nan
 
 
 def _unit(run: FittedRun, v: int) -> tuple[Array, Array, str]:
     """(shift, scale, its name): the user's unit if the features of a view have a common scale."""
-    scale = run.found[f"scale{v}"].ravel().astype(float)
+    scale = run.results.scale[v].ravel().astype(float)
     positive = scale[scale > 0]
     if positive.size and np.quantile(positive, 0.95) > UNLIKE * max(
         np.quantile(positive, 0.05), 1e-300
     ):
         unit = np.where(scale > 0, scale, 1.0)
-        return run.found[f"center{v}"].ravel(), unit, "in standard deviations"
+        return run.results.center[v].ravel(), unit, "in standard deviations"
     return np.zeros_like(scale), np.ones_like(scale), "in your units"
 
 

@@ -29,9 +29,9 @@ def rows(run: FittedRun) -> list[Row]:
     """All features that were hidden often enough, the best first."""
     measured = []
     for v in range(len(run.names)):
-        if f"known{v}" not in run.found or not run.honest():
+        if v not in run.results.known or not run.held_out():
             continue
-        parts = (run.found[f"{k}{v}"] for k in ("explained", "off", "known"))
+        parts = run.results.explained[v], run.results.off[v], run.results.known[v]
         names = run.features(v)
         measured += [
             Row(v, names[f], float(e), float(o), int(k))

@@ -17,7 +17,7 @@ ALIKE, WORTH, MOST = 0.7, 0.05, 6
 
 def explained(run: FittedRun) -> Array:
     """(L + 1, L): the share of view v (columns) explained by view u alone, last by all others."""
-    error, base, _ = run.found["alone"]
+    error, base, _ = run.results.alone
     view = run.hidden_views()
     total = [(run.errors()[run.method][view == v].sum(), run.base()[view == v].sum())
              for v in range(len(run.names))]  # fmt: skip
@@ -28,20 +28,20 @@ def explained(run: FittedRun) -> Array:
 
 def gains(run: FittedRun) -> Array:
     """(L, L): share by which observing u lowers the error of v; NaN if not measured."""
-    less, more, count = run.found["without"]
+    less, more, count = run.results.without
     ratio = np.divide(more, less, out=np.full_like(less, np.nan), where=(less > 0) & (count >= FEW))
     return np.asarray(1 - np.sqrt(ratio))
 
 
 def informs(run: FittedRun) -> str:
     """The matrix, the unique share of each view, and the gain of one more view; may be empty."""
-    if "alone" not in run.found or not run.honest() or not run.found["alone"][2].any():
+    if not len(run.results.alone) or not run.held_out() or not run.results.alone[2].any():
         return ""
     return _matrix(run) + _own(run) + _one_more(run)
 
 
 def _matrix(run: FittedRun) -> str:
-    shares, counts, lines = explained(run), run.found["alone"][2], []
+    shares, counts, lines = explained(run), run.results.alone[2], []
     totals = np.vstack([counts, np.bincount(run.hidden_views(), minlength=len(counts))])
     for u, name in enumerate([*run.names, "all others"]):
         cells = []

@@ -65,7 +65,9 @@ def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     body = sections.all_of(run, shapes)
     titles = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
-    style = _file("style.css") + html.palette() + (plane.rules(run) if "map" in run.found else "")
+    style = (
+        _file("style.css") + html.palette() + (plane.rules(run) if len(run.samples.plane) else "")
+    )
     return Template(_file("template.html")).substitute(
         title=escape(f"{run.source} · {run.method} · vedute"),
         policy=f"{POLICY}; script-src 'sha256-{digest}'",

@@ -38,17 +38,17 @@ def colorings(run: FittedRun) -> list[Coloring]:
         K = int(run.labels.max()) + 1
         names = [f"cluster {k}" for k in range(K)]
         choices.append(Coloring("cluster", names, run.labels.astype(int)))
-    if "y" in run.found:
-        choices.append(_by_label(run.found["y"]))
+    if len(run.samples.y):
+        choices.append(_by_label(run.samples.y))
     choices.append(_by_pattern(run))
-    if "margin" in run.found:
+    if len(run.samples.margin):
         choices.append(Coloring("certainty", ["certain", "uncertain"], run.uncertain().astype(int)))
     return choices
 
 
 def plane(run: FittedRun) -> str:
     """The representation in two dimensions."""
-    points, rows = run.found["map"].astype(float), run.found["map_rows"]
+    points, rows = run.samples.plane.astype(float), run.samples.plane_rows
     if run.private:  # the order of rows identifies samples, too
         order = np.lexsort(points.T)
         points, rows = points[order], rows[order]
@@ -117,10 +117,10 @@ def _tip(run: FittedRun, asked: list[Coloring], row: int) -> list[str]:
         if c.question in ("cluster", "label"):
             word = c.words[c.which[row]]
             lines.append(word if c.question == "cluster" else f"label {word}")
-    if "margin" in run.found:
-        stays, tries = run.found["stays"][row], run.found["tries"][row]
+    if len(run.samples.margin):
+        stays, tries = run.samples.stays[row], run.samples.tries[row]
         kept = f", kept in {stays} of {tries} tries" if tries else ""
-        lines.append(f"margin {run.found['margin'][row]:.2f}{kept}")
+        lines.append(f"margin {run.samples.margin[row]:.2f}{kept}")
     return [*lines, run.views_of(row)]
 
 

@@ -7,7 +7,7 @@ history.jsonl                     per epoch: step, stage, loss terms, error on h
 embedding.npz                     embedding, mask, and where known labels and ids; of a store
                                   without the embedding, which the model has in a file
 hidden.npz                        per hidden view: row, view, error, error of mean-fill
-report.npz                        what a page shows beside these, see `vedute.report.measure`
+report.npz                        further measurements for the page, see `vedute.report.results`
 
 Reading one needs neither the model nor torch.
 """
@@ -15,7 +15,6 @@ Reading one needs neither the model nor torch.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tomllib
 import zlib
@@ -23,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from string import digits
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from vedute import __version__
 from vedute.data.plain_files import plain_file
+from vedute.report.results import Results, RunResults, SampleResults, personal
 from vedute.training import history
 
 if TYPE_CHECKING:
@@ -38,30 +39,26 @@ if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
 
 Array = NDArray[Any]
-Found = TypeVar("Found")
+Content = TypeVar("Content")
 RUN_FILES = ("config.toml", "data.json", "embedding.npz")
 KEPT_FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
-VALUES = re.compile(
-    r"y|(truth|mean|std|reach)\d+|sample_\w+"
-)  # in report.npz: labels and values of samples
-ON_HIDDEN = re.compile(  # measured on hidden views
-    r"levels|covered|crps|in_units|(truth|mean|std|reach)\d+"
-)
+
 AS_GOOD = 1.02  # times the error of the model
 CLEAR = 0.05  # a sample this much nearer to its center than to the next is not uncertain
 
 
 class Keep(NamedTuple):
-    """What of single samples is kept: ids, and names of files and folders; values and labels."""
+    """Data of single samples to keep: ids, and names of files and folders; values and labels."""
 
     ids: bool = True
     values: bool = True
 
-    def of(self, found: Mapping[str, Array]) -> dict[str, Array]:
-        """What may be kept of report.npz."""
-        return {k: a for k, a in found.items() if self.values or not VALUES.fullmatch(k)}
+    def of(self, results: Results) -> Results:
+        """The results that may be kept."""
+        return results if self.values else results.impersonal()
 
     def left_out(self) -> list[str]:
+        """Words for what is not kept."""
         return [word for word, kept in self._asdict().items() if not kept]
 
 
@@ -77,7 +74,7 @@ def write(
     reading: Mapping[str, Any],
     keep: Keep = EVERYTHING,
 ) -> None:
-    """Everything that a run leaves behind; reading: how its data were read, if a user said so."""
+    """Write the RUN folder of a fitted model; reading: options that the data were read with."""
     from vedute import io
     from vedute.io import toml
 
@@ -95,7 +92,7 @@ def write(
     lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
     (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
     results = {"mask": views.mask.numpy()}
-    if not isinstance(model.embedding_, np.memmap):  # else it has a file of its own, of `save`
+    if not isinstance(model.embedding_, np.memmap):  # else `save` wrote its file
         results["embedding"] = model.embedding_
     results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
     results |= {"ids": views.ids} if views.ids is not None and keep.ids else {}
@@ -104,7 +101,7 @@ def write(
 
 
 def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
-    """A fitted model as a run that is not on the disk; X is what it was fitted on."""
+    """A run in memory of a fitted model and the X that it was fitted on."""
     import torch
     from sklearn.base import clone
     from sklearn.utils.validation import check_is_fitted
@@ -129,13 +126,13 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
         labels=learned.get("labels_"),
         ids=views.ids if keep.ids else None,
         hidden=learned.get("hidden_", {}),
-        found=keep.of(evidence(model, views)),
+        measured=keep.of(evidence(model, views)),
         private=not keep.ids,
     )
 
 
 def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
-    """Method and settings, of a pair those of the method inside."""
+    """Method and settings; those of the wrapped method for a best pair."""
     from vedute.estimators.base import saveable
     from vedute.estimators.saving import name_of
     from vedute.methods.best_pair import BestPair
@@ -148,7 +145,7 @@ def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
 
 
 def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those passed, and what the data decided, of which older runs do not know."""
+    """The settings that were passed, and those resolved from the data."""
     return {**config.get("settings", {}), **config.get("used", {})}
 
 
@@ -165,12 +162,13 @@ def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[s
 
 
 def _forget(model: Estimator) -> None:
-    """Take away what a fitted model still knows of the values of single samples."""
+    """Remove values of single samples from a fitted model."""
     from vedute.estimators import clustering
 
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = getattr(model, "hidden_predictions_", {})
-    model.hidden_predictions_ = {k: a for k, a in known.items() if not VALUES.fullmatch(k)}
+    values = personal(RunResults)  # hidden_predictions_ has them by view: mean0, mean1, ...
+    model.hidden_predictions_ = {k: a for k, a in known.items() if k.rstrip(digits) not in values}
     for part in (model, *model.parts()):
         network: Any = getattr(part, "model_", None)
         if hasattr(network, "posteriors"):  # MVP generates samples like these; draws do as well
@@ -180,7 +178,7 @@ def _forget(model: Estimator) -> None:
 
 
 def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The source and the command without names of files and folders; datasets are known to all."""
+    """The source and the command without names of files and folders; datasets keep their names."""
     from vedute import datasets
 
     name = source if datasets.has(source) else ""
@@ -189,7 +187,7 @@ def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def public(word: str, source: str) -> str:
-    """A word of a command: DATA for its source, files without the folders they are in."""
+    """A word of a command without private names: DATA for its source, files without folders."""
     if source and Path(word).name == Path(source).name:
         return "DATA"
     return Path(word).name if "/" in word or "\\" in word else word
@@ -236,13 +234,13 @@ def source_of(run: Path) -> str:
 
 
 def keeps(run: Path) -> Keep:
-    """What of single samples a RUN keeps."""
+    """The data of single samples that a RUN keeps."""
     left_out = _known(run).get("left_out", ())
     return Keep(*(word not in left_out for word in Keep._fields))
 
 
 def reading_of(run: Path) -> dict[str, Any]:
-    """How the data of a RUN were read; empty where that is not recorded."""
+    """Options used to read the data of a RUN; empty if not recorded."""
     try:
         return dict(_known(run).get("reading", {}))
     except (ValueError, TypeError, OSError):
@@ -260,11 +258,10 @@ def _known(run: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class FittedRun:
-    """A fit, its data and what was measured of it.
+    """A fit, its data and its measurements.
 
-    facts: data.json; found: report.npz as `vedute.report.measure` says, empty for older runs
-    mask (n, L), labels (n,) or None, hidden: row, view, error and mean_error of each instance
-    private: whether samples are to stay without a name
+    facts: data.json; mask (n, L); labels (n,) or None; hidden: row, view, error and mean_error of
+    each instance; measured: report.npz; private: whether names of samples are left out
     """
 
     config: dict[str, Any]
@@ -274,11 +271,12 @@ class FittedRun:
     labels: Array | None
     ids: Array | None
     hidden: dict[str, Array]
-    found: dict[str, Array]
+    measured: Results
     private: bool = False
 
     @classmethod
     def of(cls, folder: Path, keep: Keep = EVERYTHING) -> FittedRun:
+        """Read a RUN folder."""
         lacking = [name for name in RUN_FILES if not (folder / name).is_file()]
         if lacking:
             raise FileNotFoundError(
@@ -289,9 +287,6 @@ class FittedRun:
             raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
         facts = _whole(folder / "data.json", _facts)
         keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))
-        found = keep.of(_whole(folder / "report.npz", _arrays))
-        if "honest" not in found:  # an older run, whose model may have learned from hidden views
-            found = {k: a for k, a in found.items() if not ON_HIDDEN.fullmatch(k)}
         return cls(
             config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
             facts=facts | {"left_out": keep.left_out()},
@@ -300,9 +295,19 @@ class FittedRun:
             labels=results.get("labels"),
             ids=results.get("ids"),
             hidden=_whole(folder / "hidden.npz", _arrays),
-            found=found,
+            measured=keep.of(_whole(folder / "report.npz", lambda p: Results.of(_arrays(p)))),
             private=not keep.ids,
         )
+
+    @property
+    def results(self) -> RunResults:
+        """Measurements of the model, its views and their features."""
+        return self.measured.run
+
+    @property
+    def samples(self) -> SampleResults:
+        """Measurements of single samples."""
+        return self.measured.samples
 
     @property
     def names(self) -> list[str]:
@@ -310,30 +315,29 @@ class FittedRun:
 
     @property
     def method(self) -> str:
-        name = str(self.found.get("method", str(self.config["method"]).upper()))
-        return _baselines().get(str(self.config["method"]), name)
+        name = str(self.config["method"])
+        return _baselines().get(name, self.results.method or name.upper())
 
     @property
     def source(self) -> str:
-        """The name of the data, without its folder and ending; in private only of datasets."""
+        """The name of the data without folder and ending; in a private run only of datasets."""
         source = Path(str(self.facts["source"]))
         return "Data" if self.private and source.is_absolute() else source.stem or "Data"
 
     def sample(self, row: int) -> str:
-        """The name of a sample; empty in private."""
+        """The name of a sample; empty in a private run."""
         if self.private:
             return ""
         return f"row {row}" if self.ids is None else str(self.ids[row])
 
     def features(self, v: int) -> list[str]:
-        """Names of the features of view v; older runs keep fewer."""
-        known = self.found.get(f"features{v}", self.found.get(f"columns{v}"))
+        """Names of the features of view v, or their positions."""
         count = int(np.prod(self.facts["shapes"][v]))
-        names = range(count) if known is None else known
+        names = self.results.features.get(v, np.arange(count))
         return [f"feature {k}" if str(k).isdecimal() else str(k) for k in names]  # positions
 
     def views_of(self, row: int) -> str:
-        """Which views a sample has, or lacks, whichever is the shorter list."""
+        """The views that a sample has, or lacks, whichever list is shorter."""
         seen = self.mask[row]
         lost = [name for name, s in zip(self.names, seen, strict=True) if not s]
         if not lost:
@@ -343,62 +347,70 @@ class FittedRun:
         return f"only {', '.join(name for name in self.names if name not in lost)}"
 
     def gaps(self, row: int) -> dict[str, str]:
-        """What a sample lacks of views that it has, by view: "2 values of blood"."""
-        counts = self.found.get("gaps", np.zeros_like(self.mask, int))[row].tolist()
+        """Missing entries of the observed views of a sample, by view: "2 values of blood"."""
+        counts = self.gap_counts()[row].tolist()
         return {
             name: f"{k} value{'s' * (k != 1)} of {name}"
             for name, k in zip(self.names, counts, strict=True)
             if k
         }
 
-    def honest(self) -> bool:
+    def gap_counts(self) -> Array:
+        """The number of missing entries of observed views, (n, L)."""
+        return self.samples.gaps if len(self.samples.gaps) else np.zeros_like(self.mask, int)
+
+    def held_out(self) -> bool:
         """Whether hidden views were predicted before the model learned from them."""
-        older = self.found.get("held_out", not self.history or self.watched())
-        return bool(self.found.get("honest", older))
+        if self.results.held_out is None:  # not measured
+            return not self.history or self.watched()
+        return self.results.held_out
 
     def hidden_views(self) -> Array:
-        """Which view each measured hidden instance is of, (h,)."""
-        known = bool(self.hidden) and self.honest()
+        """The view of each measured hidden instance, (h,)."""
+        known = bool(self.hidden) and self.held_out()
         return np.asarray(self.hidden["view"][self._picked()]) if known else np.empty(0, int)
 
     def base(self) -> Array:
-        """The error of mean-fill at these, (h,)."""
+        """The error of mean-fill at the measured hidden instances, (h,)."""
         return np.asarray(self.hidden["mean_error"][self._picked()])
 
     def errors(self) -> dict[str, Array]:
-        """Of the model and of the simple fills at these, (h,) each; the model first."""
-        fills = {name: self.found[key] for key, name in _baselines().items() if key in self.found}
+        """Errors of the model and then of the simple fills at the hidden instances, (h,) each."""
+        measured = self.results.fill_errors
+        fills = {name: measured[key] for key, name in _baselines().items() if key in measured}
         fills |= {_baselines()["mean_fill"]: self.base()}
-        errors = self.found.get("error", self.hidden["error"][self._picked()])
+        errors = self.results.error
+        errors = errors if len(errors) else self.hidden["error"][self._picked()]
         return {self.method: errors} | {name: e for name, e in fills.items() if name != self.method}
 
     def advice(self) -> str | None:
-        """Which simple fill is as good as a model that was trained, and what it takes; None where
-        none is, or none was measured."""
-        timed = [key for key in _baselines() if f"seconds_{key}" in self.found]
+        """A simple fill that is as good as the trained model, and its time; None if none is."""
+        results = self.results
+        timed = [key for key in _baselines() if key in results.fill_seconds]
         if not timed or not self.history:
             return None
-        best = min(timed, key=lambda key: float(self.found[key].mean()))
-        if self.found[best].mean() > AS_GOOD * self.found["error"].mean():
+        best = min(timed, key=lambda key: float(results.fill_errors[key].mean()))
+        if results.fill_errors[best].mean() > AS_GOOD * results.error.mean():
             return None
-        seconds, rows = float(self.found[f"seconds_{best}"]), int(self.found["fill_rows"])
+        seconds, rows = float(results.fill_seconds[best]), results.fill_rows
         time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
         subset = "" if rows == len(self.mask) else f" for {rows} samples"
-        return f"{_baselines()[best]} is as good on these data and takes {time}{subset}: --method {best}"
+        fill = f"{_baselines()[best]} is as good on these data"
+        return f"{fill} and takes {time}{subset}: --method {best}"
 
     def warmup(self) -> int:
-        """The last step of the warm-up, whose weights are never kept; 0 where there is none."""
+        """The last step of the warm-up, whose weights are never kept; 0 without one."""
         settings = used_settings(self.config)
         if not settings.get("warmup") and "experts" not in settings:  # of which MVP may have one
             return 0
         return history.warmup_end(self.history)
 
     def second(self) -> int:
-        """The step after which everything was learned again; 0 where that was not so."""
+        """The step after which the model was refit; 0 without a refit."""
         return history.second(self.history)
 
     def ended(self) -> str:
-        """Why training ended, the first if there were two; "" where an older run does not say."""
+        """The reason why training ended, that of the first if there was a refit; "" if unknown."""
         return next((str(r["ended"]) for r in self.history if "ended" in r), "")
 
     def watched(self) -> bool:
@@ -406,18 +418,18 @@ class FittedRun:
         return any(r["hidden_error"] is not None for r in self.history)
 
     def uncertain(self) -> NDArray[np.bool_]:
-        """(n,): another cluster is about as near, or nearer once a view is left out."""
-        if "margin" not in self.found:
+        """Whether another cluster is about as near, or nearer without one of the views, (n,)."""
+        if not len(self.samples.margin):
             return np.zeros(len(self.mask), bool)
-        moves = self.found["stays"] < self.found["tries"]
-        return np.asarray(moves | (self.found["margin"] < CLEAR))
+        moves = self.samples.stays < self.samples.tries
+        return np.asarray(moves | (self.samples.margin < CLEAR))
 
     def _picked(self) -> Any:
-        return self.found.get("picked", slice(None))
+        return self.results.picked if len(self.results.picked) else slice(None)
 
 
-def _whole(path: Path, read: Callable[[Path], Found]) -> Found:
-    """The content of a file; an error if it is damaged."""
+def _whole(path: Path, read: Callable[[Path], Content]) -> Content:
+    """Read a file; raise a ValueError if it is damaged."""
     try:
         return read(path)
     except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):

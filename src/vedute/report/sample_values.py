@@ -1,15 +1,12 @@
-"""What is inferred for single samples: how uncertain it is, its values, and who is like them.
+"""Inferred values of single samples, their uncertainty, and similar samples.
 
-doubt      (n,)      the standard deviation of what is inferred for a sample, in those of each
-                     feature and at most 1, averaged over all features of a view, where observed
-                     ones count 0, and over views; NaN: nothing is missing, or not measured
-gaps       (n, L)    how many single values of an observed view a sample lacks
-listed     (m,)      the samples that are shown with values, the most uncertain first
-nearest    (m, k)    samples whose representation is nearest to theirs
-sample_<what>  (t,)  values of these, one after the other: `of` which of them, in which `view`, the
-                     feature (its place in `names`), `seen` or inferred, `value`, `low` and `high`
-                     end of the interval, `word` of a category; and `z` (t, 3): value, low and high
-                     in standard deviations from the mean of the feature
+doubt        (n,)    the standard deviation of the inferred values of a sample, in units of each
+                     feature's and at most 1, averaged over the features of a view, where observed
+                     ones count 0, and over views; NaN if nothing is missing, or not measured
+gaps         (n, L)  the number of missing entries in each observed view of a sample
+listed       (m,)    the samples that are shown with values, the most uncertain first
+nearest      (m, k)  the samples with the nearest representations
+cell_<what>  (t,)    cells, one after the other: values of the listed samples, see `Cell`
 """
 
 from __future__ import annotations
@@ -31,14 +28,18 @@ from vedute.estimators.filling import interval_of
 from vedute.estimators.imputation import DRAWS
 
 Array = NDArray[Any]
-Found = dict[str, Array]
 MOST_LISTED, MOST_VALUES, MOST_INFERRED, NEAREST = 300, 30, 20, 5
-INFERRED_NUMBERS = 2**24  # that are inferred to compare samples
+INFERRED_NUMBERS = 2**24  # most entries to infer for comparing samples
 SAMPLE_LEVEL = 0.9  # of intervals
 
 
 class Cell(NamedTuple):
-    """One value of one sample; z: value, low and high in standard deviations from the mean."""
+    """One value of a listed sample.
+
+    of: position in `listed`; view; name of the feature; seen: observed, not inferred; value, low
+    and high end of the interval; word: of a category; z: value, low and high in standard deviations
+    from the mean of the feature
+    """
 
     of: int
     view: int
@@ -52,7 +53,7 @@ class Cell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """One view of some samples: seen, value, low, high, center and unit, (m, numbers) each."""
+    """One view of m samples: seen, value, low, high (m, width), center and unit (width,)."""
 
     spec: ViewSpec
     seen: Array
@@ -63,22 +64,22 @@ class Looked(NamedTuple):
     unit: Array
 
 
-def samples(model: Estimator, views: Views, data: Views, z: Array) -> Found:
-    """Of samples as they came, in scaled units, and in the representation (n, D)."""
+def samples(model: Estimator, views: Views, data: Views, z: Array) -> dict[str, Array]:
+    """Fields of SampleResults; views in the user's units, scaled data, and embedding z (n, D)."""
     doubt = uncertainty(model, data)
     order = np.argsort(np.where(np.isnan(doubt), np.inf, -doubt), kind="stable")
     listed = order[:MOST_LISTED]
     cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
-    kept = {k: np.array([getattr(cell, k) for cell in cells]) for k in Cell._fields}
-    names, kept["name"] = np.unique(kept["name"].astype(str), return_inverse=True)
-    kept |= {k: kept[k].astype(np.float32) for k in ("value", "low", "high", "z")}
-    found: Found = {"doubt": doubt.astype(np.float32), "listed": listed}
-    found["nearest"] = _nearest(z, listed)
-    return found | {f"sample_{k}": np.asarray(a) for k, a in (kept | {"names": names}).items()}
+    columns = {k: np.array([getattr(cell, k) for cell in cells]) for k in Cell._fields}
+    names, columns["name"] = np.unique(columns["name"].astype(str), return_inverse=True)
+    columns |= {k: columns[k].astype(np.float32) for k in ("value", "low", "high", "z")}
+    fields = {f"cell_{k}": np.asarray(a) for k, a in (columns | {"names": names}).items()}
+    fields |= {"doubt": doubt.astype(np.float32), "listed": listed}
+    return fields | {"nearest": _nearest(z, listed)}
 
 
 def uncertainty(model: Estimator, data: Views) -> Array:
-    """How uncertain it is what is inferred for each sample, (n,), see above."""
+    """The uncertainty of the inferred values of each sample, (n,), see above."""
     imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
     lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
     wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
@@ -100,7 +101,7 @@ def uncertainty(model: Estimator, data: Views) -> Array:
 
 
 def gaps(views: Views) -> Array:
-    """How many single values each sample lacks in views that it has, (n, L)."""
+    """The number of missing entries in each observed view of a sample, (n, L)."""
     counts = np.zeros(views.shape, np.int64)
     for v, holes in enumerate(views.hole_parts):
         if holes is not None and views.specs is not None:
@@ -111,21 +112,21 @@ def gaps(views: Views) -> Array:
 
 
 def _weights(spec: ViewSpec, varies: Array) -> Array:
-    """Of each number of a view (width,): all features that vary count alike, and sum to one."""
+    """Weights of the numbers of a view (width,): equal for all features that vary, sum one."""
     widths = _widths(spec)
     weights = np.where(varies, np.repeat(1 / widths, widths), 0.0)
     return weights / (weights.sum() or 1.0)
 
 
 def _widths(spec: ViewSpec) -> Array:
-    """How many numbers each feature takes: a category with more than two levels several."""
+    """The number of columns of each feature: one, or several for more than two categories."""
     if spec.levels is None:
         return np.ones(width(spec.shape), np.int64)
     return np.array([numbers(levels) for levels in spec.levels])
 
 
 def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
-    """Views of numbers and categories; words and images are not listed."""
+    """Values of views of numbers and categories; words and images are not listed."""
     shown, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
@@ -139,8 +140,8 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
-    """Of each sample some features of each view, those that it lacks and those farthest from their
-    mean: more of views that are missing than of those that are there."""
+    """Cells of each sample: missing features and those farthest from their mean, more of missing
+    views than of observed ones."""
     items = {v: _items(view.spec) for v, view in looked.items()}
     for i, seen in enumerate(mask):
         lost = [v for v in looked if not seen[v]]
@@ -152,7 +153,7 @@ def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
 
 
 def _items(spec: ViewSpec) -> list[tuple[str, slice, tuple[Any, ...] | None]]:
-    """The features of a view: name, where its numbers are, and its categories."""
+    """The features of a view: name, slice of columns, and categories."""
     if spec.columns is None or spec.levels is None:
         return [(name, slice(f, f + 1), None) for f, name in enumerate(features(spec))]
     items, start = [], 0
@@ -163,7 +164,7 @@ def _items(spec: ViewSpec) -> list[tuple[str, slice, tuple[Any, ...] | None]]:
 
 
 def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int, int]:
-    """How many features of each view are shown: few views of few leave more to the others."""
+    """Distribute at most `most` features over views; narrow views leave more to the others."""
     counts = {}
     for i, v in enumerate(sorted(views, key=lambda v: len(items[v]))):
         counts[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
@@ -172,7 +173,7 @@ def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int,
 
 
 def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
-    """Some features of sample i, in their order: those that it lacks before others."""
+    """Cells of `count` features of sample i in their order; missing ones have priority."""
     unit = np.where(view.unit > 0, view.unit, 1.0)
     z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
     far = np.maximum.reduceat(np.abs(z[0]), [at.start for _, at, _ in items])
@@ -187,7 +188,7 @@ def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Ite
 
 
 def _word(levels: tuple[Any, ...], shares: Array) -> str:
-    """The most probable category; of two, there is the probability of the second."""
+    """The most probable category; `shares` of a binary feature has that of its second."""
     shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
     best = min(int(shares.argmax()), len(levels) - 1)
     sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
@@ -195,7 +196,7 @@ def _word(levels: tuple[Any, ...], shares: Array) -> str:
 
 
 def _nearest(z: Array, rows: Array) -> Array:
-    """The samples nearest to some rows of z (n, D), themselves aside, (m, k)."""
+    """The nearest other samples of `rows` of z (n, D), (m, k)."""
     from sklearn.neighbors import NearestNeighbors
 
     k = min(NEAREST, len(z) - 1)

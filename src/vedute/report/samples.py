@@ -24,11 +24,11 @@ HIGH = 3.0  # standard deviations at the ends of a bar
 
 def samples(run: FittedRun) -> str:
     """The list of samples; empty if they were not measured."""
-    if "doubt" not in run.found and "margin" not in run.found:
+    if not len(run.samples.doubt) and not len(run.samples.margin):
         return ""
     order = ordered(run)
     names = dict(zip(order.tolist(), _names(run, order), strict=True))
-    listed = [int(row) for row in run.found.get("listed", ())]
+    listed = [int(row) for row in run.samples.listed]
     listed = sorted(listed, key=order.tolist().index) if len(listed) else []
     cells = _by_sample(run)
     open_ = [_sample(run, row, names, cells.get(row, [])) for row in listed]
@@ -47,8 +47,8 @@ def samples(run: FittedRun) -> str:
 def ordered(run: FittedRun) -> Array:
     """Rows of all samples, the most uncertain first; ties are shuffled in a private run."""
     n = len(run.mask)
-    doubt = run.found.get("doubt", np.full(n, np.nan)).astype(float)
-    margin = run.found.get("margin", np.zeros(n)).astype(float)
+    doubt = run.samples.doubt.astype(float) if len(run.samples.doubt) else np.full(n, np.nan)
+    margin = run.samples.margin.astype(float) if len(run.samples.margin) else np.zeros(n)
     last = np.random.default_rng(0).permutation(n) if run.private else np.arange(n)
     return np.lexsort((last, margin, np.where(np.isnan(doubt), 1.0, -doubt)))
 
@@ -62,7 +62,7 @@ def _names(run: FittedRun, order: Array) -> list[str]:
 
 def _heads(run: FittedRun) -> list[str]:
     without = {"cluster"} if run.labels is None else set()
-    without |= set() if "doubt" in run.found else {"uncertainty"}
+    without |= set() if len(run.samples.doubt) else {"uncertainty"}
     return [head for head in HEADS if head not in without]
 
 
@@ -74,11 +74,11 @@ def _head(run: FittedRun) -> str:
 def _line(run: FittedRun, row: int, name: str) -> list[str]:
     """The fields of one sample, as text."""
     fields = {"sample": name}
-    doubt = float(run.found["doubt"][row]) if "doubt" in run.found else np.nan
+    doubt = float(run.samples.doubt[row]) if len(run.samples.doubt) else np.nan
     fields["uncertainty"] = NONE if np.isnan(doubt) else svg.percent(doubt)
     if run.labels is not None:
         label, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
-        fields["cluster"] = f"{label} or {run.found['runner_up'][row]}" if unsure else label
+        fields["cluster"] = f"{label} or {run.samples.runner_up[row]}" if unsure else label
     gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
     fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
@@ -97,17 +97,17 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
     """The views, cluster and nearest neighbors of a sample."""
     gaps = "".join(f"; {words} missing" for words in run.gaps(row).values())
     parts = [f"{run.views_of(row).capitalize()}{gaps}."]
-    if run.labels is not None and "margin" in run.found:
-        k, other = int(run.labels[row]), int(run.found["runner_up"][row])
-        tries = int(run.found["tries"][row])
-        kept = f", kept with {run.found['stays'][row]} of {tries} views left out" if tries else ""
-        margin = float(run.found["margin"][row])
+    if run.labels is not None and len(run.samples.margin):
+        k, other = int(run.labels[row]), int(run.samples.runner_up[row])
+        tries = int(run.samples.tries[row])
+        kept = f", kept with {run.samples.stays[row]} of {tries} views left out" if tries else ""
+        margin = float(run.samples.margin[row])
         parts.append(
             f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, margin {margin:.2f}{kept}.'
         )
     parts = [escape(parts[0]), *parts[1:]]
-    place = np.flatnonzero(run.found["listed"] == row)[0]
-    near = [names[int(r)] for r in run.found["nearest"][place]]
+    place = np.flatnonzero(run.samples.listed == row)[0]
+    near = [names[int(r)] for r in run.samples.nearest[place]]
     if near:
         buttons = " ".join(f'<button type="button">{escape(name)}</button>' for name in near)
         parts.append(f'Nearest in the representation: <span class="near">{buttons}</span>')
@@ -117,8 +117,8 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
 def _by_sample(run: FittedRun) -> dict[int, list[int]]:
     """Positions among the listed values, by row of their sample."""
     places: dict[int, list[int]] = {}
-    for t, i in enumerate(run.found.get("sample_of", ())):
-        places.setdefault(int(run.found["listed"][i]), []).append(t)
+    for t, i in enumerate(run.samples.cell_of):
+        places.setdefault(int(run.samples.listed[i]), []).append(t)
     return places
 
 
@@ -127,22 +127,23 @@ def _values(run: FittedRun, cells: Sequence[int]) -> str:
     if not cells:
         return ""
     heads = ["view", "feature", "value", "90 % interval", ""]
-    order = sorted(cells, key=lambda t: bool(run.found["sample_seen"][t]))
+    order = sorted(cells, key=lambda t: bool(run.samples.cell_seen[t]))
     return table(heads, [_value(run, t) for t in order], 99)
 
 
 def _value(run: FittedRun, t: int) -> list[str]:
-    found, seen, word = run.found, bool(run.found["sample_seen"][t]), run.found["sample_word"][t]
-    value, low, high = (float(found[f"sample_{k}"][t]) for k in ("value", "low", "high"))
+    cells = run.samples
+    seen, word = bool(cells.cell_seen[t]), cells.cell_word[t]
+    value, low, high = (float(a[t]) for a in (cells.cell_value, cells.cell_low, cells.cell_high))
     wide = bool(not seen and not word and high > low)
     text = escape(str(word)) or svg.number(value)
     interval = f"{svg.number(low)} to {svg.number(high)}" if wide else NONE
     return [
-        escape(run.names[int(found["sample_view"][t])]),
-        escape(feature_name(str(found["sample_names"][found["sample_name"][t]]))),
+        escape(run.names[int(cells.cell_view[t])]),
+        escape(feature_name(str(cells.cell_names[cells.cell_name[t]]))),
         text if seen else f"<b>{text}</b>",
         "observed" if seen else interval,
-        "" if word else _bar(found["sample_z"][t], wide),
+        "" if word else _bar(cells.cell_z[t], wide),
     ]
 
 

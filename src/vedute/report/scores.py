@@ -29,8 +29,8 @@ def explained(run: FittedRun) -> str:
 
 def _in_units(run: FittedRun) -> str:
     """A note with R2 in the user's units for views that were learned on another scale."""
-    shares = run.found.get("in_units", np.zeros(0))
-    known = [(name, s) for name, s in zip(run.names, shares, strict=False) if np.isfinite(s)]
+    shares = zip(run.names, run.results.in_units, strict=False)
+    known = [(name, share) for name, share in shares if np.isfinite(share)]
     said = ", ".join(f"{name} {svg.percent(s)}" for name, s in known)
     scale = " Bars are on the scale of the kind of a view (logarithms of counts, say); in units"
     return f"{scale} {run.method} explains {said}." if said else ""
@@ -158,7 +158,7 @@ def calibration(run: FittedRun) -> str:
     plot.marks.append(f'<path class="line ideal" d="M{x(0)} {y(0)}L{x(1)} {y(1)}"/>')
     keys = []
     for i, (name, covered) in reversed(list(enumerate(_curves(run)))):
-        _curve(plot, run.found["levels"], covered, f"{'thin ' * (i > 0)}s{i} {color(i)}", name)
+        _curve(plot, run.results.levels, covered, f"{'thin ' * (i > 0)}s{i} {color(i)}", name)
         keys.append(Key(f"s{i}", color(i), name))
     note = "On the dashed line intervals cover what they should; above it they are too wide."
     return figure("Interval calibration", plot, note, legend(keys[::-1]))
@@ -170,12 +170,9 @@ def coverage_table(run: FittedRun) -> str:
     rows = [
         [escape(name), *(svg.percent(_at(run, c, p), 1) for p in NOMINAL)] for name, c in curves
     ]
-    heads, note = (
-        ["values inside", *map(svg.percent, NOMINAL)],
-        "by nominal level of the interval",
-    )
-    if "crps" in run.found:
-        averages = _averaged(run, run.found["crps"][:, None])
+    heads, note = ["values inside", *map(svg.percent, NOMINAL)], "by nominal level of the interval"
+    if len(run.results.crps):
+        averages = _averaged(run, run.results.crps[:, None])
         rows = [[*row, f"{x.item():.3f}"] for row, (_, x) in zip(rows, averages, strict=True)]
         heads.append("CRPS")
         note += (
@@ -187,7 +184,7 @@ def coverage_table(run: FittedRun) -> str:
 
 def coverage(run: FittedRun, level: float) -> float:
     """The share of hidden values inside intervals of this level; NaN if none was hidden."""
-    if not np.isfinite(run.found.get("covered", np.nan)).any():
+    if not np.isfinite(run.results.covered).any():
         return float("nan")
     return _at(run, _curves(run)[0][1], level)
 
@@ -206,7 +203,7 @@ def _rows(run: FittedRun) -> list[tuple[str, Array]]:
 
 def _curves(run: FittedRun) -> list[tuple[str, Array]]:
     """Coverage over levels (q,): averaged over hidden instances, then view by view."""
-    return _averaged(run, run.found["covered"])
+    return _averaged(run, run.results.covered)
 
 
 def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
@@ -219,7 +216,7 @@ def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
 
 
 def _at(run: FittedRun, covered: Array, level: float) -> float:
-    return float(np.interp(level, run.found["levels"], covered))
+    return float(np.interp(level, run.results.levels, covered))
 
 
 def _curve(plot: Plot, levels: Array, covered: Array, kind: str, name: str) -> None:

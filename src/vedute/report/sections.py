@@ -45,7 +45,7 @@ def _first(run: FittedRun) -> str:
         said.append(f"Only {len(run.hidden_views())} views were hidden: errors are uncertain")
     apart = together.warning(together.components(run.mask, run.names))
     said += [] if apart is None else [apart[:1].upper() + apart[1:]]
-    p, size = (run.found.get(f"depends_{k}", np.zeros(0)) for k in ("p", "difference"))
+    p, size = run.results.depends_p, run.results.depends_difference
     if ((p < charts.SURE) & (np.abs(size) >= charts.SMALL)).any():
         said.append("What is missing depends on what is observed: see Data")
     words = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said)
@@ -56,21 +56,21 @@ def own(run: FittedRun) -> str:
     """The section of samples."""
     body = samples.samples(run)
     lead = "All samples, one line each. "
-    if "doubt" in run.found:
-        lacking = ~run.mask | np.greater(run.found.get("gaps", 0), 0)
-        left = lacking.any(1) & np.isnan(run.found["doubt"])
+    if len(run.samples.doubt):
+        lacking = ~run.mask | (run.gap_counts() > 0)
+        left = lacking.any(1) & np.isnan(run.samples.doubt)
         unmeasured = f", and for {svg.number(left.sum())} that were not measured" * bool(left.any())
         lead += (
             "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
             "observed value counts 0 %, an inferred one up to 100 %, where no more is known than "
             f"the mean of the feature; – where nothing is missing{unmeasured}. "
         )
-    if run.labels is not None and "margin" in run.found:
+    if run.labels is not None and len(run.samples.margin):
         lead += "Two clusters are named where either is about as near. "
-    if "sample_of" in run.found and len(run.found["sample_of"]):
+    if len(run.samples.cell_of) and len(run.samples.cell_of):
         lead += (
             "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
-            f"{len(run.found['listed'])} most uncertain samples: up to 30 features, those that "
+            f"{len(run.samples.listed)} most uncertain samples: up to 30 features, those that "
             "are missing and those farthest from the mean. Bars reach from three standard "
             "deviations below the mean of a feature to three above."
         )
@@ -101,7 +101,7 @@ def figures(run: FittedRun) -> list[tuple[str, str]]:
     if run.labels is not None:
         K = int(run.labels.max()) + 1
         cards.append((str(K), f"cluster{'s' * (K > 1)}"))
-        if "margin" in run.found:
+        if len(run.samples.margin):
             cards.append((svg.percent(run.uncertain().mean()), "of samples uncertain"))
     scored = agreement(run)
     return cards + ([(svg.percent(scored["acc"]), "clustering accuracy")] if scored else [])
@@ -109,8 +109,8 @@ def figures(run: FittedRun) -> list[tuple[str, str]]:
 
 def agreement(run: FittedRun) -> dict[str, float]:
     """Scores of the clusters against labels; empty without labels."""
-    y = run.found.get("y")
-    if run.labels is None or y is None or len(np.unique(y)) > MOST_CLASSES:
+    y = run.samples.y
+    if run.labels is None or not len(y) or len(np.unique(y)) > MOST_CLASSES:
         return {}
     from vedute.metrics import scores as scoring
 
@@ -119,19 +119,22 @@ def agreement(run: FittedRun) -> dict[str, float]:
 
 def data(run: FittedRun) -> str:
     facts = run.facts
-    kinds = run.found.get("kinds", [""] * len(run.names))
-    taken = run.found.get("taken", [""] * len(run.names))
+    unknown = [""] * len(run.names)
+    likelihoods = run.results.likelihoods if len(run.results.likelihoods) else unknown
+    kinds = run.results.kinds if len(run.results.kinds) else unknown
     rows = [
         [
             escape(name),
-            escape(str(taken[v])),
-            escape(str(kind)),
+            escape(str(kinds[v])),
+            escape(str(likelihood)),
             " × ".join(map(str, shape)),
             svg.number(run.mask[:, v].sum()),
             svg.percent(facts["missing_by_view"][name]),
             svg.percent(facts["holes_by_view"][name], 1) if facts["holes_by_view"][name] else "–",
         ]
-        for v, (name, kind, shape) in enumerate(zip(run.names, kinds, facts["shapes"], strict=True))
+        for v, (name, likelihood, shape) in enumerate(
+            zip(run.names, likelihoods, facts["shapes"], strict=True)
+        )
     ]
     heads = [
         "view",
@@ -204,10 +207,8 @@ def hidden(run: FittedRun) -> str:
         lead += f"<b>{count} are few</b>: these numbers are uncertain. "
     if run.watched():
         lead += "They also ended the training: errors on new views may be a little larger. "
-    if run.found.get("again", False):
+    if run.results.refitted:
         lead += "The saved model was then refit with them. "
-    if "honest" not in run.found and "picked" in run.found:
-        lead += OLDER
     parts = (
         scores.explained(run),
         features.by_feature(run),
@@ -222,10 +223,6 @@ UNKNOWN = (
     "<b>No view was hidden from this training</b>, so it is not known how well views are inferred: "
     "on views that were learned from, errors look smaller and intervals better than they are. "
     "Where <code>early_stopping</code> is on, about a tenth of the views is hidden."
-)
-OLDER = (
-    "Intervals and single views are not shown: an older vedute measured them, in part on views "
-    "that the model had learned from. Fit again to see them."
 )
 
 
@@ -242,7 +239,7 @@ def intervals(run: FittedRun) -> str:
 
 
 def representation(run: FittedRun) -> str:
-    if "map" not in run.found:
+    if not len(run.samples.plane):
         return ""
     lead = "One representation per sample, learned from whatever views it has."
     return section("map", "Representation", lead, plane.plane(run))
@@ -252,7 +249,7 @@ def grouping(run: FittedRun) -> str:
     if run.labels is None:
         return ""
     lead = "Which samples belong together. "
-    if "margin" in run.found:
+    if len(run.samples.margin):
         lead += (
             "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
             "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
