@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ Records = Sequence[Mapping[str, Any]]
 EMPTY = "#eceef2"
 RAMP = ("#f4f6f9", "#cfdcec", "#9cb7d8", "#6891c3", "#3c6aa1", "#1b3f6c")  # the report's
 MOST_CELLS = 150  # with a number in each
+NARROW = 4.5  # inches: figures without room for three columns of a legend
+SEPARATE_FEATURES = 16  # at most: more are drawn as curves
 MOST_DOTS = 400  # of one view
 COLORED_CLASSES = 20
 FLAT = 0.06  # of all samples: patterns with fewer have no room for their number
@@ -54,15 +57,15 @@ def missing(ax: Axes, mask: Bools, names: Sequence[str], holes: Sequence[float])
         if count > FLAT * n:
             ax.text(start + count / 2, -0.56, f"{count}", ha="center", va="bottom", **SMALL)
     lost = [_missing(part, hole) for part, hole in zip((~mask).mean(0), holes, strict=True)]
-    _rows(ax, names, lost)
+    rows(ax, names, lost)
     ax.set(xlim=(0, n), xlabel="samples, the most frequent pattern first")
     patterns = f"{len(counts)} pattern{'' if len(counts) == 1 else 's'}"
-    titled(ax, f"Observed views: {patterns}, {_percent(mask.all(1).mean())} complete")
+    titled(ax, f"Observed views: {patterns}, {percent_of(mask.all(1).mean())} complete")
 
 
 def _missing(part: float, hole: float) -> str:
-    holes = f", {_percent(hole)} of its values" if hole else ""
-    return f"{_percent(part)} missing{holes}"
+    holes = f", {percent_of(hole)} of its values" if hole else ""
+    return f"{percent_of(part)} missing{holes}"
 
 
 def errors(ax: Axes, history: Records, kept: Mapping[str, Any], warm: int, second: int) -> None:
@@ -106,7 +109,7 @@ def terms(ax: Axes, history: Records, warm: int, second: int) -> None:
         ax.plot([r["step"] for r in history], values, color=color, linewidth=1.6, label=words)
     log = all(v > 0 for r in history for v in r["terms"].values())
     ax.set(yscale="log" if log else "linear", ylabel="value, logarithmic" if log else "value")
-    _legend(ax)
+    legend(ax)
 
 
 def _stages(ax: Axes, history: Records, warm: int, second: int) -> int:
@@ -161,7 +164,7 @@ def _classes(ax: Axes, places: Array, labels: Array, name: str, style: dict[str,
     if rest.any():
         grey = {"label": "unknown" if few else "others", "color": PALE, "zorder": 0}
         _scatter(ax, places[rest], **grey, **style)
-    _legend(ax, title=name, markerscale=float(np.sqrt(36 / style["s"])))
+    legend(ax, title=name, markerscale=float(np.sqrt(36 / style["s"])))
 
 
 def _scatter(ax: Axes, places: Array, **look: Any) -> Any:
@@ -185,8 +188,8 @@ def hidden(ax: Axes, error: Array, base: Array, view: Array, names: Sequence[str
         share = 1 - mine.sum() / usual.sum() if usual.sum() else np.nan
         notes.append(f"R² {share:.2f}, {len(mine)} hidden")
     ax.set(xscale="log", xlabel="mean squared error in standard deviations, logarithmic")
-    _rows(ax, [names[v] for v in shown], notes)
-    _legend_above(ax)
+    rows(ax, [names[v] for v in shown], notes)
+    legend_above(ax)
 
 
 def matrix(ax: Axes, table: pd.DataFrame) -> None:
@@ -208,6 +211,15 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
     at = [*range(L), L + gap]
     ax.set_yticks(at, [short(str(k), 18) for k in table.index])
     ax.set(ylim=(L + 0.5 + gap, -0.5), xlabel="predicted view", ylabel="from")
+
+
+def cells(ax: Axes, shares: Array, counts: Array) -> None:
+    """Draw a matrix of shares from 0 to 1, with the positive counts as text."""
+    _mesh(ax, np.arange(len(shares) + 1) - 0.5, shares, _colors(*RAMP), (0.0, 1.0))
+    if counts.size <= MOST_CELLS:
+        for r, k in np.argwhere(counts > 0):
+            color = "white" if shares[r, k] > 0.55 else INK
+            _number(ax, k, r, str(counts[r, k]), color)
 
 
 def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
@@ -240,12 +252,12 @@ def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
         ax.plot(mine["value"], y, "o", color=BLUE, markersize=5.5, label=words)
     if seen.any():
         ax.plot(table["value"][seen], at[seen], "D", color=INK, markersize=4.5, label="observed")
-    _rows(ax, [short(str(k), 30) for k in table.index], list(table["text"]))
+    rows(ax, [short(str(k), 30) for k in table.index], list(table["text"]))
     low, high = table["lower"].min(), table["upper"].max()
     room = 0.04 * (max(high, 1.0) - min(low, -1.0))
     ax.set(xlim=(min(low, -1.0) - room, max(high, 1.0) + room))
     ax.set_xlabel("standard deviations from the mean of the data")
-    _legend_above(ax)
+    legend_above(ax)
 
 
 def image(ax: Axes, pixels: Array) -> None:
@@ -259,7 +271,9 @@ def image(ax: Axes, pixels: Array) -> None:
 
 
 def short(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """A name of at most so many characters, with dollar signs escaped from mathematics."""
+    cut = name if len(name) <= most else f"{name[: most - 1]}…"
+    return re.sub(r"(?<!\\)\$", r"\\$", cut)
 
 
 def _mesh(ax: Axes, rows: Array, cells: Array, colors: Colormap, ends: tuple[float, float]) -> Any:
@@ -284,7 +298,7 @@ def _finite(values: Array) -> list[tuple[tuple[int, int], float]]:
     return [((int(r), int(c)), float(values[r, c])) for r, c in np.argwhere(np.isfinite(values))]
 
 
-def _rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
+def rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
     """Set up one row per name, top to bottom, with notes at the right."""
     n = len(names)
     size = 9.5 if n <= 12 else 7.5
@@ -305,15 +319,16 @@ def _columns(ax: Axes, names: Sequence[str]) -> None:
     ax.set_xticks(range(len(names)), list(names), **(turned if long else {}))
 
 
-def _legend(ax: Axes, **look: Any) -> None:
+def legend(ax: Axes, **look: Any) -> None:
     """Place the legend to the right of the Axes."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **look)
 
 
-def _legend_above(ax: Axes) -> None:
-    """Place the legend in one line between the Axes and its title, which `titled` sets."""
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3}
+def legend_above(ax: Axes) -> None:
+    """Place the legend between the Axes and its title, which `titled` sets."""
+    columns = 3 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns}
     space: dict[str, Any] = {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.4}
     ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **space)
 
@@ -328,7 +343,7 @@ def _bar(ax: Axes, drawn: Any, label: str, shares: bool = False) -> None:
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8)
     if shares:
-        bar.ax.yaxis.set_major_formatter(lambda x, _: _percent(x))
+        bar.ax.yaxis.set_major_formatter(lambda x, _: percent_of(x))
 
 
 def _colors(*colors: str) -> Colormap:
@@ -337,6 +352,6 @@ def _colors(*colors: str) -> Colormap:
     return LinearSegmentedColormap.from_list("vedute", colors)
 
 
-def _percent(share: float) -> str:
+def percent_of(share: float) -> str:
     """Format a share in percent; a positive one is never rounded to 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

@@ -1,6 +1,6 @@
 "use strict";
-// Interaction with the charts: tooltips, legends that show and hide, pan and zoom. No library.
-// Without it the page reads the same: every mark already has its <title>, every chart its axes.
+// Interaction with the map of samples: tooltips, a legend that shows and hides, pan and zoom.
+// Without it the page reads the same: every mark has its <title>.
 (() => {
   const NS = "http://www.w3.org/2000/svg";
   const NEAR = 22; // pixels from the pointer to a dot it may mean
@@ -30,36 +30,11 @@
   }
   const hideTip = () => { tip.hidden = true; };
 
-  // Ticks while zoomed; those of the whole chart are drawn already.
-  function number(v) {
-    if (Math.abs(v) < 1e-12) return "0";
-    const words = Math.abs(v) >= 1000
-      ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f")
-      : String(+v.toPrecision(3));
-    return words.replace("-", "−");
-  }
-  function ticks({ low, high, log, percent, most }) {
-    const values = [];
-    if (log && high / low > 8) {
-      const a = Math.floor(Math.log10(low)), b = Math.ceil(Math.log10(high));
-      for (let p = a; p <= b; p++)
-        for (const m of high / low < 160 ? [1, 2, 5] : [1]) values.push(m * 10 ** p);
-    } else {
-      const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
-      const step = power * [1, 2, 5, 10].find((m) => m * power >= 0.999 * rough);
-      for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) values.push(k * step);
-    }
-    const inside = values.filter((v) => v >= low - 1e-9 * (high - low) && v <= high + 1e-9 * (high - low));
-    return inside.map((v) => [v, percent ? number(100 * v) + "\u202f%" : number(v)]);
-  }
-
   class Chart {
     constructor(svg) {
       this.svg = svg;
       this.marks = svg.querySelector(".marks");
       this.box = svg.dataset.box.split(" ").map(Number);
-      this.grid = svg.querySelector(".grid");
-      this.drawn = this.grid ? [...this.grid.children] : [];
       this.ring = make("circle", { class: "ring", r: 7, visibility: "hidden" }, svg);
       this.dots = [];
       for (const title of svg.querySelectorAll("title")) {
@@ -67,12 +42,12 @@
         mark.words = title.textContent;
         title.remove();
         const at = /^M(\S+) (\S+)h/.exec(mark.getAttribute("d") || "");
-        if (at) this.dots.push({ mark, x: +at[1], y: +at[2], moves: this.marks.contains(mark) });
+        if (at) this.dots.push({ mark, x: +at[1], y: +at[2] });
       }
       this.view = { kx: 1, ky: 1, tx: 0, ty: 0 };
       svg.addEventListener("pointermove", (e) => this.hover(e));
       svg.addEventListener("pointerleave", () => this.leave());
-      if (svg.dataset.x) this.zooms();
+      this.zooms();
     }
 
     // Hover: the nearest dot, or what lies under the pointer.
@@ -81,7 +56,7 @@
       return { x: (e.clientX - m.e) / m.a, y: (e.clientY - m.f) / m.d, scale: m.a };
     }
     place(dot) {
-      const { kx, ky, tx, ty } = dot.moves ? this.view : { kx: 1, ky: 1, tx: 0, ty: 0 };
+      const { kx, ky, tx, ty } = this.view;
       return { x: dot.x * kx + tx, y: dot.y * ky + ty };
     }
     hover(e) {
@@ -91,7 +66,7 @@
       for (const dot of this.dots) {
         if (dot.mark.style.display === "none") continue;
         const at = this.place(dot), far = (at.x - p.x) ** 2 + (at.y - p.y) ** 2;
-        const seen = !dot.moves || (at.x >= left - 4 && at.x <= right + 4 && at.y >= top - 4 && at.y <= bottom + 4);
+        const seen = at.x >= left - 4 && at.x <= right + 4 && at.y >= top - 4 && at.y <= bottom + 4;
         if (far < least && seen) { best = dot; least = far; }
       }
       if (best) {
@@ -108,14 +83,8 @@
       hideTip();
     }
 
-    // Pan and zoom: one transform of all marks, and the ticks drawn anew.
+    // Pan and zoom: one transform of all marks.
     zooms() {
-      const axis = (words) => {
-        const [low, high, kind, percent, most] = words.split(" ");
-        return { low: +low, high: +high, log: kind === "log", percent: percent === "1", most: +most };
-      };
-      this.x = axis(this.svg.dataset.x);
-      this.y = axis(this.svg.dataset.y);
       const { svg } = this;
       svg.classList.add("zoom");
       svg.tabIndex = 0;
@@ -125,19 +94,15 @@
       for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => this.drop());
       svg.addEventListener("dblclick", () => this.reset());
       svg.addEventListener("keydown", (e) => this.key(e));
-      const home = svg.parentNode.matches("figure") ? svg.parentNode : svg.parentNode.insertBefore(document.createElement("div"), svg);
-      if (home !== svg.parentNode) { home.className = "chart"; home.append(svg); }
-      const tools = home.appendChild(document.createElement("div"));
+      const tools = svg.parentNode.appendChild(document.createElement("div"));
       tools.className = "tools";
       const buttons = [["+", "Zoom in (or Ctrl and the wheel)", () => this.zoom(1.5)],
         ["−", "Zoom out", () => this.zoom(1 / 1.5)], ["⟲", "Show all (or double-click)", () => this.reset()]];
-      for (const [word, title, act] of home.className === "chart" ? buttons.slice(2) : buttons) {
+      for (const [word, title, act] of buttons) {
         const button = tools.appendChild(document.createElement("button"));
         Object.assign(button, { type: "button", textContent: word, title, onclick: act });
         button.setAttribute("aria-label", title);
       }
-      this.tools = tools;
-      tools.hidden = home.className === "chart";
     }
     middle() {
       const [left, top, right, bottom] = this.box;
@@ -153,27 +118,7 @@
       this.view = { kx, ky, tx: clamp(tx, right * (1 - kx), left * (1 - kx)), ty: clamp(ty, bottom * (1 - ky), top * (1 - ky)) };
       const v = this.view;
       this.marks.setAttribute("transform", kx === 1 ? "" : `matrix(${v.kx} 0 0 ${v.ky} ${v.tx} ${v.ty})`);
-      if (this.tools.parentNode.className === "chart") this.tools.hidden = kx === 1;
-      if (this.grid) kx === 1 ? this.grid.replaceChildren(...this.drawn) : this.ticks();
       this.leave();
-    }
-    ticks() {
-      const [left, top, right, bottom] = this.box, { kx, ky, tx, ty } = this.view;
-      this.grid.replaceChildren();
-      const draw = (axis, start, end, k, t, horizontal) => {
-        const f = axis.log ? Math.log10 : (v) => v, back = axis.log ? (v) => 10 ** v : (v) => v;
-        const low = f(axis.low), unit = (end - start) / (f(axis.high) - low);
-        const value = (px) => back(low + ((px - t) / k - start) / unit);
-        const span = { ...axis, low: value(start), high: value(end) };
-        for (const [v, words] of ticks(span)) {
-          const at = (start + (f(v) - low) * unit) * k + t;
-          make("path", { d: horizontal ? `M${at} ${bottom}V${top}` : `M${left} ${at}H${right}` }, this.grid);
-          const place = horizontal ? { x: at, y: bottom + 18, class: "mid" } : { x: left - 8, y: at, class: "end" };
-          make("text", place, this.grid).textContent = words;
-        }
-      };
-      draw(this.x, left, right, kx, tx, true);
-      draw(this.y, bottom, top, ky, ty, false);
     }
     wheel(e) {
       if (!e.ctrlKey && !e.metaKey && document.activeElement !== this.svg) return; // the page scrolls
@@ -210,7 +155,7 @@
     }
   }
 
-  // Legends: a click shows or hides a series, a double click shows it alone.
+  // The legend: a click shows or hides a series, a double click shows it alone.
   function legends(figure) {
     const buttons = [...figure.querySelectorAll(".legend button")];
     const set = (button, on) => {

@@ -8,18 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vedute.figures import page_axes
 from vedute.figures.png import gray, picture
-from vedute.report import svg
+from vedute.report.drawing import THIRD, drawing
 from vedute.report.html import figure
 from vedute.report.run_folder import Array, FittedRun
-from vedute.report.svg import Plot, Scale
 
 SHOWN_AT = 0.9  # of intervals
 WIDTH = 1.645  # deviations: so much of a normal distribution lies within
-FEW, MOST = 16, 120  # features: up to FEW are drawn separately, more than MOST are thinned out
+SHOWN_FEATURES = 120  # features: more are thinned out
 UNLIKE = 20  # features whose deviations differ more have no common unit
-EXAMPLE_SIZE = (326, 190)
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 318.0, 30.0, 160.0
 SHARES = ("bernoulli", "categorical")  # values between 0 and 1
 WHICH = {0.1: "easy", 0.5: "typical", 0.9: "hard"}
 
@@ -94,42 +92,14 @@ def pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
 
 
 def _chart(run: FittedRun, v: int, i: int, word: str) -> str:
-    """A chart of one instance: truth, inferred values and 90 % intervals."""
+    """A figure of one instance: truth, inferred values and 90 % intervals."""
     p = _profile(run, v, i)
-    few = len(p.feature) <= FEW
-    edge = 0.5 if few else 0.0
-    ends = float(np.nanmin([p.low, p.truth])), float(np.nanmax([p.high, p.truth]))
-    room = 0.06 * ((ends[1] - ends[0]) or 1.0)
-    x = Scale(-edge, float(p.feature[-1]) + edge, LEFT, RIGHT)
-    y = Scale(ends[0] - room, ends[1] + room, BOTTOM, TOP)
-    plot = Plot(EXAMPLE_SIZE, x, y, f"{run.names[v]}, {word or 'an'} instance", many=(5, 4))
-    if few:
-        ways = zip(x(p.feature), y(p.low), y(p.high), strict=True)
-        spans = [f"M{svg.px(f)} {svg.px(a)}V{svg.px(b)}" for f, a, b in ways]
-        plot.marks += [f'<path class="line whisk" d="{span}"/>' for span in spans]
-    else:
-        plot.marks.append(svg.band(x(p.feature), y(p.low), y(p.high), "may"))
-        plot.marks.append(svg.line(x(p.feature), y(p.mean), "is"))
-    _dots(plot, p, few, run.features(v))
-    who = run.sample(int(run.results.at[v][i]))
-    plot.notes.append(svg.text(LEFT, 14, " · ".join(w for w in (word, who) if w), "name"))
-    plot.notes.append(svg.text(RIGHT, 14, f"error {_error(run, v, i):.2f}", "name end"))
-    return str(plot)
-
-
-def _dots(plot: Plot, p: Profile, few: bool, names: Sequence[str]) -> None:
-    """Dots for the inferred and the true values, with both in the tooltip."""
-    for f, t, m, a, b in zip(*p, strict=True):
-        lines = (
-            names[f],
-            f"inferred {svg.number(m)}",
-            f"90 % interval {svg.number(a)} to {svg.number(b)}",
-            f"truth {svg.number(t)}" if np.isfinite(t) else "truth unknown",
-        )
-        x = plot.x(f)
-        plot.marks.append(svg.dot(x, plot.y(m), "is" if few else "spot is", *lines))
-        if np.isfinite(t):
-            plot.marks.append(svg.dot(x, plot.y(t), "was" if few else "was small", *lines))
+    values = p.feature, p.truth, (p.mean, p.low, p.high)
+    title = f"{run.names[v]}, {word or 'an'} instance"
+    body = drawing(lambda ax: page_axes.instance(ax, *values), title, THIRD, 1.9)
+    words = (word, run.sample(int(run.results.at[v][i])), f"error {_error(run, v, i):.2f}")
+    head = " · ".join(w for w in words if w)
+    return f'<div><p class="instance">{escape(head)}</p>{body}</div>'
 
 
 def _profile(run: FittedRun, v: int, i: int) -> Profile:
@@ -172,4 +142,4 @@ def _unit(run: FittedRun, v: int) -> tuple[Array, Array, str]:
 
 
 def _stride(width: int) -> int:
-    return -(-width // MOST)
+    return -(-width // SHOWN_FEATURES)

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vedute.figures import page_axes
 from vedute.report import svg
-from vedute.report.charts import BROAD, Frame, both, short
-from vedute.report.html import color, figure, table
-from vedute.report.run_folder import Array, FittedRun
-from vedute.report.svg import Plot, Scale
+from vedute.report.drawing import both
+from vedute.report.html import figure, table
+from vedute.report.run_folder import FittedRun
 
-FEWEST, ENDS, STEP, BINS = 10, 8, 46, 40  # hidden values of a feature; rows of a table; pixels
-QUARTERS = (0.25, 0.5, 0.75)
+FEWEST, ENDS = 10, 8  # hidden values of a feature; rows of a table
 
 
 class Row(NamedTuple):
@@ -53,9 +52,10 @@ def by_feature(run: FittedRun) -> str:
         "How much of each feature is explained where its view was hidden: one bump per view, "
         "taller where many features are; the line is the median. 0 % is the mean of the feature."
     )
-    chart = figure(
-        "Features one by one", both(lambda f: _ridges(run, shares, f)), note, kind="wide"
-    )
+    named = {run.names[v]: share for v, share in sorted(shares.items())}
+    title, height = "Features one by one", 0.9 + 0.5 * len(named)
+    body = both(lambda ax: page_axes.ridges(ax, named), title, height)
+    chart = figure(title, body, note, kind="wide")
     half = min(ENDS, len(ranked) // 2)
     pair = _table(run, "Best inferred", ranked[:half]) + _table(
         run, "Worst inferred", ranked[::-1][:half]
@@ -83,35 +83,3 @@ def _table(run: FittedRun, title: str, ranked: list[Row]) -> str:
     return (
         f'<div class="plain"><h3>{title}</h3>{table(["feature", "explained", "off"], lines)}</div>'
     )
-
-
-def _ridges(run: FittedRun, shares: dict[int, Array], frame: Frame = BROAD) -> str:
-    """A histogram per view."""
-    low = max(min(float(s.min()) for s in shares.values()), -0.5)
-    x = Scale(min(low, 0.0) - 0.02, 1.0, frame.left, frame.right, percent=True)
-    height = 8 + STEP * len(shares)
-    title = "variance of a feature explained"
-    plot = Plot((frame.width, height + 46), x, Scale(0, 1, height, 8), title, (title, ""))
-    plot.zoom, plot.axes = False, False
-    for value, word in x.ticks(frame.ticks):
-        at = svg.px(x(value))
-        plot.notes.append(f'<path class="tick" d="M{at} {height}V8"/>')
-        plot.notes.append(svg.text(float(x(value)), height + 14, word, "mid small"))
-    edges = np.linspace(x.low, 1.0, BINS + 1)
-    for r, (v, share) in enumerate(sorted(shares.items())):
-        ground = 8.0 + STEP * (r + 1)
-        counts, _ = np.histogram(share.clip(x.low, 1.0), edges)
-        tops = ground - (STEP - 8) * counts / counts.max()
-        middles = x((edges[:-1] + edges[1:]) / 2)
-        plot.notes.append(svg.band(middles, np.full(BINS, ground), tops, f"ridge {color(v)}"))
-        a, m, b = np.quantile(share, QUARTERS)
-        tip = (
-            run.names[v],
-            f"median {svg.percent(m)} of {len(share)} features",
-            f"half of them from {svg.percent(a)} to {svg.percent(b)}",
-        )
-        name = short(run.names[v], frame.letters)
-        plot.notes.append(svg.text(frame.left - 12, ground - 10, name, "end"))
-        middle = float(x(max(m, x.low)))
-        plot.notes.append(svg.bar(middle - 1.5, ground - STEP + 8, 3, STEP - 8, "median", *tip))
-    return str(plot)

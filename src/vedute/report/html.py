@@ -33,10 +33,10 @@ def legend(keys: Iterable[Key], kind: str = "") -> str:
     return f'<div class="legend {kind}">{entries}</div>' if entries else ""
 
 
-def figure(title: str, body: object, note: str = "", keys: str = "", kind: str = "") -> str:
-    """A chart with its title, its legend and a note on how to read it (HTML)."""
+def figure(title: str, body: object, note: str = "", kind: str = "") -> str:
+    """A chart with its title and a note on how to read it (HTML)."""
     caption = f"<h3>{escape(title)}</h3>" + (f"<p>{note}</p>" if note else "")
-    return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{keys}{body}</figure>'
+    return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{body}</figure>'
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1) -> str:

@@ -107,7 +107,7 @@ def _frame(points: Array) -> Plot:
     half = unit * np.array([width - 20, height - 20])
     (a, b), (c, d) = zip(center - half, center + half, strict=True)
     x, y = Scale(a, b, 10, width - 10), Scale(c, d, height - 10, 10)
-    return Plot(PLANE_SIZE, x, y, "samples in the plane", axes=False)
+    return Plot(PLANE_SIZE, x, y, "samples in the plane")
 
 
 def _tip(run: FittedRun, asked: list[Coloring], row: int) -> list[str]:

@@ -6,25 +6,23 @@ from html import escape
 
 import numpy as np
 
+from vedute.figures import axes, page_axes
 from vedute.report import svg
-from vedute.report.charts import BROAD, Frame, both, short
-from vedute.report.html import Key, color, figure, legend, table
+from vedute.report.drawing import HALF, both, drawing
+from vedute.report.html import figure, table
 from vedute.report.run_folder import Array, FittedRun
-from vedute.report.svg import Plot, Scale
 
-STEP = 34  # pixels per view
-MOST_SLIM = 60  # dots of a view on a phone
 NOMINAL = (0.5, 0.8, 0.9, 0.95)
 
 
 def explained(run: FittedRun) -> str:
-    """A chart of R2 by view, for the model and the simple fills."""
+    """A figure of R2 by view, for the model and the simple fills."""
     errors, base, rows = run.errors(), run.base(), _rows(run)
     scores = {k: [r2(e[at], base[at]) for _, at in rows] for k, e in errors.items()}
-    keys = legend(Key(f"s{i}", color(i), k) for i, k in enumerate(scores))
     note = "Right is better. 0 % is the mean of each feature, 100 % the truth." + _in_units(run)
-    charts = both(lambda frame: _explained(run, scores, frame))
-    return figure("Hidden views explained (R²), against simple fills", charts, note, keys, "wide")
+    title, names = "Hidden views explained (R²), against simple fills", [name for name, _ in rows]
+    body = both(lambda ax: page_axes.explained(ax, scores, names), title, 1.0 + 0.32 * len(rows))
+    return figure(title, body, note, kind="wide")
 
 
 def _in_units(run: FittedRun) -> str:
@@ -36,67 +34,15 @@ def _in_units(run: FittedRun) -> str:
     return f"{scale} {run.method} explains {said}." if said else ""
 
 
-def _explained(run: FittedRun, scores: dict[str, list[float]], frame: Frame) -> str:
-    errors, rows = run.errors(), _rows(run)
-    low = max(min(0.0, *(min(s) for s in scores.values())), -1.0)
-    height, title = 20 + STEP * len(rows), "variance of hidden views explained"
-    x = Scale(low - 0.03, 1.0, frame.left, frame.right, percent=True)
-    plot = Plot((frame.width, height + 46), x, Scale(0, 1, height, 8), title, (title, ""))
-    plot.zoom, plot.axes = False, False
-    _ruled(plot, height, len(rows), frame)
-    for r, (name, at) in enumerate(rows):
-        y, ends = 26.0 + STEP * r, [float(x(max(s[r], low))) for s in scores.values()]
-        kind = "end" if r else "end strong"
-        plot.notes.append(svg.text(frame.left - 16, y, short(name, frame.letters), kind))
-        span = f"M{svg.px(min(ends))} {svg.px(y)}H{svg.px(max(ends))}"
-        plot.notes.append(f'<path class="span" d="{span}"/>')
-        for i, method in reversed(list(enumerate(scores))):  # the model on top
-            tip = (
-                f"{method}: {svg.percent(scores[method][r], 1)}",
-                f"{name}, {at.sum()} hidden",
-                f"error {errors[method][at].mean():.3f}",
-            )
-            plot.notes.append(svg.dot(ends[i], y, f"{SIZES[i > 0]} s{i} {color(i)}", *tip))
-    return str(plot)
-
-
-SIZES = ("big", "mean")
-
-
 def distribution(run: FittedRun) -> str:
-    """A chart of the error of every hidden instance by view, with mean and median."""
-    error = run.errors()[run.method]
-    words = [("s0", color(0), "hidden view of a sample"), ("s1", "k2", "mean")]
-    keys = legend(Key(*entry) for entry in [*words, ("s2", "ink", "median")])
+    """A figure of the error of every hidden instance by view, with mean and median."""
+    error, base, view = run.errors()[run.method], run.base(), run.hidden_views()
     note = (
         f"{_half(error)} Where mean and median differ much, a few samples make most of the error."
     )
-    charts = both(lambda frame: _distribution(run, error, frame))
-    return figure(f"Errors of {run.method} one by one", charts, note, keys, "wide")
-
-
-def _distribution(run: FittedRun, error: Array, frame: Frame) -> str:
-    rows = _rows(run)[1:]
-    high = float(error.max()) or 1.0
-    low = max(float(error[error > 0].min(initial=high)), 1e-4 * high)
-    x = Scale(0.8 * low, 1.25 * high, frame.left, frame.right, log=True)
-    height = 20 + STEP * len(rows)
-    title = "squared error of an instance in standard deviations, logarithmic"
-    plot = Plot((frame.width, height + 46), x, Scale(0, 1, height, 8), "errors", (title, ""))
-    plot.zoom, plot.axes = False, False
-    _ruled(plot, height, len(rows), frame)
-    for r, (name, at) in enumerate(rows):
-        mine, y = np.sort(error[at]), 26.0 + STEP * r
-        plot.notes.append(svg.text(frame.left - 16, y, short(name, frame.letters), "end"))
-        step = 1 if frame is BROAD else -(-len(mine) // MOST_SLIM)
-        for i, e in list(enumerate(mine))[::step]:  # apart, so that all are seen
-            off = 16 * (0.618 * i % 1 - 0.5)
-            tip = name, f"error {e:.3f}", f"{i + 1} of {len(mine)}"
-            plot.notes.append(svg.dot(x(max(e, low)), y + off, f"each s0 {color(0)}", *tip))
-        for kind, value in (("average s1 k2", mine.mean()), ("middle s2", np.median(mine))):
-            place = f"M{svg.px(x(max(value, low)))} {svg.px(y - 13)}V{svg.px(y + 13)}"
-            plot.notes.append(f'<path class="line {kind}" d="{place}"/>')
-    return str(plot)
+    title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
+    body = both(lambda ax: axes.hidden(ax, error, base, view, run.names), title, height)
+    return figure(title, body, note, kind="wide")
 
 
 def _half(error: Array) -> str:
@@ -104,16 +50,6 @@ def _half(error: Array) -> str:
     share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
     few = int(np.searchsorted(share, 0.5)) + 1
     return f"{few} of {len(error)} hidden views make half of the whole error."
-
-
-def _ruled(plot: Plot, height: int, rows: int, frame: Frame) -> None:
-    """Draw bands for rows, and the ticks of x below them."""
-    width = frame.right - frame.left + 10
-    plot.notes += [svg.bar(frame.left - 4, 12.0 + STEP * r, width, 28, "row") for r in range(rows)]
-    for value, word in plot.x.ticks(frame.ticks):
-        at = float(plot.x(value))
-        plot.notes.append(f'<path class="tick" d="M{svg.px(at)} {height}V8"/>')
-        plot.notes.append(svg.text(at, height + 14, word, "mid small"))
 
 
 def error_table(run: FittedRun) -> str:
@@ -151,17 +87,11 @@ def trust_table(run: FittedRun) -> str:
 
 
 def calibration(run: FittedRun) -> str:
-    """A chart of actual against nominal coverage of intervals on hidden values."""
-    title, names = "calibration of intervals", ("nominal coverage", "values inside")
-    x, y = Scale(0, 1, 60, 535, percent=True), Scale(0, 1, 390, 28, percent=True)
-    plot = Plot((552, 440), x, y, title, names)
-    plot.marks.append(f'<path class="line ideal" d="M{x(0)} {y(0)}L{x(1)} {y(1)}"/>')
-    keys = []
-    for i, (name, covered) in reversed(list(enumerate(_curves(run)))):
-        _curve(plot, run.results.levels, covered, f"{'thin ' * (i > 0)}s{i} {color(i)}", name)
-        keys.append(Key(f"s{i}", color(i), name))
+    """A figure of actual against nominal coverage of intervals on hidden values."""
+    curves, levels = _curves(run), run.results.levels
+    body = drawing(lambda ax: page_axes.calibration(ax, levels, curves), "calibration", HALF, 3.6)
     note = "On the dashed line intervals cover what they should; above it they are too wide."
-    return figure("Interval calibration", plot, note, legend(keys[::-1]))
+    return figure("Interval calibration", body, note)
 
 
 def coverage_table(run: FittedRun) -> str:
@@ -217,11 +147,3 @@ def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
 
 def _at(run: FittedRun, covered: Array, level: float) -> float:
     return float(np.interp(level, run.results.levels, covered))
-
-
-def _curve(plot: Plot, levels: Array, covered: Array, kind: str, name: str) -> None:
-    x, y = plot.x(np.r_[0, levels, 1]), plot.y(np.r_[0, covered, 1])
-    plot.marks.append(svg.line(x, y, kind))
-    for a, b, p, c in zip(x[1:-1], y[1:-1], levels, covered, strict=True):
-        tip = (name, f"{svg.percent(p)} interval", f"covers {svg.percent(c, 1)}")
-        plot.marks.append(svg.dot(a, b, f"spot {kind}", *tip))
