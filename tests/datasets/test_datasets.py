@@ -90,7 +90,7 @@ def test_the_folder_is_the_registry() -> None:
     assert {"handwritten", "cub", "scene15", "reuters", "reuters1200", "sensit"} <= set(names)
     assert "synthetic" in names
     assert not any(n.startswith("_") for n in names)
-    with pytest.raises(KeyError, match="no dataset 'mnistt'; choose from captions, cub"):
+    with pytest.raises(KeyError, match="no dataset 'mnistt'; choose from cub"):
         datasets.load("mnistt")
 
 
