@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from chromium import Chromium  # noqa: E402
 
