@@ -17,7 +17,7 @@ from vedute.analysis.comparison import MethodScores, Trial
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.datasets import load
-from vedute.io.data import labels_there
+from vedute.io.contents import labels_there
 from vedute.methods import find
 from vedute.metrics import scores as scoring
 

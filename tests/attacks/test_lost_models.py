@@ -11,8 +11,8 @@ from shell import done
 
 import vedute
 from vedute import methods
-from vedute.io import atomic
-from vedute.io.atomic import SCRATCH, atomic_folder
+from vedute.io import files
+from vedute.io.files import SCRATCH, atomic_folder
 
 
 def fitted(seed):
@@ -176,7 +176,7 @@ def test_where_folders_cannot_be_swapped_files_are_replaced(cannot, tmp_path, mo
     if cannot == "leave":  # somebody who stands in the folder stays there
         monkeypatch.chdir(out / "notes")
     else:
-        where = (atomic, "exchange") if cannot == "swap" else (os, "link")
+        where = (files, "exchange") if cannot == "swap" else (os, "link")
         monkeypatch.setattr(*where, fails)
     number = out.stat().st_ino
     write_over(out)

@@ -12,8 +12,8 @@ from shell import done, refused, vedute_
 
 import vedute
 from vedute.data.lock import try_lock
-from vedute.io import atomic
-from vedute.io.atomic import SCRATCH, atomic_folder
+from vedute.io import files
+from vedute.io.files import SCRATCH, atomic_folder
 
 SRC = Path(__file__).parents[2] / "src"
 FIT = ("fit", "d.npz", "-o", "run", "--method", "mean_fill")
@@ -133,7 +133,7 @@ def publish_until(point, source):
 
     for name in ("fsync", "replace", "rename", "unlink", "link", "mkdir", "rmdir"):
         setattr(os, name, deadly(getattr(os, name)))
-    atomic.exchange = deadly(atomic.exchange)
+    files.exchange = deadly(files.exchange)
     try:
         with atomic_folder("run", force=True, stale=("report.npz",)) as folder:
             for path in Path(source).iterdir():
@@ -189,7 +189,7 @@ def test_a_run_is_replaced_with_its_measurements_and_foreign_files_stay(place):
 @pytest.mark.parametrize("able", [True, False])
 def test_a_folder_is_replaced_where_folders_cannot_change_places(place, able, monkeypatch):
     if not able:
-        monkeypatch.setattr(atomic, "exchange", lambda a, b: False)
+        monkeypatch.setattr(files, "exchange", lambda a, b: False)
     for names in (("a", "b", "lower/a", "lower/c"), ("a", "d")):
         with atomic_folder("out", force=True, parts=("lower",), stale=("b",)) as folder:
             (folder / "lower").mkdir()

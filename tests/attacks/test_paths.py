@@ -11,8 +11,7 @@ from PIL import Image
 from shell import done, refused, vedute_
 
 from vedute.estimators.saving import sealed
-from vedute.io.atomic import atomic_folder
-from vedute.io.paths import below, complaint
+from vedute.io.files import atomic_folder, below, complaint
 
 EVIL = [
     "../../x",

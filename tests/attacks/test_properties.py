@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from vedute import methods
 from vedute.data.views import Views
-from vedute.io.paths import below, complaint
+from vedute.io.files import below, complaint
 
 FEW = settings(
     derandomize=True,

@@ -13,7 +13,7 @@ from vedute.commands import _pages
 from vedute.estimators.learner import Learner
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.neural_training import Training
-from vedute.io.atomic import SCRATCH, atomic_folder
+from vedute.io.files import SCRATCH, atomic_folder
 from vedute.training import stopping
 
 FEW = [

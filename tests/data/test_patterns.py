@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from vedute.data import patterns
-from vedute.data.groups import codes
-from vedute.data.missing import ALL, drop_views, make_mask, rates
+from vedute.data.missing import ALL, drop_views, group_codes, make_mask, rates
 from vedute.data.views import Views
 
 DATA = (*patterns.VALUES, patterns.GROUP)
@@ -127,15 +126,15 @@ def test_a_mistake_gets_one_sentence():
     with pytest.raises(ValueError, match=r"shape \(3,\); pass one group for each of 400 samples"):
         drop_views(bare, 0.5, 0, "group", [1, 2, 3])
     with pytest.raises(ValueError, match="row 1 has no group"):
-        codes(["a", None, "b"], 3)
+        group_codes(["a", None, "b"], 3)
     with pytest.raises(ValueError, match="sample 'q' has no group"):
-        codes(pd.Series({"p": 1, "r": 2}), 3, np.array(["p", "q", "r"]))
+        group_codes(pd.Series({"p": 1, "r": 2}), 3, np.array(["p", "q", "r"]))
     with pytest.raises(ValueError, match="the id 'p' twice"):
-        codes(pd.Series([1, 2], index=["p", "p"]), 2, np.array(["p", "q"]))
+        group_codes(pd.Series([1, 2], index=["p", "p"]), 2, np.array(["p", "q"]))
     assert len(set(ALL)) == len(ALL)
 
 
 def test_a_series_of_groups_goes_by_ids():
-    found = codes(pd.Series({"b": "x", "a": "y", "c": "x"}), 3, np.array(["a", "b", "c"]))
+    found = group_codes(pd.Series({"b": "x", "a": "y", "c": "x"}), 3, np.array(["a", "b", "c"]))
     assert found.tolist() == [0, 1, 1]
-    assert codes(pd.Series({2: 5, 1: 5}), 2, np.array([1, 2])).tolist() == [0, 0]
+    assert group_codes(pd.Series({2: 5, 1: 5}), 2, np.array([1, 2])).tolist() == [0, 0]

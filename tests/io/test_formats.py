@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import vedute
 from vedute import io
 from vedute.cli import app
-from vedute.io import text
+from vedute.io import csv as csv_files
 
 SMALL = short_mvp(steps=20, warmup=5)
 N = 60
@@ -572,7 +572,7 @@ def test_numbers_are_the_nearest_doubles(name, separator, mark, tmp_path):
     assert frame["y"].isna().sum() == 34
     assert frame["y"].dropna().tolist() == np.delete(HARD, np.arange(1, 300, 9)).tolist()
     if mark == ".":
-        parts = [*text.chunks(tmp_path / name, io.Reading(), 70)]
+        parts = [*csv_files.chunks(tmp_path / name, io.Reading(), 70)]
         assert pd.concat(parts)["x"].tolist() == HARD.tolist()
 
 

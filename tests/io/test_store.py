@@ -17,10 +17,10 @@ from every_method import small
 from shell import done, refused, short_mvp, vedute_
 
 from vedute import MVP, Views, io, load
-from vedute.data import fill, lazy_view
+from vedute.data import fill, mapped
 from vedute.data import store as stored
 from vedute.estimators.fitted_view import FittedView
-from vedute.io import parquet, parquet_blocks, store, streaming
+from vedute.io import parquet, store, streaming
 from vedute.training import feed
 
 N = 90
@@ -98,7 +98,7 @@ def test_columns_categories_and_offsets_survive(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("some", [2, 2**10])
 def test_rows_here_and_there_are_read_some_at_a_time(place, monkeypatch, some):
-    monkeypatch.setattr(lazy_view, "SCATTERED", some)
+    monkeypatch.setattr(mapped, "SCATTERED", some)
     views, whole = Views.open("store", rows=slice(10, 80)), Views.open("store").in_memory()[10:80]
     mixed = np.random.default_rng(0).permutation(70)[:31]
     for rows in (mixed, mixed.tolist(), torch.from_numpy(mixed), np.arange(70) % 3 == 0, [], -1):
@@ -154,7 +154,7 @@ def test_a_store_without_ids_and_without_a_view(place):
 @pytest.mark.parametrize("numbers", [1, 2**22])
 def test_tables_are_written_from_a_store_block_by_block(place, monkeypatch, numbers):
     monkeypatch.setattr(store, "ROWS", 17)
-    monkeypatch.setattr(parquet_blocks, "NUMBERS", numbers)
+    monkeypatch.setattr(parquet, "NUMBERS", numbers)
     done("fit", "store", "-o", "run", *short_mvp(20, 5))
     done("impute", "run", "-o", "filled", "--format", "store", "--interval", ".9")
     done("impute", "run", "-o", "tables", "--format", "parquet", "--interval", ".9")
@@ -307,7 +307,7 @@ def test_what_is_no_store():
 
 
 def test_what_comes_of_a_store_stays_on_the_disk(place, monkeypatch):
-    monkeypatch.setattr(lazy_view, "ROWS", 13)
+    monkeypatch.setattr(mapped, "ROWS", 13)
     model, views = small(MVP, n_clusters=3).fit(Views.open("store")), Views.open("store")
     assert isinstance(model.embedding_, np.memmap)
     assert np.allclose(model.embedding_, model.transform(views.in_memory()), atol=1e-5)
@@ -338,7 +338,7 @@ def test_an_array_of_a_model_that_was_changed_is_refused(place):
 
 def test_kinds_and_scaling_are_those_of_data_in_memory(tmp_path, monkeypatch):
     """Whatever the kind, found in passes; the largest value, or the only broken one, comes late."""
-    monkeypatch.setattr(lazy_view, "ROWS", 16)
+    monkeypatch.setattr(mapped, "ROWS", 16)
     rng, n = np.random.default_rng(0), 200
     counts = rng.poisson(rng.gamma(1.0, 5.0, size=(n, 1)), size=(n, 12)).astype(float)
     late = rng.integers(3, size=(n, 4)).astype(float)
@@ -416,7 +416,7 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     done("convert", "data", "-o", "whole")
     monkeypatch.setattr(streaming, "LARGE_FILE", 0)
     monkeypatch.setattr(streaming, "ROWS", 16)
-    monkeypatch.setattr(lazy_view, "ROWS", 7)
+    monkeypatch.setattr(mapped, "ROWS", 7)
     monkeypatch.setattr(store, "MANY", 11)
     monkeypatch.setattr(io, "enter", None)  # which reads all at once
     done("convert", "data", "-o", "pieces")

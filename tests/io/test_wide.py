@@ -5,7 +5,7 @@ import pandas as pd
 from shell import done
 
 from vedute.data.frames import from_frame
-from vedute.io import Reading, text
+from vedute.io import Reading, csv
 
 
 def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
@@ -19,11 +19,11 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     pd.DataFrame(rng.normal(size=(13, 2)), [*ids, "more"]).to_csv("d/small.csv", index_label="id")
     assert max(map(len, (tmp_path / "d/wide.csv").read_text().splitlines())) > 131_072
     pd.testing.assert_frame_equal(
-        text.read(tmp_path / "d/wide.csv", Reading()), wide, check_names=False
+        csv.read(tmp_path / "d/wide.csv", Reading()), wide, check_names=False
     )
     done("fit", "d", "-o", "run", "--method", "mean_fill")
     done("impute", "run", "d", "-o", "out")
-    filled = text.read(tmp_path / "out/wide.csv", Reading())
+    filled = csv.read(tmp_path / "out/wide.csv", Reading())
     assert not filled.isna().any(axis=None)
     before, after = (pd.read_csv(f"{k}/wide.csv", dtype=str, index_col=0) for k in ("d", "out"))
     known = before.notna().to_numpy()  # as text: the parser of pandas 2.1 rounds
@@ -34,15 +34,15 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
 def test_parts_of_a_file_are_written_as_the_whole(tmp_path, monkeypatch):
     source = tmp_path / "a.csv"
     source.write_text("id;x;yes;n\np1;1,5;true;1\np2;;;\np3;2,5;false;3\n")
-    filled = text.read(source, Reading()).copy()
+    filled = csv.read(source, Reading()).copy()
     missing = filled.isna().to_numpy()
     filled["x"] = filled["x"].fillna(0.25)
     filled["yes"], filled["n"] = filled["yes"].fillna(True), filled["n"].fillna(2)
     written = []
     for cells in (1, 10**6):
-        monkeypatch.setattr(text, "CELLS", cells)
+        monkeypatch.setattr(csv, "CELLS_PER_BLOCK", cells)
         ends = {"lower": filled[["x"]]}
-        text.write(tmp_path / "out.csv", source, filled, missing, Reading(), ends)
+        csv.write(tmp_path / "out.csv", source, filled, missing, Reading(), ends)
         written.append((tmp_path / "out.csv").read_text())
     assert written[0] == written[1]
     assert "p2;0,25;true;2;0,25\n" in written[0]

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 from shell import refused
 
 from vedute import MVP
+from vedute.data.mapped import Spool
 from vedute.data.sparse_view import Sparse
-from vedute.data.spool import Spool
 from vedute.estimators.digest import digest
 
 TESTS = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from vedute.data.views import Views
 from vedute.estimators import engine, progress
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
-from vedute.io.data import labels_there
+from vedute.io.contents import labels_there
 from vedute.metrics import scores as scoring
 from vedute.nn import noise
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import kinds, scaling, together
+from vedute.data import kinds, missing, scaling
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.holdout import FEWEST, SHARE
 from vedute.data.missing import Rates, rates
@@ -109,7 +109,7 @@ class Inspection:
         home = {name: p for p, part in enumerate(self.parts) for name in part}
         for a, b in (pair for pair in self.strangers if home[pair[0]] == home[pair[1]]):
             yield f"no sample has both {a!r} and {b!r}: only other views relate them"
-        apart = together.warning(self.parts)
+        apart = missing.components_warning(self.parts)
         if apart is not None:
             yield apart
         if self.repeated_samples:
@@ -133,7 +133,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
     inspected = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in inspected], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in inspected]].any(1)
-    meet = together.counts(seen)
+    meet = missing.pair_counts(seen)
     pairs = combinations(range(len(specs)), 2)
     names = [spec.name for spec in specs]
     return Inspection(
@@ -143,7 +143,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspec
         patterns=_patterns(seen, names),
         together=meet.tolist(),
         strangers=[(names[a], names[b]) for a, b in pairs if not meet[a, b]],
-        parts=together.components(seen, names),
+        parts=missing.components(seen, names),
         repeated_samples=_repeats(_mixed(codes)[differ]),
         hideable=min(int((seen.sum(1) > 1).sum()), round(SHARE * int(seen.sum()))),
         device="cuda" if torch.cuda.is_available() else "cpu",

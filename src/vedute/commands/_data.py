@@ -143,9 +143,9 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 def groups_of(word: str | None, data: io.Data) -> Any:
     """Groups of samples, read from what --groups names and matched by id."""
-    from vedute.io import group_column
+    from vedute.io import table
 
-    return None if word is None else group_column.read(word, data)
+    return None if word is None else table.read_groups(word, data)
 
 
 def check(views: Views) -> None:
@@ -249,9 +249,9 @@ def open_run(
 @contextmanager
 def guarded_ids(safe: bool) -> Iterator[None]:
     """Escape formulas among the ids of .csv files with an apostrophe if `safe`, else warn once."""
-    from vedute.io import spreadsheet
+    from vedute.io import csv
 
-    with spreadsheet.guarded(safe) as formulas:
+    with csv.formula_guard(safe) as formulas:
         yield
     if formulas:
         say(

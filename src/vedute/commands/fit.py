@@ -276,13 +276,13 @@ def _without_checkpoint(model: Estimator) -> None:
 def _summarize(model: Estimator, views: Views) -> None:
     """Print a summary of the fitted model."""
     from vedute.commands import _settings
-    from vedute.data import together
+    from vedute.data import missing
     from vedute.methods.best_pair import BestPair
 
     say(f"{views!r}")
     for view in model.views_:
         say(f"  {view.sentence}")
-    apart = together.warning(together.components(views.mask, views.names))
+    apart = missing.components_warning(missing.components(views.mask, views.names))
     if apart is not None:
         say(apart)
     ends = [r["hidden_error"] for r in getattr(model, "history_", [])]

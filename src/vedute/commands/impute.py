@@ -175,17 +175,17 @@ def _write_tables(
 
     import numpy as np
 
-    from vedute.io import parquet_blocks
+    from vedute.io import parquet
 
     assert given.whole is not None
-    parquet_blocks.check(out, model.specs)
+    parquet.check_writable(out, model.specs)
     rows = np.arange(len(given.whole)) if given.order is None else given.order
-    ids, writers = rows if given.ids is None else given.ids, dict[str, parquet_blocks.Writer]()
+    ids, writers = rows if given.ids is None else given.ids, dict[str, parquet.Writer]()
     with ExitStack() as whole:
         for at, block in _blocks(given.whole, model, interval, scale):
             for end, views in block.items():
                 if end not in writers:
-                    writer = parquet_blocks.Writer(_folder(part, end), given.id_name)
+                    writer = parquet.Writer(_folder(part, end), given.id_name)
                     writers[end] = whole.enter_context(writer)
                 writers[end].add(views, ids[at])
 

@@ -18,8 +18,7 @@ from vedute.data import images
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.sparse_view import Sparse
-from vedute.data.tables import Columns, as_table, is_table, split, top_levels
-from vedute.data.tensors import as_array
+from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]

@@ -21,9 +21,8 @@ from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
 from vedute.data.images import channels_last
-from vedute.data.stack import Stack
-from vedute.data.tables import Columns, chosen
-from vedute.data.tensors import as_array
+from vedute.data.mapped import Stack
+from vedute.data.tables import Columns, as_array, chosen
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data.lazy_view import Lazy, pieces
+from vedute.data.mapped import Lazy, pieces
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views

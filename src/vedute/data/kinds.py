@@ -28,7 +28,7 @@ from torch import Tensor
 
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec
-from vedute.data.lazy_view import Lazy, pieces, stretches
+from vedute.data.mapped import Lazy, pieces, stretches
 from vedute.data.sparse_view import Part, Sparse, dense
 
 Seen = Tensor | Lazy

@@ -8,20 +8,23 @@ follow a design or the data themselves (chain, mar, mnar, group, ...) are those 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from vedute.data import groups as grouping
 from vedute.data import patterns
+from vedute.data.escaping import escaped
+from vedute.data.frames import listed
 from vedute.data.holdout import luckiest_of_lost, spare_last_values
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Views
@@ -204,7 +207,7 @@ def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -
     rng = np.random.default_rng(seed)
     if protocol == patterns.GROUP:
         given = rng.integers(patterns.SITES, size=n) if groups is None else groups
-        return patterns.by_group(grouping.codes(given, n, whole.ids), L, rate, rng)
+        return patterns.by_group(group_codes(given, n, whole.ids), L, rate, rng)
     scores = [patterns.scores(whole.known(v)) for v in range(L)]
     return patterns.by_value(np.stack(scores, axis=1), rate, protocol, rng)
 
@@ -254,3 +257,50 @@ def _check(protocol: str, rate: float, L: int) -> None:
 def _check_rate(rate: float) -> None:
     if not 0.0 <= rate <= 1.0:
         raise ValueError(f"rate must lie in [0, 1], got {rate}")
+
+
+def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray[np.int64]:
+    """Whole numbers (n,) from 0, equal within a group.
+
+    groups: one value per sample, in their order; a Series goes by the ids of the samples, where
+    these have any.
+    """
+    if isinstance(groups, pd.Series) and ids is not None:
+        groups = _groups_by_id(groups, ids)
+    found = np.asarray(groups)
+    if found.shape != (n,):
+        raise ValueError(f"groups has shape {found.shape}; pass one group for each of {n} samples")
+    lost = np.flatnonzero(pd.isna(found) | (found.astype(str) == ""))
+    if len(lost):
+        some = [int(i) if ids is None else ids[i] for i in lost]
+        word = "row" if ids is None else "sample"
+        raise ValueError(f"{word} {listed(some)} has no group; give it one, if of its own")
+    return pd.factorize(found)[0].astype(np.int64)
+
+
+def _groups_by_id(groups: pd.Series, ids: NDArray[Any]) -> pd.Series:
+    index = pd.Index(groups.index.astype(str))
+    twice = index[index.duplicated()].unique()
+    if len(twice):
+        raise ValueError(f"groups has the id {listed(twice)} twice; give each sample one group")
+    return groups.set_axis(index).reindex(np.asarray(ids).astype(str))
+
+
+def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:
+    """(L, L): how many samples of mask (n, L) have both views; on the diagonal, the view."""
+    seen = np.asarray(mask, bool).astype(np.int64)
+    return np.asarray(seen.T @ seen)
+
+
+def components(mask: ArrayLike, names: Sequence[str]) -> list[list[str]]:
+    """Names of views that samples connect, directly or by way of others; one list if all are."""
+    _, part = connected_components(pair_counts(mask) > 0, directed=False)
+    return [[k for k, q in zip(names, part, strict=True) if q == p] for p in np.unique(part)]
+
+
+def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
+    """One sentence where the views fall apart into components; else None."""
+    if len(parts) < 2:
+        return None
+    listed = " | ".join(", ".join(map(escaped, part)) for part in parts)
+    return f"the views form groups that no sample connects ({listed}): fit each by itself"

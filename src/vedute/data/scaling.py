@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.lazy_view import Lazy, pieces
+from vedute.data.mapped import Lazy, pieces
 from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 

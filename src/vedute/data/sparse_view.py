@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vedute.data.lazy_view import Lazy
+from vedute.data.mapped import Lazy
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
-from vedute.data.lazy_view import File, Lazy, Version
 from vedute.data.lock import Shared
+from vedute.data.mapped import File, Lazy, Version
 from vedute.data.plain_files import plain_file
 
 Array = NDArray[Any]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.frames import close_to, is_frame
-from vedute.data.tensors import as_array
 
 Columns = Mapping[str, Any]
 
@@ -130,3 +131,14 @@ def chosen(which: Any) -> Any:
     if isinstance(which, slice):
         return which
     return [which] if isinstance(which, (str, int, np.integer)) else list(which)
+
+
+def as_array(view: Any) -> NDArray[Any]:
+    """`np.asarray`, also of tensors that need gradients, are on a GPU or in bfloat16."""
+    if not isinstance(view, torch.Tensor):
+        return np.asarray(view)
+    if view.layout != torch.strided:
+        raise ValueError("a view is a sparse tensor; pass to_dense() of it, or a matrix of scipy")
+    view = view.detach().cpu()
+    found: NDArray[Any] = (view.float() if view.dtype == torch.bfloat16 else view).numpy()
+    return found

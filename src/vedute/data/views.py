@@ -17,7 +17,7 @@ from torch import Tensor
 from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
-from vedute.data.lazy_view import Lazy, pieces, stretches
+from vedute.data.mapped import Lazy, pieces, stretches
 from vedute.data.rows import slices
 from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
 from vedute.data.tables import Columns, without

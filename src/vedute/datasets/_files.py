@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
-from vedute.io.atomic import replace
+from vedute.io.files import replace
 
 T = TypeVar("T")
 Arrays = list[NDArray[np.generic]]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from vedute.data import together
+from vedute.data import missing
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.abilities import models
@@ -71,7 +71,7 @@ def unconnected(data: Views) -> str | None:
     """Why nothing connects some of the views, in a sentence."""
     if len(data.names) > 1 and int(data.mask.sum(1).max()) < 2:
         return LONELY
-    return together.warning(together.components(data.mask, data.names))
+    return missing.components_warning(missing.components(data.mask, data.names))
 
 
 def ranks_agree(model: Method, raw: Views, groups: NDArray[Any] | None) -> None:

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
-from vedute.data.lazy_view import array_pieces
+from vedute.data.mapped import array_pieces
 
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vedute.data.lazy_view import Lazy, stretches
+from vedute.data.mapped import Lazy, stretches
 from vedute.data.sparse_view import dense
 
 

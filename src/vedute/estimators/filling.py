@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data import fill
+from vedute.data.mapped import Spool
 from vedute.data.sparse_view import dense, on_demand
-from vedute.data.spool import Spool
 from vedute.data.views import Entry, Filling, Views
 from vedute.estimators import categories
 from vedute.estimators.fitted_view import FittedView, scaled

@@ -16,7 +16,7 @@ from torch import Tensor
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
 from vedute.data.kinds import AUTO, KINDS, Recognised, Seen
-from vedute.data.lazy_view import Lazy, pieces
+from vedute.data.mapped import Lazy, pieces
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views

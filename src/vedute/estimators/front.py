@@ -24,7 +24,7 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from vedute.data.holdout import HoldOut
-from vedute.data.lazy_view import Lazy
+from vedute.data.mapped import Lazy
 from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HiddenEntries, HoldOut
+from vedute.data.mapped import Stack
 from vedute.data.rows import slices
-from vedute.data.stack import Stack
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.calibration import (

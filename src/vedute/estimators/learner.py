@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vedute.data import groups as grouping
 from vedute.data import holdout, kinds
+from vedute.data.missing import group_codes
 from vedute.data.views import Entry, Views
 from vedute.estimators import card, checks, clustering, cross_fitting, panels, progress
 from vedute.estimators.context import FitContext, seed_of
@@ -40,7 +40,7 @@ class Learner(Reader):
         raw = Entry.of(X, columns=model.columns, own=True).views
         if checks.is_one_view(X, raw):
             log.warning(checks.ONE_VIEW)
-        known = None if groups is None else grouping.codes(groups, len(raw), raw.ids)
+        known = None if groups is None else group_codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self.check(raw)
         checks.ranks_agree(model, raw, known)

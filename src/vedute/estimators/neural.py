@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
-from vedute.data.stack import stacked
+from vedute.data.mapped import stacked
 from vedute.data.views import Views
 from vedute.estimators import categories, saving, sentence_decoding
 from vedute.estimators.base import check_count

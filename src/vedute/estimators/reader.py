@@ -8,8 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data.spool import spooled
-from vedute.data.stack import stacked
+from vedute.data.mapped import spooled, stacked
 from vedute.data.views import Entry, Views
 from vedute.estimators import categories, progress
 from vedute.estimators.context import seed_of

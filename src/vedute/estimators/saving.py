@@ -33,15 +33,15 @@ from torch import nn
 
 from vedute.data import limits
 from vedute.data.frames import ViewSpec
+from vedute.data.mapped import npy_pieces
 from vedute.data.plain_files import plain_file
 from vedute.data.scaling import Scaler
-from vedute.data.spool import npy_pieces
 from vedute.data.store import digest
 from vedute.estimators import settings
 from vedute.estimators.calibration import NORMAL_REACH, Calibration
 from vedute.estimators.fitted_view import FittedView
 from vedute.estimators.front import Components
-from vedute.io.atomic import replace
+from vedute.io.files import replace
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 from vedute.training.model import load_state
 

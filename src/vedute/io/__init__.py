@@ -24,15 +24,15 @@ from vedute.data.lock import locked as locked
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
 from vedute.io import excel, folder, mat, mudata, npz, onefile, store, table
-from vedute.io.atomic import atomic_file as atomic_file
-from vedute.io.atomic import atomic_folder as atomic_folder
-from vedute.io.data import Array as Array
-from vedute.io.data import Data as Data
-from vedute.io.data import Filled, Format
-from vedute.io.data import Reading as Reading
+from vedute.io.contents import Array as Array
+from vedute.io.contents import Data as Data
+from vedute.io.contents import Filled, Format
+from vedute.io.contents import Reading as Reading
+from vedute.io.files import atomic_file as atomic_file
+from vedute.io.files import atomic_folder as atomic_folder
+from vedute.io.files import below as below
 from vedute.io.mudata import ENDINGS
 from vedute.io.mudata import annotate as annotate
-from vedute.io.paths import below as below
 from vedute.io.rows import TABLES as TABLES
 from vedute.io.rows import with_ids as with_ids
 from vedute.io.rows import write_csv as write_csv

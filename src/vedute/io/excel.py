@@ -18,8 +18,8 @@ from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.data.problems import noted
-from vedute.io import columns, folder
-from vedute.io.data import Data, Filled, Only, Reading, checked_ids
+from vedute.io import csv, folder
+from vedute.io.contents import Data, Filled, Only, Reading, checked_ids
 from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
@@ -92,7 +92,7 @@ def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
         raise ValueError(f"{where}: column {listed(names[names.duplicated()])} is there twice")
     index = checked_ids(raw[0].map(_id), where).rename(None if head[0] is None else str(head[0]))
     frame = raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
-    return columns.typed(frame[only(list(frame.columns))], where, how)
+    return csv.typed(frame[only(list(frame.columns))], where, how)
 
 
 def _id(cell: Any) -> str:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted, noted_any
-from vedute.io import arrays, images, onefile
-from vedute.io.arrays import Keyed
-from vedute.io.data import (
+from vedute.io import images, npy, onefile
+from vedute.io.contents import (
     Array,
     Data,
     Filled,
@@ -31,7 +30,8 @@ from vedute.io.data import (
     no_label,
     plain,
 )
-from vedute.io.paths import below
+from vedute.io.files import below
+from vedute.io.npy import Keyed
 from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
@@ -160,7 +160,7 @@ def _is_keyed(file: Path) -> bool:
 
 
 def _keyed(file: Path) -> Keyed:
-    return images.read(file) if file.is_dir() else arrays.read(file)
+    return images.read(file) if file.is_dir() else npy.read(file)
 
 
 def _take_labels(
@@ -216,7 +216,7 @@ def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data
     elif source is not None and source.is_dir():
         images.write(below(out, name), source, view, _names(data))
     else:
-        arrays.write(below(out, name, ".npy"), view, data.ids, source)
+        npy.write(below(out, name, ".npy"), view, data.ids, source)
 
 
 def _names(data: Data) -> Array:

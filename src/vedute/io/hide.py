@@ -14,10 +14,10 @@ from scipy import sparse
 
 from vedute import io
 from vedute.data.views import Views
-from vedute.io import arrays, folder, images, onefile, spreadsheet
-from vedute.io.data import id_column, labels_there
-from vedute.io.dialect import opened, sniff
-from vedute.io.paths import literal
+from vedute.io import folder, images, npy, onefile
+from vedute.io.contents import id_column, labels_there
+from vedute.io.csv import escaped_id, opened, sniff, unescaped_id
+from vedute.io.files import literal
 
 Bools = NDArray[np.bool_]
 Change = Callable[[str, list[str]], list[str] | None]  # of a line, by its id; None: drop it
@@ -88,9 +88,9 @@ def _folder(part: Path, given: io.Data, mask: Bools) -> None:
         elif source.is_dir():
             images.write(io.below(part, name), source, view[seen], names)
         elif given.ids is not None:
-            arrays.write(io.below(part, source.name), view[seen], ids[seen])
+            npy.write(io.below(part, source.name), view[seen], ids[seen])
         else:
-            arrays.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
+            npy.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
     if given.how.label is not None and given.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in given.views)
         onefile.write_new(io.below(part, home, ".csv"), _labels(given.how.label, given.y, ids))
@@ -152,7 +152,7 @@ def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
         writer.writerow(next(line for line in lines if line))
         for line in lines:
             if any(cell.strip() for cell in line):
-                changed = change(spreadsheet.read(line[key].strip()), line)
+                changed = change(unescaped_id(line[key].strip()), line)
                 if changed is not None:
-                    changed[key] = spreadsheet.written(changed[key])
+                    changed[key] = escaped_id(changed[key])
                     writer.writerow(changed)

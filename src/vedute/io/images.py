@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits
-from vedute.io.arrays import Keyed
-from vedute.io.data import Array, checked_ids
-from vedute.io.paths import below
+from vedute.io.contents import Array, checked_ids
+from vedute.io.files import below
+from vedute.io.npy import Keyed
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 GREY = ("1", "L", "LA")  # modes

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
 from vedute.data import limits
-from vedute.io.data import Array, Data, Filled, Reading, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
 CELLS = ("x", "data", "views", "fea", "features")

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits, omics
-from vedute.io.data import Array, Data, Filled, Reading, labels, name_of, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, labels, name_of, no_label
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")

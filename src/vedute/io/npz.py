@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.io.data import Array, Data, Filled, Reading, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, no_label
 from vedute.io.rows import write_npz
 
 OPTIONS: tuple[str, ...] = ("label",)

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.io import parquet, text
-from vedute.io.data import Only, Reading, every
+from vedute.io import csv, parquet
+from vedute.io.contents import Only, Reading, every
 
 KINDS: Mapping[str, ModuleType] = {
-    ".csv": text,
-    ".tsv": text,
-    ".csv.gz": text,
-    ".tsv.gz": text,
+    ".csv": csv,
+    ".tsv": csv,
+    ".csv.gz": csv,
+    ".tsv.gz": csv,
     ".parquet": parquet,
 }
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vedute.io import spreadsheet
-from vedute.io.data import Array
+from vedute.io.contents import Array
+from vedute.io.csv import escaped_id
+from vedute.io.files import literal
 from vedute.io.parquet import needs_pyarrow
-from vedute.io.paths import literal
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -41,7 +41,7 @@ def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def _guarded(value: Any) -> Any:
-    return spreadsheet.written(value) if isinstance(value, str) else value
+    return escaped_id(value) if isinstance(value, str) else value
 
 
 def _flat(columns: Mapping[str, Array]) -> dict[str, Array]:

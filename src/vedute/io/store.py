@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from vedute.data import store
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import try_lock
+from vedute.data.mapped import Spool
 from vedute.data.sparse_view import dense, on_demand
-from vedute.data.spool import Spool
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
-from vedute.io.atomic import atomic_folder
-from vedute.io.data import Array, Data
+from vedute.io.contents import Array, Data
+from vedute.io.files import atomic_folder
 
 ROWS = 4096  # at a time, fewer where samples are wide
 NUMBERS = 2**22  # at a time

@@ -22,12 +22,11 @@ from torch import Tensor
 from vedute.data import checks, images
 from vedute.data.frames import ViewSpec, check_forms, from_frame
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.lazy_view import File, Lazy, Version, pieces
+from vedute.data.mapped import File, Lazy, Spool, Version, pieces
 from vedute.data.sparse_view import on_demand
-from vedute.data.spool import Spool
 from vedute.data.views import Views, loses
-from vedute.io import arrays, folder, onefile, parquet, table, text
-from vedute.io.data import Only, Reading, checked_ids, joined, name_of, nullable, plain
+from vedute.io import csv, folder, npy, onefile, parquet, table
+from vedute.io.contents import Only, Reading, checked_ids, joined, name_of, nullable, plain
 from vedute.io.unwanted import Unwanted
 
 LARGE_FILE = 2**28  # bytes of files: smaller ones are read at once
@@ -82,9 +81,9 @@ def _files(path: Path) -> dict[str, Path] | None:
 def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
-    is_text = onefile.KINDS[onefile.ending(path)] is text
+    is_text = onefile.KINDS[onefile.ending(path)] is csv
     spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
-    with closing((text if is_text else parquet).chunks(path, how, ROWS)) as chunks:
+    with closing((csv if is_text else parquet).chunks(path, how, ROWS)) as chunks:
         for whole in chunks:
             chunk = whole[only(list(whole.columns))]
             _check_numbers(chunk)
@@ -98,11 +97,11 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
     index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if is_text:
-        text.check_ids(index, str(index.name), path)
+        csv.check_ids(index, str(index.name), path)
         some, every, broken = np.stack(seen).swapaxes(0, 1)
         maybe = some.any(0) & ~every.all(0) & ~broken.any(0)
         floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
-        common |= dict.fromkeys(text.whole_numbers(path, how, floats), pd.Int64Dtype())
+        common |= dict.fromkeys(csv.whole_numbers(path, how, floats), pd.Int64Dtype())
     return Table(spool.lazy(), index, common)
 
 
@@ -123,7 +122,7 @@ def _array(path: Path) -> Table:
     plain_array = isinstance(a, np.memmap) and a.flags.c_contiguous and 0 not in a.shape
     if not plain_array or a.ndim < 2 or a.dtype.kind not in "biuf" or not a.dtype.isnative:
         raise NotPlainError(f"{path} is no plain array")
-    ids = arrays.ids_of(path)
+    ids = npy.ids_of(path)
     if ids is not None and len(ids) != len(a):
         raise NotPlainError("ids and rows differ")
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:

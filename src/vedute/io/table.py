@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from vedute.data.frames import close_to
+from vedute.data.frames import close_to, listed
 from vedute.data.plain_files import plain_file
 from vedute.data.problems import EnoughError, noted
 from vedute.io import onefile
-from vedute.io.data import (
+from vedute.io.contents import (
     Data,
     Filled,
     Reading,
@@ -129,4 +129,41 @@ def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: 
     if not found and not lenient:
         hint = close_to(pattern, columns)
         raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
+    return found
+
+
+def read_groups(word: str, data: Data) -> pd.Series:
+    """Groups by the ids of samples, as text; `word` is a file of ids and groups, or a column."""
+    path = Path(word)
+    if path.is_file():
+        return _groups_of_file(path, data)
+    if data.path is None or data.how.views is None:
+        raise ValueError(f"no file {word!r} of ids and groups; DATA has no columns beside views")
+    how = data.how._replace(label=word)
+    known = _column_names(data.path, how)
+    if word not in known:
+        raise ValueError(f"{data.path} has no column {word!r} for --groups; it has {listed(known)}")
+    return onefile.read(data.path, how, lambda _: [word])[word]
+
+
+def _groups_of_file(path: Path, data: Data) -> pd.Series:
+    if onefile.ending(path) not in onefile.KINDS:
+        raise ValueError(f"{path}: files of groups end in {', '.join(onefile.KINDS)}")
+    if data.ids is None:
+        raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
+    columns = _column_names(path, Reading())
+    if len(columns) != 1:
+        raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
+    return onefile.read(path, Reading(label=columns[0]))[columns[0]]
+
+
+def _column_names(path: Path, how: Reading) -> list[str]:
+    """All but the ids."""
+    found: list[str] = []
+
+    def none(columns: list[str]) -> list[str]:
+        found.extend(columns)
+        return []
+
+    onefile.read(path, how, none)
     return found

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute.data.frames import close_to
-from vedute.io.data import Reading
+from vedute.io.contents import Reading
 
 
 class Unwanted:

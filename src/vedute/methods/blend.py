@@ -28,7 +28,7 @@ import torch
 
 from vedute import methods
 from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
-from vedute.data.stack import Stack
+from vedute.data.mapped import Stack
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
 from vedute.estimators.abilities import Ability, WarmStart

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from vedute.analysis.inspection import features
 from vedute.data.frames import ViewSpec, numbers, width
-from vedute.data.lazy_view import pieces
+from vedute.data.mapped import pieces
 from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting

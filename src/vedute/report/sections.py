@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vedute.data import together
+from vedute.data import missing
 from vedute.report import charts, clusters, examples, features, plane, samples, scores, svg
 from vedute.report import informs as views_
 from vedute.report.html import section, table
@@ -43,7 +43,7 @@ def _first(run: FittedRun) -> str:
         said.append(advice[:1].upper() + advice[1:])
     if 0 < len(run.hidden_views()) < FEW:
         said.append(f"Only {len(run.hidden_views())} views were hidden: errors are uncertain")
-    apart = together.warning(together.components(run.mask, run.names))
+    apart = missing.components_warning(missing.components(run.mask, run.names))
     said += [] if apart is None else [apart[:1].upper() + apart[1:]]
     p, size = run.results.depends_p, run.results.depends_difference
     if ((p < charts.SURE) & (np.abs(size) >= charts.SMALL)).any():
@@ -157,12 +157,12 @@ def _together(run: FittedRun) -> str:
     """A table of how many samples have both views of a pair; empty if the data are complete."""
     if run.mask.all() or len(run.names) < 3:
         return ""
-    both = together.counts(run.mask)
+    both = missing.pair_counts(run.mask)
     rows = [
         [escape(name), *(svg.number(n) if n else "<b>0</b>" for n in row)]
         for name, row in zip(run.names, both, strict=True)
     ]
-    apart = together.warning(together.components(run.mask, run.names))
+    apart = missing.components_warning(missing.components(run.mask, run.names))
     note = "" if apart is None else f"<p><b>{escape(apart[:1].upper() + apart[1:])}.</b></p>"
     head = "<h3>Samples that have both views <small>on the diagonal, the view</small></h3>"
     heads = ["", *run.names]

@@ -22,7 +22,7 @@ import numpy as np
 
 from vedute.data.views import Views
 from vedute.datasets._files import folder
-from vedute.io.atomic import atomic_file
+from vedute.io.files import atomic_file
 from vedute_bench.shapes.objects import CLASSES, FULL, Bytes, Ints, labels, pictures, split_rows
 
 AZIMUTHS = (-90, -45, 0, 45, 90)  # degrees from the front

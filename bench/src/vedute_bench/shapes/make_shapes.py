@@ -12,7 +12,7 @@ from multiprocessing import Pool
 import numpy as np
 
 from vedute.datasets._files import folder
-from vedute.io.atomic import atomic_file
+from vedute.io.files import atomic_file
 from vedute_bench.datasets import shapes
 from vedute_bench.runner import workers
 from vedute_bench.shapes.objects import FULL, Bytes, Ints, design, labels, picture

@@ -23,7 +23,7 @@ import vedute
 from vedute import io
 from vedute.commands import _pages
 from vedute.datasets import synthetic
-from vedute.io.atomic import SCRATCH
+from vedute.io.files import SCRATCH
 from vedute_bench.runner import run as running
 
 AFTER = (None, 20, 0)  # at the step itself, or so many bytes into the next write

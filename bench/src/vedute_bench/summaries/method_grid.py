@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.figures.plots import GREY, styled
-from vedute.io.paths import complaint
+from vedute.io.files import complaint
 from vedute_bench.figures.contact_sheet import Bytes, sheet
 from vedute_bench.summaries.summary import Summary
 

@@ -1,14 +1,18 @@
-"""A view whose rows are made when they are asked for: read from a file, scaled, hidden."""
+"""Views and arrays that are larger than memory: their rows are read from files when they are asked
+for, and written to temporary files. TMPDIR selects the disk of the latter."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from io import BytesIO
 from mmap import mmap
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, NamedTuple
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -143,3 +147,93 @@ def stretches(n: int, width: int) -> Iterator[slice]:
     """Of n rows with so many numbers, as many as are in memory at a time; at least one."""
     size = max(1, min(ROWS, NUMBERS // max(1, width)))
     return slices(max(n, 1), size)
+
+
+class Temporary(os.PathLike[str]):
+    """A file that is removed when this object is."""
+
+    def __init__(self) -> None:
+        handle, self.path = mkstemp(prefix="vedute-")
+        os.close(handle)
+        finalize(self, Path(self.path).unlink, missing_ok=True)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
+class Spool:
+    """An array (n, *shape) that grows by rows."""
+
+    def __init__(self) -> None:
+        self.file, self.n, self.like = Temporary(), 0, np.zeros((0,))
+
+    def add(self, rows: Array) -> None:
+        self.n, self.like = self.n + len(rows), rows[:0]
+        with Path(self.file).open("ab") as file:
+            file.write(np.ascontiguousarray(rows).data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n, *self.like.shape[1:])
+
+    def array(self) -> Array:
+        """What was added, mapped."""
+        found = np.memmap(self.file.path, self.like.dtype, "r", 0, self.shape)
+        finalize(found, os.fspath, self.file)  # which lives as long
+        return found
+
+    def lazy(self) -> Lazy:
+        """What was added, read when it is asked for."""
+        return File(self.file, self.like.dtype, self.shape).lazy()
+
+
+def spooled(parts: Iterable[Array]) -> Array:
+    """Parts (n_i, *shape) of an array, one below the other."""
+    spool = Spool()
+    for part in parts:
+        spool.add(part)
+    return spool.array()
+
+
+def npy_pieces(a: Array) -> Iterator[bytes]:
+    """The content of an .npy file of `a`, which may be on the disk, some rows at a time."""
+    head = BytesIO()
+    descr = np.lib.format.dtype_to_descr(a.dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": a.shape}
+    np.lib.format.write_array_header_1_0(head, header)
+    yield head.getvalue()
+    for rows in array_pieces(a):
+        yield rows.tobytes()
+
+
+class Stack:
+    """An array (n, *shape); what comes first says its shape and dtype, and is taken as it is where
+    it is all."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.written = n, 0
+        self._array: Array | None = None
+
+    def add(self, rows: Array) -> None:
+        """The next rows."""
+        start, self.written = self.written, self.written + len(rows)
+        if self._array is None and len(rows) == self.n:
+            self._array = rows
+            return
+        if self._array is None:
+            self._array = np.empty((self.n, *rows.shape[1:]), rows.dtype)
+        self._array[start : self.written] = rows
+
+    @property
+    def array(self) -> Array:
+        """All rows, once they were added."""
+        assert self._array is not None
+        return self._array
+
+
+def stacked(n: int, parts: Iterable[Array]) -> Array:
+    """Parts (n_i, *shape) of an array of n rows, one below the other; at least one."""
+    whole = Stack(n)
+    for part in parts:
+        whole.add(part)
+    return whole.array

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.io.data import Array, checked_ids, own_first
+from vedute.io.contents import Array, checked_ids, own_first
 
 
 class Keyed(NamedTuple):
