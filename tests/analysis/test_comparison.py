@@ -17,7 +17,7 @@ from vedute.analysis.comparison import MethodScores, Trial
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.datasets import load
-from vedute.io.contents import labels_there
+from vedute.io.contents import known_labels
 from vedute.methods import find
 from vedute.metrics import scores as scoring
 
@@ -98,8 +98,8 @@ def test_labels_may_be_missing():
     X, y = three()
     some = y.astype(object)
     some[::4] = ""
-    assert (labels_there(some) == (np.arange(80) % 4 != 0)).all()
-    assert (labels_there(np.array([1.0, np.nan])) == [True, False]).all()
+    assert (known_labels(some) == (np.arange(80) % 4 != 0)).all()
+    assert (known_labels(np.array([1.0, np.nan])) == [True, False]).all()
     models = {"mean_fill": find("mean_fill")(n_clusters=3, random_state=0)}
     (all_of_them,), (known,) = compared(models, y, X), compared(models, some, X)
     assert 0 < known.scores["acc"] <= 1

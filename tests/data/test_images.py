@@ -121,7 +121,7 @@ def test_the_command_line_keeps_the_layout(tmp_path, monkeypatch):
 
 
 def test_stores_have_the_channels_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
     folder = tmp_path / "d"
     folder.mkdir()
     a, b = images(8, 10, 3), images(3, 8, 10)

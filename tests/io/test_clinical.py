@@ -397,7 +397,7 @@ def test_drop_is_for_tables(tmp_path):
 def test_a_large_table_without_a_column(tmp_path, monkeypatch):
     from vedute.io import streaming
 
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
     source = folder(tmp_path / "d", ("note", notes()))
     views, _ = streaming.opened(source, io.Reading(drop=["note"]))
     assert views.shapes == [(2,), (1,)]

@@ -117,7 +117,7 @@ def test_python_takes_a_store(place):
 
 @pytest.mark.parametrize("rows", [4096, 17])
 def test_commands_stream_a_store_and_keep_the_order_of_the_data(place, monkeypatch, rows):
-    monkeypatch.setattr(store, "ROWS", rows)
+    monkeypatch.setattr(store, "BLOCK_ROWS", rows)
     done("fit", "store", "-o", "run", *short_mvp(20, 5), "--clusters", "3")
     done("embed", "run", "-o", "e.csv")
     done("cluster", "run", "store", "-o", "labels.npz")
@@ -153,8 +153,8 @@ def test_a_store_without_ids_and_without_a_view(place):
 
 @pytest.mark.parametrize("numbers", [1, 2**22])
 def test_tables_are_written_from_a_store_block_by_block(place, monkeypatch, numbers):
-    monkeypatch.setattr(store, "ROWS", 17)
-    monkeypatch.setattr(parquet, "NUMBERS", numbers)
+    monkeypatch.setattr(store, "BLOCK_ROWS", 17)
+    monkeypatch.setattr(parquet, "ROW_GROUP_VALUES", numbers)
     done("fit", "store", "-o", "run", *short_mvp(20, 5))
     done("impute", "run", "-o", "filled", "--format", "store", "--interval", ".9")
     done("impute", "run", "-o", "tables", "--format", "parquet", "--interval", ".9")
@@ -181,7 +181,7 @@ def test_tables_have_columns_categories_and_rows_of_the_data(tmp_path, monkeypat
     pd.DataFrame(rng.normal(size=(40, 2)), ids, ["t", "u"]).to_csv("data/b.csv")
     done("convert", "data", "-o", "store", "--one-hot")
     done("fit", "store", "-o", "run", "--method", "mean_fill")
-    monkeypatch.setattr(store, "ROWS", 7)
+    monkeypatch.setattr(store, "BLOCK_ROWS", 7)
     done("impute", "run", "-o", "tables", "--format", "parquet")
     found = pd.read_parquet("tables/a.parquet").sort_index()
     assert found.index.name == "patient"
@@ -414,10 +414,10 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     tables(tmp_path / "data")
     done("convert", "data", "-o", "whole")
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
-    monkeypatch.setattr(streaming, "ROWS", 16)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(streaming, "CHUNK_ROWS", 16)
     monkeypatch.setattr(mapped, "ROWS", 7)
-    monkeypatch.setattr(store, "MANY", 11)
+    monkeypatch.setattr(store, "BUCKET_ROWS", 11)
     monkeypatch.setattr(io, "enter", None)  # which reads all at once
     done("convert", "data", "-o", "pieces")
     for file in (tmp_path / "whole").iterdir():
@@ -435,8 +435,8 @@ def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind
     (tmp_path / "spec.toml").write_text('[views]\na = "a*"\nb = "b*"\n')
     words = "convert", f"t.{kind}", "--views", "spec.toml", "-o"
     done(*words, "whole")
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
-    monkeypatch.setattr(streaming, "ROWS", 16)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(streaming, "CHUNK_ROWS", 16)
     done(*words, "pieces")
     for file in (tmp_path / "whole").iterdir():
         assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name
@@ -444,7 +444,7 @@ def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind
 
 def test_what_is_not_plain_is_read_as_a_whole_and_said_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
     (tmp_path / "data").mkdir()
     pd.DataFrame({"x": range(9), "sex": list("fmffmmfmf")}).to_csv("data/a.csv", index_label="id")
     result = vedute_("convert", "data", "-o", "store", "--one-hot")
@@ -559,7 +559,7 @@ def test_a_store_that_was_replaced_while_it_was_opened_is_refused(place, monkeyp
 
 
 def test_an_array_that_changes_while_it_is_converted_is_noticed(place, monkeypatch):
-    monkeypatch.setattr(streaming, "LARGE_FILE", 0)
+    monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
     Path("data").mkdir()
     for name, a in arrays().items():
         np.save(f"data/{name}.npy", np.nan_to_num(a))

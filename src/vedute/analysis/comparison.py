@@ -17,7 +17,7 @@ from vedute.data.views import Views
 from vedute.estimators import engine, progress
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
-from vedute.io.contents import labels_there
+from vedute.io.contents import known_labels
 from vedute.metrics import scores as scoring
 from vedute.nn import noise
 
@@ -147,7 +147,7 @@ def _measured(
     seconds = perf_counter() - start
     scores = {}
     if y is not None and model.n_clusters is not None:
-        known = labels_there(y)
+        known = known_labels(y)
         scores = scoring.clustering_scores(y[known], model.labels_[known])
     learned = model.results()
     return MethodScores(

@@ -100,10 +100,10 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
 
 def _clusters(given: str | None, y: Any) -> int | str | None:
     from vedute.commands import _settings
-    from vedute.io.contents import labels_there
+    from vedute.io.contents import known_labels
 
     if given is None:
-        return None if y is None else len(set(y[labels_there(y)].tolist()))
+        return None if y is None else len(set(y[known_labels(y)].tolist()))
     return _settings.clusters(given)
 
 

@@ -1,4 +1,4 @@
-"""Files of views, and files like them with nothing missing. One module per format:
+"""File formats of views. One module per format:
 
 npz       .npz: arrays by name
 folder    one file per view (.csv, .tsv, .parquet, .npy, a folder of images), joined by id
@@ -6,7 +6,7 @@ table     one wide table (.csv, .tsv, .parquet), and which columns make which vi
 excel     .xlsx: one sheet per view, joined by id
 mat       .mat: a cell array of views, or view1, view2, ...
 mudata    .h5mu, .h5ad: modalities
-store     a folder of arrays that are read when asked, with a manifest
+store     a folder of memory-mapped arrays, with a manifest
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ FORMATS: Mapping[str, Format] = {
 }
 ANNOTATED = ENDINGS  # files that take results beside the data
 NOT_HIDDEN = (*ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
-AS_IT_IS = Reading()
+DEFAULT_READING = Reading()
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
          "decimal": "--decimal", "drop": "--drop"}  # fmt: skip
 
 
 def ending(path: str | Path) -> str:
-    """.csv, .csv.gz, ...; '' for a folder."""
+    """Return .csv, .csv.gz, ...; '' for a folder."""
     return "" if Path(path).is_dir() else onefile.ending(Path(path))
 
 
 def format_of(path: str | Path) -> Format:
-    """The module that reads this path; its ending says which."""
+    """Choose the module that reads this path, by its ending."""
     path = Path(path)
     if mudata.is_zarr(path):
         raise ValueError(
@@ -67,18 +67,18 @@ def format_of(path: str | Path) -> Format:
         )
     if path.is_dir():
         return folder
-    last = ending(path)
+    suffix = ending(path)
     if not path.exists():
-        known = last if last in FORMATS else f"{', '.join(FORMATS)}, or a folder"
-        raise FileNotFoundError(f"{path} does not exist; give a file of views ({known})")
+        expected = suffix if suffix in FORMATS else f"{', '.join(FORMATS)}, or a folder"
+        raise FileNotFoundError(f"{path} does not exist; give a file of views ({expected})")
     plain_file(path)
-    if last not in FORMATS:
-        raise ValueError(f"{path} ends in {last!r}; files of views end in {', '.join(FORMATS)}")
-    return FORMATS[last]
+    if suffix not in FORMATS:
+        raise ValueError(f"{path} ends in {suffix!r}; files of views end in {', '.join(FORMATS)}")
+    return FORMATS[suffix]
 
 
-def read(path: str | Path, how: Reading = AS_IT_IS) -> Data:
-    """The views in a file or folder."""
+def read(path: str | Path, how: Reading = DEFAULT_READING) -> Data:
+    """Read the views in a file or folder."""
     if store.is_store(path):
         check_options(how, (), path)
         return store.read(Path(path))
@@ -87,16 +87,16 @@ def read(path: str | Path, how: Reading = AS_IT_IS) -> Data:
     return form.read(Path(path), how)
 
 
-def check_options(how: Reading, heeded: Sequence[str], source: str | Path) -> None:
-    """Refuse what a user says in vain."""
-    given = how.given()
+def check_options(how: Reading, supported: Sequence[str], source: str | Path) -> None:
+    """Reject options that this format ignores."""
+    options = how.given()
     for option, flag in FLAGS.items():
-        if option not in heeded and option in given and not how.lenient:
+        if option not in supported and option in options and not how.lenient:
             raise ValueError(f"{flag} is not for {source}; leave it out")
 
 
 def of_views(views: Views) -> Data:
-    """A dataset of the library, as if it came from a file."""
+    """Wrap views of the library as if they were read from a file."""
     arrays = dict(zip(views.names, views.arrays(), strict=True))
     return Data(arrays, views.mask.numpy(), views.ids, views.y, views.names)
 
@@ -106,8 +106,8 @@ def enter(
     like: Sequence[ViewSpec] | None = None,
     dtype: torch.dtype | None = torch.float64,
 ) -> Entry:
-    """What a file holds, checked and in double precision; `like`: the views of a fitted model. A
-    store as it is: its rows are read when asked."""
+    """Check what a file holds, in double precision; `like`: the views of a fitted model. A store
+    stays memory-mapped."""
     if data.whole is not None:
         views = data.whole if like is None else store.arranged(data.whole, like)
         return Entry.of(views, like=like)
@@ -125,7 +125,7 @@ def enter(
 def write_views(
     path: Path, data: Data, views: Filled, ends: Mapping[str, Filled] | None = None
 ) -> None:
-    """Complete `views` in the format that `data` came in, or .npz; what it had beside them stays.
+    """Write complete `views` in the format of `data`, or .npz; other content of the file stays.
 
     ends: {"lower": ..., "upper": ...}, views that go beside them
     """
@@ -137,13 +137,13 @@ def write_views(
 
 
 def _own_columns(views: Filled, data: Data) -> Filled:
-    """Views without the columns of fitting that the data lack."""
-    known = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
-    return {k: v[known[k]] if k in known else v for k, v in views.items()}
+    """Drop columns of fitting that the data lack."""
+    columns = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
+    return {k: v[columns[k]] if k in columns else v for k, v in views.items()}
 
 
 def write_new(out: Path, views: Filled) -> None:
-    """A folder with one .csv file per view, or .npy where a sample is more than a row."""
+    """Write a folder with one .csv file per view, or .npy where a sample is more than a row."""
     for name, view in views.items():
         if view.ndim > 2:
             np.save(below(out, name, ".npy"), view)

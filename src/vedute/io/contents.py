@@ -1,4 +1,4 @@
-"""What is read from any file: views with one row per sample, all in the same order."""
+"""The content of any file: views with one row per sample, all in the same order."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from vedute.data.problems import noted
 from vedute.data.views import Views
 
 Array = NDArray[Any]
-Only = Callable[[list[Any]], Iterable[Any]]  # which of the columns to read
+Only = Callable[[list[Any]], Iterable[Any]]  # selects the columns to read
 Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
 class Reading(NamedTuple):
-    """How to read a file, as the user says on the command line.
+    """How to read a file: options of the command line.
 
     views     names, prefixes or patterns of the columns of each view, for one wide table
-    id        the column of sample ids in that table; the first one if None
+    id        column of sample ids in that table; the first one if None
     label     column, variable or key of the labels, which no method sees
-    one_hot   text columns are categories
-    samples   "rows" or "columns": where they are in a .mat file; None: find out
+    one_hot   read text columns as categories
+    samples   "rows" or "columns": axis of the samples in a .mat file; None: detect it
     decimal   "," for numbers like 1,234 that could have been thousands
-    lenient   columns may be missing, of labels and of views (files of new samples)
-    drop      columns that are left out; a name may hold several, with commas between
+    lenient   allow missing columns, of labels and of views (files of new samples)
+    drop      columns to leave out; one string may name several, separated by commas
     """
 
     views: dict[str, list[str]] | None = None
@@ -50,10 +50,12 @@ class Reading(NamedTuple):
 class Data(NamedTuple):
     """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.
 
-    NaN, and False in the mask (n, L), mark what is missing. keys: names of the views in the file;
-    path, how: the file and how it was read, for writing another one like it. id_name: what the
-    column of ids is called there. whole: a store, whose `views` here are empty; order: the row that
-    each of its rows was in the data it was made of, where rows were shuffled.
+    NaN, and False in the mask (n, L), mark missing values.
+    keys     names of the views in the file
+    path     the file; how: the options it was read with, for writing another one like it
+    id_name  name of the id column there
+    whole    a store, whose `views` here are empty
+    order    row of each sample in the data that the store was made of, where rows were shuffled
     """
 
     views: dict[str, Any]
@@ -68,26 +70,26 @@ class Data(NamedTuple):
     order: Array | None = None
 
     def unknown(self, names: Sequence[str]) -> Data:
-        """The same with nothing observed in these views, so that all their cells are written."""
+        """Mark nothing as observed in these views, so that all their cells are written."""
         frames = {k: v for k, v in self.views.items() if isinstance(v, pd.DataFrame) and k in names}
         blank = {k: pd.DataFrame(np.nan, v.index, v.columns) for k, v in frames.items()}
         return self._replace(views={**self.views, **blank})
 
 
 class Format(Protocol):
-    """A module that knows one kind of file. OPTIONS: the fields of Reading that it uses."""
+    """A module for one file format. OPTIONS: the fields of Reading that it supports."""
 
     OPTIONS: tuple[str, ...]
 
     def read(self, path: Path, how: Reading) -> Data:
-        """The views in a file."""
+        """Read the views in a file."""
 
     def write(self, out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-        """A file like the one `data` came from, complete; ends: lower and upper values."""
+        """Write a complete file like the one `data` came from; ends: lower and upper values."""
 
 
 def joined(indices: Iterable[pd.Index]) -> pd.Index:
-    """The outer join of text ids in order of first appearance; as numbers if all of them are."""
+    """Outer join of text ids in order of first appearance; as integers if all of them are."""
     seen: dict[str, None] = {}
     for index in indices:
         seen.update(dict.fromkeys(index.tolist()))
@@ -98,36 +100,36 @@ def joined(indices: Iterable[pd.Index]) -> pd.Index:
 
 
 def name_of(indices: Iterable[pd.Index]) -> str | None:
-    """What ids are called in the first file that has a name for them."""
+    """Return the name of the ids in the first file that has one."""
     return next((str(index.name) for index in indices if index.name), None)
 
 
 def plain(ids: pd.Index) -> Array:
-    """Ids that can be saved without pickling: integers or text."""
+    """Convert ids to integers or text, which need no pickling."""
     a = ids.to_numpy()
     return a if a.dtype.kind in "iu" else a.astype(np.str_)
 
 
 def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
-    """One row per id, NaN where the frame has none; integers and booleans stay what they are."""
-    own = pd.Index(ids.astype(str))
-    if frame.index.equals(own):
+    """Reindex to one row per id, NaN where the frame has none; keep integers and booleans."""
+    text_ids = pd.Index(ids.astype(str))
+    if frame.index.equals(text_ids):
         return frame.set_axis(ids)
     dtypes = {c: nullable(d) for c, d in frame.dtypes.items() if d.kind in "biu"}
     frame = frame.astype(dtypes) if dtypes else frame  # for thousands of columns: only if needed
-    return frame.reindex(own).set_axis(ids)
+    return frame.reindex(text_ids).set_axis(ids)
 
 
 def own_first(ids: pd.Index, own: Iterable[str]) -> Any:
-    """Where in `ids` the rows of a file are, in its order, then the others; a slice if nothing
-    moves, so that a wide table is not copied."""
+    """Positions in `ids` of the rows of a file, in its order, then of the others; a slice if
+    nothing moves, so that a wide table is not copied."""
     at = pd.Index(ids.astype(str)).get_indexer(pd.Index(list(own)))
     order = np.concatenate([at[at >= 0], np.setdiff1d(np.arange(len(ids)), at)])
     return slice(None) if (order == np.arange(len(ids))).all() else order
 
 
 def nullable(dtype: Any) -> Any:
-    """int64 -> Int64, bool -> boolean: the pandas dtypes with missing values."""
+    """Map int64 -> Int64, bool -> boolean: the pandas dtypes with missing values."""
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
         return dtype
     name = "boolean" if dtype.kind == "b" else dtype.name.replace("i", "I", 1).replace("u", "U")
@@ -135,12 +137,12 @@ def nullable(dtype: Any) -> Any:
 
 
 def every(columns: list[Any]) -> list[Any]:
-    """All columns."""
+    """Select all columns."""
     return columns
 
 
 def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
-    """The position of the id column; the first if `name` is None."""
+    """Return the position of the id column; the first if `name` is None."""
     if name is None:
         return 0
     if name not in columns:
@@ -149,7 +151,7 @@ def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
 
 
 def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
-    """Stripped text ids; a missing or repeated one is refused."""
+    """Strip text ids; reject missing and repeated ones."""
     index = pd.Index(ids.str.strip())
     blank = np.asarray(index == "")
     with noted():
@@ -170,19 +172,19 @@ def checked_ids(ids: pd.Series, path: Path) -> pd.Index:
     return pd.Index(np.where(wrong, rows, index.to_numpy(object)))
 
 
-def labels(found: pd.Series) -> Array:
-    """Labels as whole numbers, numbers or text; '' (or NaN) where a sample has none."""
-    found = found.astype(object).where(found.notna(), None)
-    number = pd.to_numeric(found, errors="coerce")
-    if not number.notna().equals(found.notna()):
-        return np.array(["" if x is None else str(x) for x in found])
+def labels(column: pd.Series) -> Array:
+    """Convert labels to integers, floats or text; '' (or NaN) where a sample has none."""
+    column = column.astype(object).where(column.notna(), None)
+    number = pd.to_numeric(column, errors="coerce")
+    if not number.notna().equals(column.notna()):
+        return np.array(["" if x is None else str(x) for x in column])
     a = number.to_numpy(np.float64, na_value=np.nan)
     whole = bool((a == np.rint(a)).all())
     return a.astype(np.int64) if whole else a
 
 
-def labels_there(y: Array) -> NDArray[np.bool_]:
-    """Which of the labels y (n,) are known: neither empty nor NaN."""
+def known_labels(y: Array) -> NDArray[np.bool_]:
+    """Mask of the labels y (n,) that are neither empty nor NaN."""
     return np.array([x == x and x != "" for x in y.tolist()], bool)
 
 

@@ -2,6 +2,9 @@
 
 Separators and byte-order marks are detected, blanks and empty lines ignored; the words in MISSING
 mark missing values. `write` writes the file that was read, with missing values filled.
+
+Ids that a spreadsheet would run as formulas may follow an apostrophe, which makes them text: '=x is
+the id =x. Both forms are read as the same id; `formula_guard` selects the one that is written.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ CELL_END = "\0"  # joins the cells of a line that waits to be written
 SEPARATORS = ("\t", ";", ",", "|")
 SNIFFED_LINES = 20
 FORMULA_STARTS = ("=", "+", "@", "\t")
-# pandas rounds unless it is asked not to, before 3.1
+# before 3.1, pandas rounds by default
 PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
 NEAREST: Mapping[str, Any] = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}
 CELLS_PER_BLOCK = 2_000_000  # in memory as text
@@ -65,7 +68,7 @@ THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands sep
 
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Columns as numbers, categories or labels; the index is ids, as text."""
+    """Read columns as numbers, categories or labels; the index is ids, as text."""
     d = sniff(path)
     at = id_column(d.columns, how.id, path)
     raw, ids = _raw(path, d, at)
@@ -93,10 +96,10 @@ def write(
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """`source` with the rows of `filled`, and its values where `missing`, (n, columns).
+    """Write `source` with the rows of `filled`, and its values where `missing`, (n, columns).
 
-    Rows that `source` has keep their order; others follow.
-    ends: more columns after those, lower_a, lower_b, ...
+    Rows of `source` keep their order; others follow.
+    ends: further columns after those, lower_a, lower_b, ...
     """
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
@@ -128,13 +131,15 @@ def write(
 
 
 class _Cells(NamedTuple):
-    """What goes into the empty cells of a file.
+    """Values for the empty cells of a file.
 
-    values   (n, k) of some columns, beside the positions of these (k,): numbers of one dtype at
-             once, there may be fifty thousand columns, others one by one
-    missing  (n, columns): where they go; at (columns,): the columns in the file
-    decimal  mark, and truths and days: how truth values and dates are written, by column, all as
-             in the file
+    values   arrays (n, k) beside the positions of their k columns: numeric columns of one dtype
+             share an array, since there may be fifty thousand; others have one each
+    missing  mask (n, columns) of the cells to write
+    at       positions of the columns in the file, (columns,)
+    decimal  decimal mark of the file
+    truths   spelling of truth values, by column
+    days     spelling of dates, by column
     """
 
     values: list[tuple[list[int], NDArray[Any]]]
@@ -153,10 +158,10 @@ class _Cells(NamedTuple):
         decimal = _decimal(lines, [j for j, kind in kinds.items() if kind in "iuf"])
         truths = _truths(lines, [j for j, kind in kinds.items() if kind == "b"])
         days = {j: wording(_cells_of(lines, j)) for j, kind in kinds.items() if kind == "M"}
-        return cls(_alike(filled), missing, np.array(list(kinds)), decimal, truths, days)
+        return cls(_by_dtype(filled), missing, np.array(list(kinds)), decimal, truths, days)
 
     def text(self, at: int, values: NDArray[Any]) -> list[str]:
-        """Values of a column as they are written."""
+        """Format values as the column has them."""
         if values.dtype.kind == "M":
             return written(values, self.days.get(at))
         if values.dtype.kind == "O":  # categories; an interval of them has no ends
@@ -164,45 +169,45 @@ class _Cells(NamedTuple):
         return as_text(values, self.decimal, self.truths.get(at, ""))
 
     def fill(self, rows: list[list[str]], part: slice) -> None:
-        for which, values in self.values:
-            i, c = self.missing[part, which].nonzero()
-            at = self.at[which][c].tolist()
+        for columns, values in self.values:
+            i, c = self.missing[part, columns].nonzero()
+            at = self.at[columns][c].tolist()
             text = self.text(at[0], values[part][i, c]) if at else []
             for row, j, cell in zip(i.tolist(), at, text, strict=True):
                 rows[row][j] = cell
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
-    """A table that no file was read for."""
+    """Write a table that has no source file."""
     ids = [escaped_id(i) if isinstance(i, str) else i for i in frame.index.tolist()]
     with opened(out, "w", "utf-8") as file:
         label = str(frame.index.name or "id")
         frame.set_axis(ids).to_csv(file, index_label=label, lineterminator="\n")
 
 
-def _alike(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
-    """Positions and values (n, k): of all numbers of one dtype, of any other column alone."""
-    which: dict[Any, list[int]] = {}
+def _by_dtype(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
+    """Group columns as positions and values (n, k): numeric ones by dtype, others one by one."""
+    groups: dict[Any, list[int]] = {}
     for c, dtype in enumerate(frame.dtypes):
         numbers = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-        which.setdefault(dtype if numbers else c, []).append(c)
-    return [(at, frame.iloc[:, at].to_numpy()) for at in which.values()]
+        groups.setdefault(dtype if numbers else c, []).append(c)
+    return [(at, frame.iloc[:, at].to_numpy()) for at in groups.values()]
 
 
 def _column_arrays(frame: pd.DataFrame) -> list[NDArray[Any]]:
-    found = {c: a for at, values in _alike(frame) for c, a in zip(at, values.T, strict=True)}
-    return [found[c] for c in range(frame.shape[1])]
+    arrays = {c: a for at, values in _by_dtype(frame) for c, a in zip(at, values.T, strict=True)}
+    return [arrays[c] for c in range(frame.shape[1])]
 
 
 def _lines_by_id(path: Path, d: Dialect, key: int) -> dict[str, str]:
-    """The cells of every row by its id, joined by CELL_END: cells of their own would take ten times
+    """Map ids to the cells of their rows, joined by CELL_END: separate cells would take ten times
     as much memory."""
-    found = {}
+    lines = {}
     for line in _lines(path, d):
-        found[unescaped_id(line[key].strip())] = text = CELL_END.join(line)
+        lines[unescaped_id(line[key].strip())] = text = CELL_END.join(line)
         if text.count(CELL_END) != len(line) - 1:
             raise ValueError(f"{path} holds zero bytes, so it is not text; export it as CSV")
-    return found
+    return lines
 
 
 def _decimal(lines: list[str], numeric: list[int]) -> str:
@@ -214,24 +219,24 @@ def _decimal(lines: list[str], numeric: list[int]) -> str:
 
 
 def _truths(lines: list[str], columns: list[int]) -> dict[int, str]:
-    """The first truth value in each of these columns, as it is written."""
-    found: dict[int, str] = {}
+    """Spelling of the first truth value in each of these columns."""
+    texts: dict[int, str] = {}
     for line in lines:
-        if len(found) == len(columns):
+        if len(texts) == len(columns):
             break
         cells = [cell.strip() for cell in line.split(CELL_END)]
-        found |= {j: cells[j] for j in columns if j not in found and cells[j].lower() in TRUTHS}
-    return found
+        texts |= {j: cells[j] for j in columns if j not in texts and cells[j].lower() in TRUTHS}
+    return texts
 
 
 def _cells_of(lines: list[str], j: int) -> list[str | None]:
-    """The cells of one column, None where they are empty."""
+    """Cells of one column, None where they are empty."""
     cells = (line.split(CELL_END)[j].strip() for line in lines)
     return [None if cell in MISSING else cell for cell in cells]
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
-    """The cells of every row, as they are; rows without any are left out."""
+    """Cells of every row, unchanged; blank rows are skipped."""
     with opened(path, "r", d.encoding) as file:
         lines = csv.reader(file, delimiter=d.separator, skipinitialspace=True)
         head = next(line for line in lines if line)
@@ -242,7 +247,7 @@ def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
 
 
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
-    """The same some rows at a time, columns as pandas takes them."""
+    """Read `rows` rows per chunk, in the dtypes that pandas infers."""
     d = sniff(path)
     at = id_column(d.columns, how.id, path)
     names = [name for j, name in enumerate(d.columns) if j != at]
@@ -257,14 +262,14 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 
 
 def whole_numbers(path: Path, how: Reading, names: Sequence[Any]) -> list[Any]:
-    """Of columns that are whole but for empty cells, those that are written so."""
+    """Select columns, whole but for empty cells, that are written without a decimal point."""
     d = sniff(path)
     like = {d.columns.index(name): [np.nan, 1.0] for name in names}
     return [d.columns[j] for j in _whole_columns(path, d, pd.DataFrame(like))]
 
 
 def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
-    """Numbered columns as pandas takes them, and the ids; rows without any cell are left out."""
+    """Parse numbered columns and the ids; rows without any cell are dropped."""
     width = len(d.columns)
     frame = _parsed(path, d, na_values=list(MISSING), dtype={at: str})
     ids = frame[at]
@@ -289,7 +294,7 @@ def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
 
 @contextmanager
 def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
-    """What pandas makes of a file: a frame, or with a `chunksize` several."""
+    """Open the parser of pandas: one frame, or several with a `chunksize`."""
     packed = path.suffix.lower() == ".gz"
     with (
         _clear_errors(path, len(d.columns)),
@@ -314,7 +319,7 @@ def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def _clear_errors(path: Path, width: int) -> Iterator[None]:
-    """Errors of the parser as messages that name the file and the line."""
+    """Raise errors of the parser as messages that name the file and the line."""
     try:
         yield
     except pd.errors.ParserWarning:
@@ -339,7 +344,7 @@ def _clear_errors(path: Path, width: int) -> Iterator[None]:
 
 
 def _check_short(path: Path, d: Dialect) -> None:
-    """Refuse lines with fewer fields than the header has, as in a file cut short."""
+    """Reject lines with fewer fields than the header, as in a truncated file."""
     width = len(d.columns)
     with opened(path, "r", d.encoding) as file:
         if all(line.count(d.separator) >= width - 1 for line in file if line.strip()):
@@ -355,7 +360,7 @@ def _check_short(path: Path, d: Dialect) -> None:
 
 
 def check_ids(index: pd.Index, name: str, path: Path) -> None:
-    """Refuse a first column of measurements."""
+    """Reject a first column of measurements."""
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
         raise ValueError(
@@ -365,7 +370,7 @@ def check_ids(index: pd.Index, name: str, path: Path) -> None:
 
 
 def _whole_columns(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
-    """Columns of whole numbers with missing values, which pandas reads as floats."""
+    """Find columns of whole numbers with missing values, which pandas reads as floats."""
     floats = raw.select_dtypes("float64")
     values = floats.to_numpy()
     with warnings.catch_warnings():
@@ -381,7 +386,7 @@ def _whole_columns(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
 
 
 class Dialect(NamedTuple):
-    """columns: that of the ids first; unnamed: 1 if the header leaves it out, as R does."""
+    """How a text table is written. unnamed: 1 if the header omits the id column, as in R."""
 
     separator: str
     encoding: str
@@ -391,7 +396,7 @@ class Dialect(NamedTuple):
 
 
 def opened(path: Path, mode: str, encoding: str) -> IO[str]:
-    """A text file, compressed or not; ends of lines as they are."""
+    """Open a text file, compressed or not; line ends stay."""
     if path.suffix.lower() == ".gz" and mode == "r":
         return TextIOWrapper(limits.unpacked(path), encoding=encoding, newline="")
     if path.suffix.lower() == ".gz":
@@ -400,7 +405,7 @@ def opened(path: Path, mode: str, encoding: str) -> IO[str]:
 
 
 def sniff(path: Path) -> Dialect:
-    """Separator, encoding, ends of lines and header."""
+    """Detect separator, encoding, line ends and header."""
     limits.file_size(path)
     encoding = _encoding(path)
     try:
@@ -444,7 +449,7 @@ def _encoding(path: Path) -> str:
 
 
 def _split_lines(lines: list[str]) -> tuple[str, list[list[str]]]:
-    """The separator that cuts lines into as many fields as the header, and more than others."""
+    """Choose the separator that splits lines into as many fields as the header, and into most."""
     best, score = (",", [[line.strip()] for line in lines]), (False, 1)
     problem: csv.Error | None = None
     for separator in (*SEPARATORS, " "):
@@ -477,10 +482,10 @@ def _check_header(header: list[str], path: Path) -> None:
 
 
 class _Guard(NamedTuple):
-    """safe: write an apostrophe before formulas; found: those that were written as they are."""
+    """Treatment of formulas: an apostrophe if `safe`, else they are listed in `unescaped`."""
 
     safe: bool
-    found: list[str]
+    unescaped: list[str]
 
 
 _guard: ContextVar[_Guard | None] = ContextVar("guard", default=None)
@@ -488,11 +493,11 @@ _guard: ContextVar[_Guard | None] = ContextVar("guard", default=None)
 
 @contextmanager
 def formula_guard(safe: bool) -> Iterator[list[str]]:
-    """How ids are written inside; the formulas among them, unless `safe`."""
+    """Escape formulas among ids that are written, if `safe`; else yield the list of them."""
     guard = _Guard(safe, [])
     before = _guard.set(guard)
     try:
-        yield guard.found
+        yield guard.unescaped
     finally:
         _guard.reset(before)
 
@@ -502,55 +507,58 @@ def is_formula(text: str) -> bool:
 
 
 def escaped_id(text: str) -> str:
-    """An id as it is written into a .csv file."""
+    """Prepare an id for a .csv file."""
     guard = _guard.get()
     if guard is None or not is_formula(text):
         return text
     if guard.safe:
         return f"'{text}"
-    guard.found.append(text)
+    guard.unescaped.append(text)
     return text
 
 
 def unescaped_id(text: str) -> str:
-    """An id without the apostrophe that makes it text."""
+    """Strip the apostrophe that makes an id text."""
     return text[1:] if text.startswith("'") and is_formula(text[1:]) else text
 
 
 def typed(
     raw: pd.DataFrame, path: Path, how: Reading, whole: frozenset[Any] = frozenset()
 ) -> pd.DataFrame:
-    """Every column as numbers, truth values, dates or categories; the label column as it is.
+    """Convert columns to numbers, truth values, dates or categories; the label column stays as it
+    is.
 
     whole: columns of whole numbers that pandas holds as floats because some are missing.
     """
     if not whole and all(d.kind in "biuf" for d in raw.dtypes):
         return raw
-    done: dict[Any, Any] = {}
-    text: dict[Any, _Text] = {}
-    for name, column in raw.items():
-        if name == how.label or isinstance(column.dtype, pd.CategoricalDtype):
-            done[name] = column
-        elif column.dtype.kind in "biuf":
-            done[name] = _nullable(column) if name in whole else column
-        elif dates.are_in(column):
-            done[name] = column
+    columns: dict[Any, Any] = {}
+    parsed: dict[Any, _ParsedText] = {}
+    for name, cells in raw.items():
+        if name == how.label or isinstance(cells.dtype, pd.CategoricalDtype):
+            columns[name] = cells
+        elif cells.dtype.kind in "biuf":
+            columns[name] = _nullable(cells) if name in whole else cells
+        elif dates.are_in(cells):
+            columns[name] = cells
         else:
             with noted():
-                text[name] = _parsed_text(f"{path}, column {name!r}", name, column, how)
-                done[name] = text[name].values
+                parsed[name] = _parse_text(f"{path}, column {name!r}", name, cells, how)
+                columns[name] = parsed[name].values
     with noted(part=False):
-        _check_commas(raw, text, path, how)
-    taken = {name: found.limits for name, found in text.items() if len(found.limits)}
-    if taken:
-        warnings.warn(limits_note(str(path), taken), stacklevel=2)
-    kept = raw.columns if len(done) == raw.shape[1] else raw.columns[raw.columns.isin([*done])]
-    return pd.DataFrame(done, index=raw.index, columns=kept)
+        _check_commas(raw, parsed, path, how)
+    with_limits = {name: column.limits for name, column in parsed.items() if len(column.limits)}
+    if with_limits:
+        warnings.warn(limits_note(str(path), with_limits), stacklevel=2)
+    kept = (
+        raw.columns if len(columns) == raw.shape[1] else raw.columns[raw.columns.isin([*columns])]
+    )
+    return pd.DataFrame(columns, index=raw.index, columns=kept)
 
 
-class _Text(NamedTuple):
-    """What was made of a column of text; limits: the cells that are; cells: what numbers are read
-    from, limits as their numbers; commas: whether some have a decimal comma."""
+class _ParsedText(NamedTuple):
+    """A converted column of text. limits: cells that are limits of detection; cells: text of the
+    numbers, limits without their sign; commas: whether some have a decimal comma."""
 
     values: pd.Series
     limits: pd.Series
@@ -558,41 +566,43 @@ class _Text(NamedTuple):
     commas: bool = False
 
 
-def _parsed_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Text:
-    """A column that is neither of numbers nor of dates by its dtype."""
+def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _ParsedText:
+    """Convert a column whose dtype is neither numeric nor of dates."""
     check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
-    given = stripped(column)
-    cells = without_limits(given)
-    found = given[are_limits(given)] if cells is not given else given[:0]
+    text = stripped(column)
+    cells = without_limits(text)
+    limit_cells = text[are_limits(text)] if cells is not text else text[:0]
     number = numbers(cells)
     if number is not None:
         pair = words_of_truth(cells)
-        return _Text(number if pair is None else _two_categories(number, pair), found, cells)
+        return _ParsedText(
+            number if pair is None else _two_categories(number, pair), limit_cells, cells
+        )
     if have_commas(cells):
         number = numbers(cells.str.replace(",", "."))
         if number is not None:
-            return _Text(number, found, cells, commas=True)
-    words = given.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
-    days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
-    made = _categories(name, words, where, how) if days is None else days
-    return _Text(made, given[:0], given[:0])
+            return _ParsedText(number, limit_cells, cells, commas=True)
+    written_words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
+    days = dates.of_text(where, written_words, f"or leave them out: --drop {quote(str(name))}")
+    values = _categories(name, written_words, where, how) if days is None else days
+    return _ParsedText(values, text[:0], text[:0])
 
 
 def _nullable(column: pd.Series) -> Any:
-    """Whole numbers out of floats with NaN; for thousands of columns, so not by astype."""
+    """Convert floats with NaN to nullable integers; faster than astype for thousands of columns."""
     values = column.to_numpy(np.float64)
     missing = np.isnan(values)
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
 def _two_categories(truth: pd.Series, pair: tuple[str, str]) -> pd.Series:
-    """Truth values as two categories, the words for no and yes."""
+    """Convert truth values to two categories, the words for no and yes."""
     words = truth.astype(object).map({False: pair[0], True: pair[1]})
     return words.astype(pd.CategoricalDtype([*pair]))
 
 
 def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
-    """Text as categories, with --one-hot and up to MOST_LEVELS of them; else a message."""
+    """Convert text to categories if `how.one_hot`, up to MOST_LEVELS of them; else raise."""
     row, text, levels = words(where, cells)
     word = quote(str(name))
     where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {word} leaves it out"
@@ -611,16 +621,18 @@ def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Ser
     return cells.astype(pd.CategoricalDtype(levels))
 
 
-def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Reading) -> None:
-    """Decimal commas must be the only decimal marks, and not look like thousands."""
-    commas = {name: found.cells for name, found in text.items() if found.commas}
+def _check_commas(
+    raw: pd.DataFrame, parsed: dict[Any, _ParsedText], path: Path, how: Reading
+) -> None:
+    """Require decimal commas to be the only decimal marks, and not to look like thousands."""
+    commas = {name: column.cells for name, column in parsed.items() if column.commas}
     if not commas:
         return
     first, cells = next(iter(commas.items()))
     example = next(x for x in cells.dropna() if "," in x)
     floats = raw.select_dtypes("float64")
     pointed = [c for c in floats if bool((floats[c].dropna() % 1 != 0).any())]
-    pointed += [c for c, found in text.items() if len(found.limits) and _points(found)]
+    pointed += [c for c, column in parsed.items() if len(column.limits) and _has_points(column)]
     if pointed:
         raise ValueError(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
@@ -634,6 +646,6 @@ def _check_commas(raw: pd.DataFrame, text: dict[Any, _Text], path: Path, how: Re
         )
 
 
-def _points(found: _Text) -> bool:
+def _has_points(column: _ParsedText) -> bool:
     """Whether some numbers have a decimal point."""
-    return not found.commas and any(isinstance(x, str) and "." in x for x in found.cells)
+    return not column.commas and any(isinstance(x, str) and "." in x for x in column.cells)

@@ -1,7 +1,6 @@
 """A workbook (.xlsx): one view per sheet, ids in its first column, joined by id.
 
-What is written is the workbook that was read, with its formats and formulas: only empty cells
-change.
+`write` copies the workbook that was read, with its formats and formulas: only empty cells change.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ ENDING = ".xlsx"
 
 
 def read(path: Path, how: Reading) -> Data:
-    """Sheets as views; those that are empty are none."""
+    """Read sheets as views; empty ones are skipped."""
     sheets = [sheet for sheet in _opened(path, values=True).worksheets if _cells(sheet)]
     if not sheets:
         raise ValueError(f"{path} has no cells; put a view on each sheet, ids in the first column")
     unwanted = Unwanted(how)
-    found: dict[str, Any] = {}
+    views: dict[str, Any] = {}
     for sheet in sheets:
         with noted():
-            found[sheet.title] = _frame(path, sheet, how, unwanted.rest)
-    return folder.gathered(found, path, how, unwanted, len(found) == len(sheets))
+            views[sheet.title] = _frame(path, sheet, how, unwanted.rest)
+    return folder.join_views(views, path, how, unwanted, len(views) == len(sheets))
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """The workbook with empty cells filled; lower and upper ends in more columns."""
+    """Write the workbook with empty cells filled; lower and upper ends in further columns."""
     assert data.path is not None
     book = _opened(data.path, values=False)
     for name, view in views.items():
-        own = data.views.get(name)
-        missing = view.isna() | True if own is None else own.isna()
+        source = data.views.get(name)
+        missing = view.isna() | True if source is None else source.isna()
         sheet = book[name] if name in book.sheetnames else book.create_sheet(name)
         _fill(sheet, view, missing.to_numpy())
         for end, group in ends.items():
@@ -55,7 +54,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def _opened(path: Path, values: bool) -> Any:
-    """values: what formulas gave, in place of them."""
+    """Open a workbook. values: results of formulas, in place of them."""
     if find_spec("openpyxl") is None:
         raise ImportError(f"{path} needs openpyxl: pip install 'vedute[excel]'")
     from openpyxl import load_workbook
@@ -70,13 +69,13 @@ def _opened(path: Path, values: bool) -> Any:
 
 
 def _cells(sheet: Any) -> list[tuple[Any, ...]]:
-    """Its rows, without those that are empty."""
+    """Rows of a sheet, without empty ones."""
     rows = sheet.iter_rows(values_only=True)
     return [row for row in rows if any(x is not None for x in row)]
 
 
 def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
-    """Columns as numbers, truth values, categories or labels; the index is ids, as text."""
+    """Read columns as numbers, truth values, categories or labels; the index is ids, as text."""
     where = path / sheet.title
     head, *rows = _cells(sheet)
     raw = pd.DataFrame(rows, columns=range(len(head)), dtype=object)
@@ -89,21 +88,21 @@ def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
         raise ValueError(f"{where} has no {lacking}; fill the sheet, or remove it")
     names = pd.Index([str(head[j]).strip() for j in used])
     if not names.is_unique:
-        raise ValueError(f"{where}: column {listed(names[names.duplicated()])} is there twice")
+        raise ValueError(f"{where}: column {listed(names[names.duplicated()])} occurs twice")
     index = checked_ids(raw[0].map(_id), where).rename(None if head[0] is None else str(head[0]))
     frame = raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
     return csv.typed(frame[only(list(frame.columns))], where, how)
 
 
 def _id(cell: Any) -> str:
-    """Excel keeps 7 as 7.0 at times."""
+    """Format an id; Excel may store 7 as 7.0."""
     whole = isinstance(cell, float) and cell.is_integer()
     return "" if cell is None else str(int(cell) if whole else cell)
 
 
 def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
-    """Values into the cells that are `missing`, (n, columns); rows and columns that the sheet lacks
-    are added."""
+    """Write values into the `missing` cells, (n, columns); append rows and columns that the
+    sheet lacks."""
     ids = {_id(sheet.cell(i, 1).value).strip(): i for i in range(2, sheet.max_row + 1)}
     heads = {str(c.value).strip(): c.column for c in sheet[1] if c.value is not None}
     rows = [ids[i] if i in ids else _append(sheet, i) for i in frame.index.astype(str)]
@@ -117,8 +116,8 @@ def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
 
 
 def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, list[Any]]:
-    """Values as the cells of a column of the sheet have them: dates in their format, dates and
-    truth values in their words."""
+    """Format values like the cells of a column: dates in their format, dates and truth values in
+    words."""
     if column.dtype.kind not in "Mb":
         return None, column.astype(object).where(column.notna(), None).tolist()
     cells = [sheet.cell(i, at) for i in range(2, sheet.max_row + 1)]
@@ -139,7 +138,7 @@ def _append(sheet: Any, key: str) -> int:
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> int:
-    """Text is text, even where it begins like a formula. Gives the column."""
+    """Write a cell and return its column; text stays text, even if it begins like a formula."""
     cell = sheet.cell(row, column, value)
     if isinstance(value, str):
         cell.data_type = "s"

@@ -1,7 +1,7 @@
 """Output files: written whole or not at all, under names that every system can write.
 
-Names of views, samples and datasets come from files of unknown origin. A name that would lead to
-another folder, or that some system cannot write, is refused.
+Names of views, samples and datasets come from untrusted files. A name that would lead to another
+folder, or that some system cannot write, is rejected.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from vedute.data.lock import try_lock
 from vedute.data.plain_files import is_special
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
-NOT_HERE = (  # what says that a path cannot be written, rather than the disk
+NOT_WRITABLE = (  # errors of a path, rather than of the disk
     *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP),
 )
 
-SCRATCH = ".vedute-part"  # how folders end that nobody needs once their process is gone
+SCRATCH = ".vedute-part"  # ending of folders that are stale once their process has ended
 
 
 @contextmanager
 def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
-    """A path to write to; the file becomes `out` if no exception is raised, else it is removed."""
+    """Yield a path to write to; it becomes `out` if no exception is raised, else it is removed."""
     with _scratch(Path(out), force, folder=False) as (part, target):
         yield part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,13 +43,14 @@ def atomic_file(out: str | Path, force: bool = False) -> Iterator[Path]:
 def atomic_folder(
     out: str | Path, force: bool = False, parts: Sequence[str] = (), stale: Sequence[str] = ()
 ) -> Iterator[Path]:
-    """The same for a folder. In one that exists, `force` replaces files of the same names, removes
-    files of these names in the folders `parts`, and the files `stale`; all others stay. A folder in
-    it that is a link is refused: nothing is written or removed elsewhere.
+    """Yield a folder to write to, which becomes `out` likewise. In one that exists, `force`
+    replaces files of the same names, removes files of these names in the folders `parts`, and the
+    files `stale`; all others stay. A link to a folder in it is rejected: nothing is written or
+    removed elsewhere.
 
     On Linux the new folder takes the place of the old one in one step. Elsewhere, on file systems
-    that cannot do this, and in the working folder, files are replaced one by one. A second process
-    that would write the same folder meanwhile is refused.
+    that cannot do this, and in the working folder, files are replaced one by one. Another process
+    that writes the same folder meanwhile gets an error.
     """
     with _scratch(Path(out), force, folder=True) as (part, target):
         part.mkdir()
@@ -72,7 +73,7 @@ def atomic_folder(
 
 
 def _move(part: Path, target: Path) -> bool:
-    """Rename a folder to one that does not exist."""
+    """Rename a folder to a path that does not exist."""
     if target.exists():
         return False
     try:
@@ -83,8 +84,8 @@ def _move(part: Path, target: Path) -> bool:
 
 
 def _swap(part: Path, target: Path, gone: Collection[Path]) -> bool:
-    """Give `part` all files of `target` but those in `gone`, and let the two change places; where
-    the system cannot, `target` stays as it is."""
+    """Link all files of `target` but those in `gone` into `part`, and exchange the two; where the
+    system cannot, `target` stays unchanged."""
     here = Path.cwd()
     if target == here or target in here.parents:  # a shell would be left in a folder that is gone
         return False
@@ -103,14 +104,14 @@ def _swap(part: Path, target: Path, gone: Collection[Path]) -> bool:
 
 
 def _link(source: Path, target: Path, names: Sequence[Path]) -> None:
-    """The same files under further names."""
+    """Hard-link files into another folder."""
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(source / name, target / name, follow_symlinks=False)
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Two folders get each other's name at once; False where the system cannot do this."""
+    """Exchange the names of two folders in one step; False where the system cannot."""
     if sys.platform != "linux":
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -132,7 +133,7 @@ def _replace_each(part: Path, target: Path, names: Sequence[Path], old: Sequence
 
 
 def replace(part: Path, target: Path) -> None:
-    """Rename a written file to `target`; content and name are on the disk when this returns."""
+    """Rename a written file to `target`; content and name are on the disk on return."""
     sync(part)
     part.replace(target)
     sync(target.parent)
@@ -155,17 +156,17 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]]:
-    """A path with the name of `out` in a temporary folder beside it; and the full path of `out`."""
+    """Yield a path named like `out` in a temporary folder beside it, and the full path of `out`."""
     try:
         target = out.resolve()
         place = _beside(out, target, force, folder)
     except OSError as error:
-        if error.errno not in NOT_HERE:
+        if error.errno not in NOT_WRITABLE:
             raise
         problem = f"{out} cannot be written ({error.strerror}); choose another place or name"
         raise OSError(error.errno, problem) from None
-    with try_lock(place / "in-use") as mine:
-        if mine is False:
+    with try_lock(place / "in-use") as acquired:
+        if acquired is False:
             raise FileExistsError(
                 f"another process is writing {out}; wait for it, or choose another name"
             )
@@ -181,7 +182,7 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
 
 
 def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
-    """The temporary folder; refused where `out` may not be written."""
+    """Create the temporary folder; raise where `out` may not be written."""
     if is_special(target):
         raise FileExistsError(f"{out} is a pipe or a device; choose another name")
     if target.exists() and target.is_dir() != folder:
@@ -196,8 +197,8 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
 
 
 def _mark(target: Path, home: Path, folder: bool) -> str:
-    """Makes the name of a scratch folder: one for each file that is written, but the same for all
-    who write one folder."""
+    """Suffix of a scratch folder: unique for each file that is written, but shared by all
+    writers of one folder."""
     if not folder:
         return f".{secrets.token_hex(4)}"
     path = str(target.relative_to(home))
@@ -205,7 +206,7 @@ def _mark(target: Path, home: Path, folder: bool) -> str:
 
 
 def _clear(place: Path) -> None:
-    """Remove what a process that was killed has left."""
+    """Remove what a killed process has left."""
     for path in place.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -214,20 +215,27 @@ def _clear(place: Path) -> None:
 
 
 def _collect(home: Path, name: str) -> None:
-    """Remove scratch folders of this output whose process is gone: killed, or the power failed."""
+    """Remove scratch folders of this output whose process was killed or lost power."""
     for folder in home.glob(f".{glob.escape(name)}.*{SCRATCH}"):
-        with suppress(OSError), try_lock(folder / "in-use") as mine:
-            if mine:
+        with suppress(OSError), try_lock(folder / "in-use") as acquired:
+            if acquired:
                 shutil.rmtree(folder)
 
 
-LONGEST = 255  # bytes of a file name on every common file system
-DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10))}
-SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
+MAX_NAME_BYTES = 255  # bytes of a file name on every common file system
+WINDOWS_DEVICES = {
+    "CON",
+    "PRN",
+    "AUX",
+    "NUL",
+    *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10)),
+}
+PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'
 
 
 def below(folder: Path, name: object, ending: str = "") -> Path:
-    """folder/name+ending, a path that does not exist yet; a name that is not plain is refused."""
+    """Return folder/name+ending, a path that does not exist yet; reject names that are not
+    plain."""
     text = str(name)
     problem = complaint(text, ending)
     if problem:
@@ -242,11 +250,12 @@ def below(folder: Path, name: object, ending: str = "") -> Path:
 
 
 def complaint(name: str, ending: str = "") -> str | None:
-    """Why a name is no plain file name, or None. Look-alikes are judged by what they look like."""
+    """Explain why a name is no plain file name, or return None. Look-alikes count as what they
+    look like."""
     looks = unicodedata.normalize("NFKC", name)
     if not looks.strip(" .\t"):
         return "it has no letter or digit"
-    if any(s in text for text in (name, looks) for s in SEPARATORS):
+    if any(s in text for text in (name, looks) for s in PATH_SEPARATORS):
         return "it has a path separator in it"
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in name):
         return "it has a line break or another invisible character in it"
@@ -254,20 +263,20 @@ def complaint(name: str, ending: str = "") -> str | None:
         return "files that begin with a dot are hidden"
     if looks != looks.strip() or looks.endswith("."):
         return "it begins or ends with a blank or a dot"
-    if looks.split(".")[0].strip().upper() in DEVICES:
+    if looks.split(".")[0].strip().upper() in WINDOWS_DEVICES:
         return "Windows keeps it for a device"
-    if len((name + ending).encode()) > LONGEST:
-        return f"it is longer than {LONGEST} bytes"
+    if len((name + ending).encode()) > MAX_NAME_BYTES:
+        return f"it is longer than {MAX_NAME_BYTES} bytes"
     return None
 
 
 def literal(path: Path) -> Path:
-    """The same place for pandas, which takes a path that begins with ~ for the home folder."""
+    """Return the absolute path: pandas expands a leading ~ to the home folder."""
     return path.absolute()
 
 
 def through_link(target: Path, name: Path) -> Path | None:
-    """The first folder of target/name, below target, that is a link to somewhere else."""
+    """Return the first folder of target/name, below target, that is a link to another place."""
     for parent in reversed((target / name).parents):
         if parent != target and target in parent.parents and parent.is_symlink():
             return parent

@@ -35,97 +35,100 @@ from vedute.io.npy import Keyed
 from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
-FOLDERS = (*onefile.KINDS, ".npy", ".zarr")  # names of folders that some would take for views
+FOLDERS = (*onefile.KINDS, ".npy", ".zarr")  # names of folders that look like views
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
 
 def read(path: Path, how: Reading) -> Data:
-    """The views in a folder; samples may lack any of them."""
-    found: dict[str, pd.DataFrame | Keyed] = {}
+    """Read the views in a folder; samples may lack any of them."""
+    views: dict[str, pd.DataFrame | Keyed] = {}
     unwanted = Unwanted(how)
-    named = files(path)
-    for name, file in named.items():
+    sources = files(path)
+    for name, file in sources.items():
         table = _is_table(file)
         with noted():
-            found[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
-    return gathered(found, path, how, unwanted, len(found) == len(named))
+            views[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
+    return join_views(views, path, how, unwanted, len(views) == len(sources))
 
 
-def gathered(
-    found: Mapping[str, pd.DataFrame | Keyed],
+def join_views(
+    views: Mapping[str, pd.DataFrame | Keyed],
     path: Path,
     how: Reading,
     unwanted: Unwanted,
-    whole: bool,
+    complete: bool,
 ) -> Data:
-    """Views joined by id, without the labels in them. whole: whether all could be read; a column
-    that is looked for may be in the others."""
-    if whole:
+    """Join views by id, and split off the labels. complete: whether all could be read; a column
+    that is asked for may be in the others."""
+    if complete:
         with noted(part=False):
             unwanted.check(path)
-    how = how if whole else how._replace(lenient=True)
-    found = {k: v for k, v in found.items() if isinstance(v, Keyed) or v.shape[1]}
-    if not found:
+    how = how if complete else how._replace(lenient=True)
+    views = {k: v for k, v in views.items() if isinstance(v, Keyed) or v.shape[1]}
+    if not views:
         if incomplete():
             raise EnoughError
         raise ValueError(f"{path} has no column left; --drop fewer of them")
     y: pd.Series | None = None
     with noted(part=False):
-        y = _take_labels(found, path, how)
+        y = _take_labels(views, path, how)
     if y is None and how.label is not None and noted_any():
-        found = _without_labels(found, how.label)
-    if all(isinstance(v, Keyed) and v.ids is None for v in found.values()):
-        return Data({k: v.values for k, v in found.items()}, keys=tuple(found), path=path, how=how)
-    for name, view in found.items():
+        views = _without_labels(views, how.label)
+    if all(isinstance(v, Keyed) and v.ids is None for v in views.values()):
+        return Data({k: v.values for k, v in views.items()}, keys=tuple(views), path=path, how=how)
+    for name, view in views.items():
         if isinstance(view, Keyed) and view.ids is None:
             raise ValueError(f"{path / name}.npy has no ids; add {name}.ids.txt, one id per line")
-    indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in found.values()]
+    indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in views.values()]
     if not incomplete():
-        warn_of_look_alikes(dict(zip(found, indices, strict=True)))
+        warn_of_look_alikes(dict(zip(views, indices, strict=True)))
     ids = joined(indices)
-    views: dict[str, Any] = {}
-    mask = np.ones((len(ids), len(found)), bool)
-    for v, (name, view) in enumerate(found.items()):
+    joined_views: dict[str, Any] = {}
+    mask = np.ones((len(ids), len(views)), bool)
+    for v, (name, view) in enumerate(views.items()):
         if isinstance(view, Keyed):
-            views[name], mask[:, v] = view.spread(ids)
+            joined_views[name], mask[:, v] = view.spread(ids)
         else:
-            views[name] = aligned(view, ids)
-            mask[:, v] = views[name].notna().any(axis=1)
+            joined_views[name] = aligned(view, ids)
+            mask[:, v] = joined_views[name].notna().any(axis=1)
     y_all = None if y is None else labels(y.reindex(ids.astype(str)))
-    seen = None if all(isinstance(v, pd.DataFrame) for v in found.values()) else mask
-    return Data(views, seen, plain(ids), y_all, tuple(found), path, how, name_of(indices))
+    observed = None if all(isinstance(v, pd.DataFrame) for v in views.values()) else mask
+    return Data(
+        joined_views, observed, plain(ids), y_all, tuple(views), path, how, name_of(indices)
+    )
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """One file per view like those that were read; lower and upper ends in folders of their own."""
+    """Write one file per view like those that were read; lower and upper ends in folders of
+    their own."""
     assert data.path is not None
-    known = files(data.path)
+    sources = files(data.path)
     for part, group in {".": views, **ends}.items():
         (out / part).mkdir(exist_ok=True)
         for name, view in group.items():
-            _write_view(out / part, name, known.get(name), view, data)
+            _write_view(out / part, name, sources.get(name), view, data)
 
 
 def files(path: Path) -> dict[str, Path]:
-    """The file or folder of each view, by name."""
+    """Map names of views to their file or folder."""
     if (path / "model.json").is_file():
         raise ValueError(f"{path} is a RUN of `vedute fit`, not data; name the data")
-    found: dict[str, Path] = {}
+    views: dict[str, Path] = {}
     for file in sorted(path.iterdir(), key=lambda p: p.name):
         with noted():
             if _is_view(file):
                 name = onefile.stem(file) if file.is_file() else file.name
-                if name in found:
-                    twice = f"{file} and {found[name].name} are both view {name!r}"
+                if name in views:
+                    twice = f"{file} and {views[name].name} are both view {name!r}"
                     raise ValueError(f"{twice}; keep one")
-                found[name] = file
-    if not found and not incomplete():
+                views[name] = file
+    if not views and not incomplete():
         raise FileNotFoundError(f"{path} is a folder without views; put one file per view {READ}")
-    return found
+    return views
 
 
 def _is_view(file: Path) -> bool:
-    """Whether a file or folder is a view; refused where it looks like one."""
+    """Whether a file or folder is a view; raise where it looks like an unsupported one."""
     if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise ValueError(f"{file} is a spreadsheet; export it as CSV")
     if not file.exists():
@@ -139,8 +142,8 @@ def _is_view(file: Path) -> bool:
 
 
 def _check_ignored(file: Path) -> None:
-    """Refuse what has the name of a view and is none: a folder with parts of a table, another kind
-    of store, a pipe."""
+    """Reject what is named like a view and is none: a folder with parts of a table, another kind of
+    store, a pipe."""
     if file.is_file() or onefile.ending(file) not in FOLDERS:
         return
     if not file.is_dir():
@@ -164,41 +167,41 @@ def _keyed(file: Path) -> Keyed:
 
 
 def _take_labels(
-    found: dict[str, pd.DataFrame | Keyed], path: Path, how: Reading
+    views: dict[str, pd.DataFrame | Keyed], path: Path, how: Reading
 ) -> pd.Series | None:
-    """Take the labels out of the tables that have them; a table of nothing else is no view."""
+    """Split the labels off the tables that have them; a table of nothing else is no view."""
     if how.label is None:
         return None
-    tables = {k: v for k, v in found.items() if isinstance(v, pd.DataFrame)}
-    homes = [k for k, v in tables.items() if how.label in v.columns]
-    if not homes and not how.lenient:
+    tables = {k: v for k, v in views.items() if isinstance(v, pd.DataFrame)}
+    sources = [k for k, v in tables.items() if how.label in v.columns]
+    if not sources and not how.lenient:
         raise no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
     y: pd.Series | None = None
-    for name in homes:
+    for name in sources:
         more = tables[name].pop(how.label).dropna()
         y = more if y is None else y
         both = y.index.intersection(more.index)
         differ = both[(y[both].astype(str) != more[both].astype(str)).to_numpy()]
         if len(differ):
             raise ValueError(
-                f"{path}: id {differ[0]!r} has the label {y[differ[0]]} in {homes[0]} and "
+                f"{path}: id {differ[0]!r} has the label {y[differ[0]]} in {sources[0]} and "
                 f"{more[differ[0]]} in {name}; correct one"
             )
         y = pd.concat([y, more[more.index.difference(y.index, sort=False)]])
         if not tables[name].shape[1]:
-            del found[name]
-    if not found:
+            del views[name]
+    if not views:
         raise ValueError(f"{path} has labels and nothing else; add one file per view {READ}")
     return y
 
 
 def _without_labels(
-    found: Mapping[str, pd.DataFrame | Keyed], label: str
+    views: Mapping[str, pd.DataFrame | Keyed], label: str
 ) -> dict[str, pd.DataFrame | Keyed]:
-    """The views, where something is wrong with the labels in them."""
+    """Drop the label column from all views, where the labels have errors."""
     rest = {
         k: v if isinstance(v, Keyed) else v.drop(columns=label, errors="ignore")
-        for k, v in found.items()
+        for k, v in views.items()
     }
     kept = {k: v for k, v in rest.items() if isinstance(v, Keyed) or v.shape[1]}
     if not kept:

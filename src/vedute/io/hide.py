@@ -1,4 +1,4 @@
-"""Write files like those that were read, with some views removed and the rest unchanged."""
+"""Files like those that were read, with some views removed and the rest unchanged."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from scipy import sparse
 from vedute import io
 from vedute.data.views import Views
 from vedute.io import folder, images, npy, onefile
-from vedute.io.contents import id_column, labels_there
+from vedute.io.contents import id_column, known_labels
 from vedute.io.csv import escaped_id, opened, sniff, unescaped_id
 from vedute.io.files import literal
 
 Bools = NDArray[np.bool_]
-Change = Callable[[str, list[str]], list[str] | None]  # of a line, by its id; None: drop it
+Change = Callable[[str, list[str]], list[str] | None]  # (id, line) -> line; None drops it
 
 
 def numbers(views: Views) -> dict[str, Any]:
-    """An npz file of views as the methods see them, NaN where nothing is known."""
-    found: dict[str, Any] = dict(zip(views.names, views.arrays(), strict=True))
-    return found | _extras(views.mask.numpy(), views.ids, views.y)
+    """Convert views to arrays by name, NaN where nothing is observed."""
+    arrays: dict[str, Any] = dict(zip(views.names, views.arrays(), strict=True))
+    return arrays | _extras(views.mask.numpy(), views.ids, views.y)
 
 
-def write(part: Path, given: io.Data, mask: Bools) -> None:
-    """`given` with the views that mask (n, L) has left, in the format of `part`."""
+def write(part: Path, data: io.Data, mask: Bools) -> None:
+    """Write the views of `data` that mask (n, L) leaves, in the format of `part`."""
     if part.suffix.lower() == ".npz":
-        io.write_npz(part, _npz(given, mask))
+        io.write_npz(part, _npz(data, mask))
     elif part.is_dir():
-        _folder(part, given, mask)
+        _folder(part, data, mask)
     elif part.suffix.lower() == ".mat":
-        views = zip(given.views.items(), mask.T, strict=True)
-        io.write_views(part, given, {k: _with_rows_of_nan(a, seen) for (k, a), seen in views})
+        views = zip(data.views.items(), mask.T, strict=True)
+        io.write_views(part, data, {k: _with_rows_of_nan(a, seen) for (k, a), seen in views})
     else:
-        _table(part, given, mask)
+        _table(part, data, mask)
 
 
-def _npz(given: io.Data, mask: Bools) -> dict[str, Any]:
-    """Under the keys of `given`; zero where a view of whole numbers is hidden."""
-    keys, found = given.keys or tuple(given.views), dict[str, Any]()
-    for key, (name, view), seen in zip(keys, given.views.items(), mask.T, strict=True):
+def _npz(data: io.Data, mask: Bools) -> dict[str, Any]:
+    """Arrays under the keys of `data`; zero where a view of whole numbers is hidden."""
+    keys, arrays = data.keys or tuple(data.views), dict[str, Any]()
+    for key, (name, view), seen in zip(keys, data.views.items(), mask.T, strict=True):
         a = _array(name, view)
         blank = a.dtype.type(np.nan if a.dtype.kind == "f" else 0)
-        found[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
-    if keys != tuple(given.views):
-        found["view_names"] = np.array(list(given.views))
-    return found | _extras(mask, given.ids, given.y)
+        arrays[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
+    if keys != tuple(data.views):
+        arrays["view_names"] = np.array(list(data.views))
+    return arrays | _extras(mask, data.ids, data.y)
 
 
 def _extras(mask: Bools, ids: Any, y: Any) -> dict[str, Any]:
@@ -76,35 +76,35 @@ def _with_rows_of_nan(view: Any, seen: Bools) -> Any:
     return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, np.nan)
 
 
-def _folder(part: Path, given: io.Data, mask: Bools) -> None:
-    """One file per view, with the samples that have it; labels of all samples in one more."""
-    assert given.path is not None
-    sources = folder.files(given.path)
-    ids = np.arange(len(mask)) if given.ids is None else given.ids
-    for (name, view), seen in zip(given.views.items(), mask.T, strict=True):
+def _folder(part: Path, data: io.Data, mask: Bools) -> None:
+    """Write one file per view, with the samples that have it, and one with all labels."""
+    assert data.path is not None
+    sources = folder.files(data.path)
+    ids = np.arange(len(mask)) if data.ids is None else data.ids
+    for (name, view), seen in zip(data.views.items(), mask.T, strict=True):
         source, names = sources[name], ids[seen].astype(np.str_)
         if isinstance(view, pd.DataFrame):
-            _keep_rows(io.below(part, source.name), source, given.how, set(names.tolist()))
+            _keep_rows(io.below(part, source.name), source, data.how, set(names.tolist()))
         elif source.is_dir():
             images.write(io.below(part, name), source, view[seen], names)
-        elif given.ids is not None:
+        elif data.ids is not None:
             npy.write(io.below(part, source.name), view[seen], ids[seen])
         else:
             npy.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
-    if given.how.label is not None and given.y is not None:
-        home = next(k for k in ("labels", "labels_", "labels__") if k not in given.views)
-        onefile.write_new(io.below(part, home, ".csv"), _labels(given.how.label, given.y, ids))
+    if data.how.label is not None and data.y is not None:
+        home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
+        onefile.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))
 
 
 def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
-    """The known labels; whole numbers as such, though missing ones made floats of them."""
-    known = labels_there(y)
+    """Frame of the known labels; integers even where missing ones made floats of them."""
+    known = known_labels(y)
     cells = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in y[known].tolist()]
     return pd.DataFrame({name: pd.Series(cells, dtype=object)}).set_axis(ids[known])
 
 
 def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None:
-    """The lines of a table whose ids are in `kept`."""
+    """Copy the lines of a table whose ids are in `kept`."""
     if onefile.ending(source) == ".parquet":
         from pyarrow import array, parquet
 
@@ -115,22 +115,22 @@ def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None
         _rewrite(out, source, how, lambda name, line: line if name in kept else None)
 
 
-def _table(out: Path, given: io.Data, mask: Bools) -> None:
-    """One wide table with blanks for the views that are hidden."""
-    assert given.path is not None
-    source, ids = given.path, [str(i) for i in np.asarray(given.ids)]
+def _table(out: Path, data: io.Data, mask: Bools) -> None:
+    """Write one wide table with blanks for the hidden views."""
+    assert data.path is not None
+    source, ids = data.path, [str(i) for i in np.asarray(data.ids)]
     if onefile.ending(source) == ".parquet":
         from pyarrow import array, compute, parquet
 
         whole = parquet.read_table(literal(source))
-        for view, seen in zip(given.views.values(), mask.T, strict=True):
+        for view, seen in zip(data.views.values(), mask.T, strict=True):
             for name in map(str, view.columns):
                 cells = compute.if_else(array(seen), whole[name], None)
                 whole = whole.set_column(whole.schema.get_field_index(name), name, cells)
         parquet.write_table(whole, literal(out))
         return
     at = {c: j for j, c in enumerate(sniff(source).columns)}
-    cells = [[at[c] for c in view.columns] for view in given.views.values()]
+    cells = [[at[c] for c in view.columns] for view in data.views.values()]
     rows = dict(zip(ids, mask, strict=True))
 
     def blanked(name: str, line: list[str]) -> list[str]:
@@ -139,11 +139,11 @@ def _table(out: Path, given: io.Data, mask: Bools) -> None:
                 line[j] = ""
         return line
 
-    _rewrite(out, source, given.how, blanked)
+    _rewrite(out, source, data.how, blanked)
 
 
 def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
-    """A text table line by line; unchanged cells are written as they were read."""
+    """Copy a text table line by line; unchanged cells stay as they were written."""
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
     with opened(source, "r", d.encoding) as old, opened(out, "w", d.encoding) as new:

@@ -27,7 +27,7 @@ def are_in(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Keyed:
-    """Bytes (n, channels, height, width); one channel if all images are grey, else three."""
+    """Read bytes (n, channels, height, width); one channel if all images are grey, else three."""
     if find_spec("PIL") is None:
         raise ImportError(f"{folder} holds images, which need pillow: pip install 'vedute[images]'")
     files = _files(folder)
@@ -49,14 +49,14 @@ def read(folder: Path) -> Keyed:
 
 
 def write(out: Path, source: Path, values: Array, ids: Array) -> None:
-    """Images that were there are copied, the others written as .png."""
+    """Copy images of `source`; write the others as .png."""
     from PIL import Image
 
     out.mkdir()
-    known = {f.stem: f for f in _files(source)}
+    sources = {f.stem: f for f in _files(source)}
     for name, image in zip(ids.tolist(), values, strict=True):
-        if name in known:
-            shutil.copyfile(known[name], below(out, known[name].name))
+        if name in sources:
+            shutil.copyfile(sources[name], below(out, sources[name].name))
             continue
         pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
         Image.fromarray(np.ascontiguousarray(pixels)).save(below(out, name, ".png"))
@@ -67,20 +67,20 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _size(file: Path) -> int:
-    """Bytes of its pixels, as its header says."""
+    """Bytes of its pixels, according to the header."""
     with _opened(file) as image:
         return int(image.width * image.height * (1 if image.mode in GREY else 3))
 
 
 def _pixels(file: Path) -> Array:
-    """(height, width) or (height, width, 3), in bytes."""
+    """Decode to (height, width) or (height, width, 3), in bytes."""
     with _opened(file) as image:
         return np.asarray(image.convert("L" if image.mode in GREY else "RGB"))
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """An image whose pixels are not read yet; what goes wrong inside is a message."""
+    """Open an image whose pixels are not read yet; raise errors inside as messages."""
     from PIL import Image
 
     try:

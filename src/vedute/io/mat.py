@@ -1,7 +1,7 @@
 """A MATLAB file (up to v7): a cell array of views, or view1, view2, ...; labels Y, gt, ...
 
 Samples are in rows or in columns: detected from the number of labels or from the size that all
-views share, or given by the user. Other variables are written unchanged.
+views share, or set by the user. Other variables are copied unchanged.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from vedute.data import limits
 from vedute.io.contents import Array, Data, Filled, Reading, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
-CELLS = ("x", "data", "views", "fea", "features")
-LABELS = ("y", "gt", "gnd", "label", "labels", "truth", "truelabel", "truelabels", "target")
+CELL_NAMES = ("x", "data", "views", "fea", "features")
+LABEL_NAMES = ("y", "gt", "gnd", "label", "labels", "truth", "truelabel", "truelabels", "target")
 NUMBERED = re.compile(r"(view|x|v|data|fea)_?\d+", re.IGNORECASE)
 
-MATRIX, PACKED = 14, 15  # elements that hold others
-NUMBERS = (*range(1, 8), 9, 12, 13, *range(16, 19))  # elements that hold numbers or text
-NESTED, SPARSE = (1, 2, 3, 16, 17), 5  # matrices that hold others: cells, structures, objects
-BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
-         "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
+MATRIX, COMPRESSED = 14, 15  # elements with elements inside
+NUMERIC = (*range(1, 8), 9, 12, 13, *range(16, 19))
+NESTED, SPARSE_CLASS = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
+ITEM_BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+              "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
 
 
-class Found(NamedTuple):
-    """Views as they lie in the file: by name, with the variable and, in a cell, the place."""
+class Contents(NamedTuple):
+    """Views as stored: by name, with the variable and, in a cell array, the position. turned: by
+    column."""
 
     views: dict[str, Any]
     places: dict[str, tuple[str, int | None]]
@@ -43,21 +44,22 @@ class Found(NamedTuple):
 
 
 def read(path: Path, how: Reading) -> Data:
-    """The views, samples in rows."""
-    found = _found(path, how, _variables(path))
-    views = {k: v.T if found.turned else v for k, v in found.views.items()}
-    return Data(views, None, None, found.y, tuple(views), path, how)
+    """Read the views, samples in rows."""
+    contents = _contents(path, how, _variables(path))
+    views = {k: v.T if contents.turned else v for k, v in contents.views.items()}
+    return Data(views, None, None, contents.y, tuple(views), path, how)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """The variables of the file, its views complete; <name>_lower and <name>_upper beside them."""
+    """Write the variables of the file, views complete; <name>_lower and <name>_upper beside
+    them."""
     assert data.path is not None
     variables = _variables(data.path)
-    found = _found(data.path, data.how, variables)
+    contents = _contents(data.path, data.how, variables)
     for end, group in {"": views, **ends}.items():
         for name, view in group.items():
-            value = view.T if found.turned else view
-            key, place = found.places.get(name, (name, None))
+            value = view.T if contents.turned else view
+            key, place = contents.places.get(name, (name, None))
             target = f"{key}_{end}" if end else key
             if place is None:
                 variables[target] = value
@@ -81,59 +83,59 @@ def _variables(path: Path) -> dict[str, Any]:
 
 
 def _check_file(content: bytes) -> None:
-    """Refuse elements of no known kind, and those that reach out of what holds them: scipy would
-    look for them anywhere in memory (v5 to v7)."""
+    """Reject elements of unknown kind, or larger than their container: scipy would read beyond
+    it in memory (v5 to v7)."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is not None:
-        _check_elements(memoryview(content)[128:], order, (*NUMBERS, MATRIX, PACKED))
+        _check_elements(memoryview(content)[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
 
 
 def _check_elements(content: memoryview, order: str, allowed: Sequence[int]) -> int:
-    """allowed: the kinds that may be there; how many there are."""
+    """Check elements and count them. allowed: valid kinds."""
     at = count = 0
     while at + 8 <= len(content):
         kind, size = struct.unpack_from(f"{order}II", content, at)
-        small = kind >> 16  # up to four bytes lie in the tag itself
+        small = kind >> 16  # up to four bytes are in the tag itself
         kind, size, start = (kind & 0xFFFF, small, at + 4) if small else (kind, size, at + 8)
         if kind not in allowed or start + size > len(content) or small > 4:
             raise ValueError("an element is of no known kind or size")
         inside = content[start : start + size]
-        if kind == PACKED:
-            _check_elements(memoryview(zlib.decompress(inside)), order, (*NUMBERS, MATRIX))
+        if kind == COMPRESSED:
+            _check_elements(memoryview(zlib.decompress(inside)), order, (*NUMERIC, MATRIX))
         elif kind == MATRIX and size:
             _check_matrix(inside, order)
-        at = at + 8 if small else start + size + (-size % 8 if kind != PACKED else 0)
+        at = at + 8 if small else start + size + (-size % 8 if kind != COMPRESSED else 0)
         count += 1
     return count
 
 
 def _check_matrix(content: memoryview, order: str) -> None:
-    """Flags, dimensions and a name, and then what it holds: two more lists where it is sparse, one
-    more where it is complex."""
+    """Require flags, dimensions, a name and the content: two more lists if it is sparse, one
+    more if it is complex."""
     flags = struct.unpack_from(f"{order}I", content, 8)[0] if len(content) >= 16 else 0
     kind, is_complex = flags & 0xFF, bool(flags & 0x800)
     if kind in NESTED:
-        _check_elements(content, order, (*NUMBERS, MATRIX))
-    elif _check_elements(content, order, NUMBERS) < 4 + 2 * (kind == SPARSE) + is_complex:
+        _check_elements(content, order, (*NUMERIC, MATRIX))
+    elif _check_elements(content, order, NUMERIC) < 4 + 2 * (kind == SPARSE_CLASS) + is_complex:
         raise ValueError("a matrix lacks its numbers")
 
 
 def _declared(path: Path) -> int:
-    """What its matrices take, as their headers say; what cells hold has no header."""
+    """Memory of the matrices according to their headers; cells have none."""
     try:
-        return sum(prod(shape) * BYTES.get(kind, 0) for _, shape, kind in whosmat(path))
-    except Exception:  # whoever reads it says what is wrong
+        return sum(prod(shape) * ITEM_BYTES.get(kind, 0) for _, shape, kind in whosmat(path))
+    except Exception:  # the reader reports the error
         return 0
 
 
 def _unpacked(path: Path) -> int:
-    """Bytes of all variables, those that are packed unpacked, as far as the limit (v5 to v7)."""
+    """Bytes of all variables after decompression, up to the limit (v5 to v7)."""
     total, limit = 0, limits.most_bytes()
     with path.open("rb") as file:
         order = {b"IM": "<", b"MI": ">"}.get(file.read(128)[126:])
         while order and total <= limit and len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
-            if kind == PACKED:
+            if kind == COMPRESSED:
                 total += _inflated(file.read(size), limit - total)
             else:
                 total += size
@@ -142,18 +144,18 @@ def _unpacked(path: Path) -> int:
 
 
 def _inflated(packed: bytes, limit: int) -> int:
-    """The length of what is packed, counted until it is over the limit."""
+    """Decompressed length, counted up to the limit."""
     total, stream = 0, zlib.decompressobj()
     try:
         while packed and total <= limit:
             total += len(stream.decompress(packed, 1 << 20))
             packed = stream.unconsumed_tail
-    except zlib.error:  # whoever reads it says what is wrong
+    except zlib.error:  # the reader reports the error
         pass
     return total
 
 
-def _found(path: Path, how: Reading, variables: dict[str, Any]) -> Found:
+def _contents(path: Path, how: Reading, variables: dict[str, Any]) -> Contents:
     key = _label_key(path, how, variables)
     y = None if key is None else _labels(path, key, variables[key])
     places = _places(
@@ -176,7 +178,7 @@ def _found(path: Path, how: Reading, variables: dict[str, Any]) -> Found:
                 f"{path}: {name} is {a.dtype} of shape {a.shape}; a view is a matrix of numbers"
             )
     n = None if y is None else y.size
-    return Found(views, places, y, _turned(path, how.samples, views, n))
+    return Contents(views, places, y, _turned(path, how.samples, views, n))
 
 
 def _label_key(path: Path, how: Reading, variables: Mapping[str, Any]) -> str | None:
@@ -184,12 +186,12 @@ def _label_key(path: Path, how: Reading, variables: Mapping[str, Any]) -> str | 
         return how.label
     if how.label is not None and not how.lenient:
         raise no_label(how.label, path, variables)
-    known = {k.lower(): k for k in variables}
-    return next((known[k] for k in LABELS if k in known and _flat(variables[known[k]])), None)
+    names = {k.lower(): k for k in variables}
+    return next((names[k] for k in LABEL_NAMES if k in names and _flat(variables[names[k]])), None)
 
 
 def _flat(value: Any) -> bool:
-    """Whether it may be labels: a vector, or a cell of vectors."""
+    """Whether a variable may be labels: a vector, or a cell of vectors."""
     value = value.flat[0] if _is_cell(value) and value.size else value
     return isinstance(value, np.ndarray) and value.size == max(value.shape, default=0)
 
@@ -208,9 +210,11 @@ def _is_cell(value: Any) -> bool:
 
 
 def _places(variables: Mapping[str, Any], n: int | None) -> dict[str, tuple[str, int | None]]:
-    """Where each view is: in a cell array, else in numbered variables, else in all that fit."""
+    """Locate the views: in a cell array, else in numbered variables, else in all that fit."""
     cells = [k for k, v in variables.items() if _is_cell(v) and v.size and _matrices(v)]
-    cells.sort(key=lambda k: CELLS.index(k.lower()) if k.lower() in CELLS else len(CELLS))
+    cells.sort(
+        key=lambda k: CELL_NAMES.index(k.lower()) if k.lower() in CELL_NAMES else len(CELL_NAMES)
+    )
     if cells:
         count = variables[cells[0]].size
         return {f"view{v + 1}": (cells[0], v) for v in range(count)}

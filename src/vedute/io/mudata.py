@@ -1,9 +1,8 @@
 """MuData (.h5mu): one view per modality. AnnData (.h5ad): its matrix, cut by --views or by
 `feature_types`, and the matrices of `obsm` that are no embeddings (names without X_).
 
-What is written has every sample in every modality, X as it was (NaN where there was nothing), and
-all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and
-.obs["vedute"].
+Written files have every sample in every modality, X unchanged (NaN where there was nothing), and
+all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and .obs["vedute"].
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
 ENDINGS = (".h5mu", ".h5ad")
-ZARR = (".zgroup", "zarr.json")  # either is in a folder of zarr, which only `convert` reads
+ZARR = (".zgroup", "zarr.json")  # markers of a folder of zarr, which only `convert` reads
 
 
 def read(path: Path, how: Reading) -> Data:
-    """Modalities as DataFrames, one row per sample of any of them."""
+    """Read modalities as DataFrames, one row per sample of any of them."""
     with _quiet(path):
         whole = _opened(path)
         if _is_mu(path) and how.views is not None:
@@ -45,7 +44,7 @@ def read(path: Path, how: Reading) -> Data:
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """The file with complete layers: filled, and filled_lower, filled_upper."""
+    """Write the file with complete layers: filled, and filled_lower, filled_upper."""
     assert data.path is not None
     with _quiet(data.path):
         layers = {"filled": views, **{f"filled_{end}": group for end, group in ends.items()}}
@@ -54,7 +53,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def completed(whole: Any, layers: Mapping[str, Filled]) -> Any:
-    """The object with these layers; a MuData is a new one, with every sample in every modality."""
+    """Add these layers; a MuData is a new one, with every sample in every modality."""
     if not omics.is_mu(whole):
         for layer, filled in layers.items():
             _fill_ann(whole, layer, filled)
@@ -71,7 +70,7 @@ def completed(whole: Any, layers: Mapping[str, Filled]) -> Any:
 
 
 def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
-    """The file with one more thing per sample: its embedding (n, D), its cluster (n,)."""
+    """Write the file with results per sample: its embedding (n, D), its cluster (n,)."""
     with _quiet(source):
         whole = _opened(source)
         put(whole, rows)
@@ -79,7 +78,7 @@ def annotate(out: Path, source: Path, rows: Mapping[str, Array]) -> None:
 
 
 def put(whole: Any, rows: Mapping[str, Array]) -> None:
-    """Embedding (n, D) and clusters (n,) into the object."""
+    """Store embedding (n, D) and clusters (n,) in the object."""
     if "embedding" in rows:
         whole.obsm["X_vedute"] = rows["embedding"]
     if "labels" in rows:
@@ -88,7 +87,7 @@ def put(whole: Any, rows: Mapping[str, Array]) -> None:
 
 @contextmanager
 def _quiet(path: Path) -> Iterator[None]:
-    """Without mudata's deprecation warnings; a missing package gets a message."""
+    """Silence mudata's deprecation warnings; report a missing package."""
     for module in ("anndata", "mudata")[: 1 + _is_mu(path)]:
         if find_spec(module) is None:
             raise ImportError(f"{path} needs {module}: pip install 'vedute[omics]'")
@@ -106,7 +105,7 @@ def _is_mu(path: Path) -> bool:
 
 
 def _size(path: Path) -> int:
-    """What its datasets take, as their headers say; those of zarr are not looked at."""
+    """Memory of its datasets according to their headers; unknown (0) for zarr."""
     from h5py import Dataset, File
 
     if is_zarr(path):
@@ -117,7 +116,7 @@ def _size(path: Path) -> int:
             file.visititems(
                 lambda _, item: sizes.append(item.nbytes) if isinstance(item, Dataset) else None
             )
-    except Exception:  # whoever reads it says what is wrong
+    except Exception:  # the reader reports the error
         return 0
     return sum(sizes)
 
@@ -150,19 +149,19 @@ def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     if how.label is None:
         return None
     tables = [whole.obs, *(mod.obs for mod in (whole.mod.values() if _is_mu(path) else ()))]
-    homes = [t for t in tables if how.label in t.columns]
-    if not homes:
+    sources = [t for t in tables if how.label in t.columns]
+    if not sources:
         if how.lenient:
             return None
         raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
-    y = homes[0][how.label].reindex(whole.obs_names).astype(object)
-    for table in homes[1:]:
+    y = sources[0][how.label].reindex(whole.obs_names).astype(object)
+    for table in sources[1:]:
         y = y.where(y.notna(), table[how.label].reindex(whole.obs_names).astype(object))
     return labels(y)
 
 
 def _fill_ann(whole: Any, layer: str, views: Filled) -> None:
-    """Views of an AnnData back where they came from."""
+    """Put views of an AnnData back into its matrix and obsm."""
     cut = {k: v for k, v in views.items() if k not in whole.obsm}
     if cut:
         table = pd.concat(list(cut.values()), axis=1)
@@ -174,7 +173,7 @@ def _fill_ann(whole: Any, layer: str, views: Filled) -> None:
 
 
 def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any:
-    """A modality with a row for every sample."""
+    """Extend a modality to a row for every sample."""
     from anndata import AnnData
 
     own = omics.matrix(mod, name)

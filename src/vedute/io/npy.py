@@ -14,7 +14,7 @@ from vedute.io.contents import Array, checked_ids, own_first
 
 
 class Keyed(NamedTuple):
-    """values (n, ...), and the ids of its rows, as text; None if unknown."""
+    """Values (n, ...), and the ids of their rows, as text; None if unknown."""
 
     values: Array
     ids: pd.Index | None
@@ -24,26 +24,27 @@ class Keyed(NamedTuple):
         return self.ids
 
     def spread(self, ids: pd.Index) -> tuple[Array, NDArray[np.bool_]]:
-        """One row per id, (m, ...), zero for ids without a row; and which ids have one, (m,)."""
-        at = self.known().get_indexer(ids.astype(str))
-        known = at >= 0
+        """Place rows by id: values (m, ...), zero for ids without a row; and a mask of ids with
+        one, (m,)."""
+        positions = self.known().get_indexer(ids.astype(str))
+        observed = positions >= 0
         out = np.zeros((len(ids), *self.values.shape[1:]), self.values.dtype)
-        out[known] = self.values[at[known]]
+        out[observed] = self.values[positions[observed]]
         flat = out.reshape(len(out), -1)
         if out.dtype.kind == "f":
-            known &= ~np.isnan(flat).all(1)
-        return out, known
+            observed &= ~np.isnan(flat).all(1)
+        return out, observed
 
 
 def read(path: Path) -> Keyed:
-    """An array of numbers, never unpickled."""
+    """Read an array of numbers; never unpickle."""
     with path.open("rb") as file:
         limits.check(limits.npy_bytes(file), path)
     try:
         values = np.load(path, allow_pickle=False)
     except MemoryError:
         raise
-    except Exception as e:  # headers that lie raise anything
+    except Exception as e:  # a corrupt header may raise anything
         pickled = "allow_pickle" in str(e)
         problem = "holds Python objects, which are never read" if pickled else f"is damaged ({e})"
         raise ValueError(f"{path} {problem}; write numbers with numpy.save") from None
@@ -61,7 +62,7 @@ def read(path: Path) -> Keyed:
 
 
 def ids_of(path: Path) -> pd.Index | None:
-    """Those of the rows of an array, in their order, if there is a file of them."""
+    """Read the ids of the rows of an array, in their order, if there is a file of them."""
     names = _ids_file(path)
     if not names.is_file():
         return None
@@ -75,10 +76,10 @@ def ids_of(path: Path) -> pd.Index | None:
 
 
 def write(out: Path, values: Array, ids: Array | None, source: Path | None = None) -> None:
-    """Rows that `source` has keep their order; others follow."""
-    own = None if source is None or ids is None else ids_of(source)
-    if own is not None and ids is not None:
-        order = own_first(pd.Index(ids), own)
+    """Write an array and its ids; rows of `source` keep their order, others follow."""
+    source_ids = None if source is None or ids is None else ids_of(source)
+    if source_ids is not None and ids is not None:
+        order = own_first(pd.Index(ids), source_ids)
         values, ids = values[order], ids[order]
     with out.open("wb") as file:
         np.save(file, np.asarray(values), allow_pickle=False)

@@ -26,7 +26,7 @@ from vedute.io.contents import Array, Data, Filled, Reading, no_label
 from vedute.io.rows import write_npz
 
 OPTIONS: tuple[str, ...] = ("label",)
-MAGIC = (b"PK\3\4", b"PK\5\6")  # of a zip file, and of one without files
+MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
 EXTRAS = ("view_names", "mask", "ids", "y")
 
 
@@ -59,8 +59,8 @@ def read(path: Path, how: Reading) -> Data:
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """Complete views under the keys of `data`, lower and upper ends under longer ones; ids,
-    labels and an all-True mask where `data` has them."""
+    """Write complete views under the keys of `data`, lower and upper ends under longer ones;
+    ids, labels and an all-True mask where `data` has them."""
     keys = dict(zip(data.views, data.keys or data.views, strict=True))
     arrays = {keys.get(name, name): numbers(name, a) for name, a in views.items()}
     for end, others in ends.items():
@@ -74,7 +74,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA") -> Array:
-    """A view as one array."""
+    """Convert a view to one array."""
     if not isinstance(view, pd.DataFrame):
         return np.asarray(view)
     text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
@@ -88,13 +88,13 @@ def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA")
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    """Everything in an npz file."""
+    """Read all arrays of an npz file."""
     with path.open("rb") as handle:
         if not is_zipfile(handle) or handle.seek(0) or handle.read(4) not in MAGIC:
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
         try:
             size = _size(handle)
-        except Exception as e:  # damaged zips raise anything
+        except Exception as e:  # a damaged zip may raise anything
             raise ValueError(f"{path} is damaged ({e}); write it again") from None
         limits.check(size, path)
         handle.seek(0)
@@ -103,14 +103,14 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 
 def _size(handle: IO[bytes]) -> int:
-    """What all arrays take, as the zip file and the headers in it say."""
+    """Memory of all arrays according to the zip file and their headers."""
     total = 0
     with ZipFile(handle) as archive:
         for info in archive.infolist():
             try:
                 with archive.open(info) as member:
                     total += max(info.file_size, limits.npy_bytes(member))
-            except Exception:  # whoever reads it says what is wrong
+            except Exception:  # the reader reports the error
                 total += info.file_size
     return total
 
@@ -120,7 +120,7 @@ def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
         a = file[key]
     except MemoryError:
         raise
-    except Exception as e:  # damaged zips raise anything, from zlib.error to EOFError
+    except Exception as e:  # a damaged zip may raise anything, from zlib.error to EOFError
         problem = "holds Python objects, which are never read; save numbers or text"
         if "allow_pickle" not in str(e):
             problem = f"is damaged ({e}); write it again"
@@ -131,7 +131,7 @@ def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
 
 
 def _without_ends(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Without a_lower and a_upper, which `vedute impute --interval` puts beside a view a."""
+    """Drop a_lower and a_upper, which `vedute impute --interval` puts beside a view a."""
     shapes = {key: a.shape for key, a in arrays.items()}
     both = [
         k for k, s in shapes.items() if shapes.get(f"{k}_lower") == shapes.get(f"{k}_upper") == s
@@ -141,17 +141,17 @@ def _without_ends(arrays: dict[str, Array]) -> dict[str, Array]:
 
 
 def _ordered(arrays: dict[str, Array]) -> dict[str, Array]:
-    """As in the file, but view2 before view10."""
+    """Order keys as in the file, but view2 before view10."""
     numbers = [re.fullmatch(r"view(\d+)", key) for key in arrays]
     if not all(numbers):
         return arrays
     return dict(sorted(arrays.items(), key=lambda item: int(item[0].removeprefix("view"))))
 
 
-def _names(given: Array | None, keys: list[str], path: Path) -> list[str]:
-    if given is None:
+def _names(stored: Array | None, keys: list[str], path: Path) -> list[str]:
+    if stored is None:
         return keys
-    names = [str(k) for k in np.ravel(given)]
+    names = [str(k) for k in np.ravel(stored)]
     if len(set(names)) != len(keys):
         raise ValueError(
             f"view_names in {path} has {len(names)} names ({', '.join(names)}) for {len(keys)} "

@@ -23,18 +23,18 @@ KINDS: Mapping[str, ModuleType] = {
 
 
 def ending(path: Path) -> str:
-    """.csv, .csv.gz, ...; in small letters."""
+    """Return .csv, .csv.gz, ...; in small letters."""
     last = path.suffix.lower()
     return "".join(path.suffixes[-2:]).lower() if last == ".gz" else last
 
 
 def stem(path: Path) -> str:
-    """The file name without its ending."""
+    """Strip the ending from a file name."""
     return path.name[: len(path.name) - len(ending(path))]
 
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Its columns, typed; the index is ids, as text."""
+    """Read typed columns; the index is ids, as text."""
     frame: pd.DataFrame = KINDS[ending(path)].read(path, how, only)
     return frame
 
@@ -47,10 +47,10 @@ def write(
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """The table of `source` with the rows of `filled`, and its values where `missing`."""
+    """Write the table of `source` with the rows of `filled`, and its values where `missing`."""
     KINDS[ending(source)].write(out, source, filled, missing, how, ends)
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
-    """A table that no file was read for."""
+    """Write a table that has no source file."""
     KINDS[ending(out)].write_new(out, frame)

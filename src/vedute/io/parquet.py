@@ -19,7 +19,8 @@ from vedute.io import csv
 from vedute.io.contents import Array, Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.files import below, literal
 
-BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # of one value; of all others 8 or more
+VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
+ROW_GROUP_VALUES = 2**22  # buffered per group of rows
 
 
 def needs_pyarrow(path: Path) -> None:
@@ -28,8 +29,9 @@ def needs_pyarrow(path: Path) -> None:
 
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Columns in their own dtypes, text as categories with --one-hot; the index is ids, as text."""
-    frame = _own(path, how)
+    """Read columns in their own dtypes, text as categories with --one-hot; the index is ids, as
+    text."""
+    frame = _columns_by_id(path, how)
     wanted = set(only(list(frame.columns)))
     return csv.typed(frame[[c for c in frame.columns if c in wanted]], path, how)
 
@@ -42,7 +44,8 @@ def write(
     how: Reading,
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """The source with the rows and values of `filled`, which is the source where not `missing`."""
+    """Write the source with the rows and values of `filled`, which equals it where not
+    `missing`."""
     from pyarrow import Table, array, parquet
 
     raw = _stored(source)
@@ -65,7 +68,7 @@ def write(
 
 
 def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) -> Any:
-    """A table of arrow with new cells in one column, whose others stay bit for bit."""
+    """Fill cells of one column of an arrow table; the others stay bit for bit."""
     from pyarrow import array, compute, float64, types
 
     at = table.schema.get_field_index(name)
@@ -83,7 +86,7 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
 
 
 def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, path: Path) -> Any:
-    """The ids of all rows, where some of them are new."""
+    """Replace the ids of all rows, where some of them are new."""
     from pyarrow import ArrowException, array
 
     inside = _in_index(raw, how)
@@ -98,27 +101,27 @@ def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, pa
 
 
 def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
-    """Ids in the type that the file has them in; as text, where some of them have no such form or
-    two of them the same."""
+    """Convert ids to the dtype of the file; keep text where that fails or makes two of them
+    equal."""
     try:
-        found: pd.Index = ids.astype(dtype)
+        converted: pd.Index = ids.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         return ids
-    return found if found.is_unique else ids
+    return converted if converted.is_unique else ids
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
-    """A table that no file was read for."""
+    """Write a table that has no source file."""
     frame.rename_axis(str(frame.index.name or "id")).to_parquet(literal(out))
 
 
-def _own(path: Path, how: Reading) -> pd.DataFrame:
-    """All columns but that of the ids, which are the index."""
+def _columns_by_id(path: Path, how: Reading) -> pd.DataFrame:
+    """Read all columns, indexed by id."""
     return _with_ids(_stored(path), path, how)
 
 
 def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
-    """All columns but that of the ids, which are the index."""
+    """Move the ids of a table into its index."""
     if not len(raw):
         raise ValueError(f"{path} has no rows; leave it out")
     if raw.index.nlevels > 1:
@@ -144,7 +147,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
 
 
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
-    """The same some rows at a time, columns in the dtypes that these have."""
+    """Read `rows` rows per chunk, columns in their own dtypes."""
     needs_pyarrow(path)
     _check_names(path)
     from pyarrow import Table
@@ -168,12 +171,12 @@ def _stored(path: Path) -> pd.DataFrame:
 
 
 def _check_names(path: Path) -> None:
-    """Refuse two columns of one name, which pandas cannot read."""
+    """Reject two columns of one name, which pandas cannot read."""
     from pyarrow import ArrowException, parquet
 
     try:
         names = pd.Index(parquet.read_schema(path).names)
-    except (ArrowException, OSError):  # whoever reads it says what is wrong
+    except (ArrowException, OSError):  # the reader reports the error
         return
     if not names.is_unique:
         twice = names[names.duplicated()].unique()
@@ -181,16 +184,16 @@ def _check_names(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    """What the columns take: as they are stored, and as arrays of one length."""
+    """Memory of the columns: the larger of their stored size and that of arrays of one length."""
     from pyarrow import ArrowException, parquet
 
     try:
-        found = parquet.read_metadata(path)
-    except (ArrowException, OSError):  # whoever reads it says what is wrong
+        metadata = parquet.read_metadata(path)
+    except (ArrowException, OSError):  # the reader reports the error
         return 0
-    kinds = (found.schema.column(j).physical_type for j in range(found.num_columns))
-    stored = sum(found.row_group(g).total_byte_size for g in range(found.num_row_groups))
-    return int(max(stored, found.num_rows * sum(BYTES.get(kind, 8) for kind in kinds)))
+    kinds = (metadata.schema.column(j).physical_type for j in range(metadata.num_columns))
+    stored = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
+    return int(max(stored, metadata.num_rows * sum(VALUE_BYTES.get(kind, 8) for kind in kinds)))
 
 
 def _in_index(frame: pd.DataFrame, how: Reading) -> bool:
@@ -200,11 +203,8 @@ def _in_index(frame: pd.DataFrame, how: Reading) -> bool:
     return not isinstance(frame.index, pd.RangeIndex)
 
 
-NUMBERS = 2**22  # that wait for others, to be written as one group of rows
-
-
 def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
-    """Refuse what cannot be written, before any work is done."""
+    """Reject views that do not fit a table, before any work is done."""
     needs_pyarrow(out)
     for spec in specs:
         if len(spec.shape) > 1:
@@ -215,7 +215,7 @@ def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
 
 
 class Writer:
-    """Blocks of rows become tables in `folder`, which exists; ids are their index."""
+    """Writes blocks of rows as tables in `folder`, which exists; ids are their index."""
 
     def __init__(self, folder: Path, id_name: str | None) -> None:
         self.folder, self.id_name = folder, id_name or "id"
@@ -228,7 +228,7 @@ class Writer:
         self.files.close()
 
     def add(self, views: Views, ids: Array) -> None:
-        """The next rows, which lack nothing but the ends of intervals of categories."""
+        """Append rows, complete but for the ends of intervals of categories."""
         index = pd.Index(ids, name=self.id_name)
         for v, spec in enumerate(views.specs or ()):
             if spec.name not in self.tables:
@@ -238,13 +238,14 @@ class Writer:
 
 
 def _frame(x: Array, spec: ViewSpec) -> pd.DataFrame:
-    """The columns, dtypes and categories of the data; columns without names are numbered."""
-    found = fill.as_fitted(x, spec)
-    return found if isinstance(found, pd.DataFrame) else pd.DataFrame(found).rename(columns=str)
+    """Build a frame with the columns, dtypes and categories of the data; unnamed columns are
+    numbered."""
+    view = fill.as_fitted(x, spec)
+    return view if isinstance(view, pd.DataFrame) else pd.DataFrame(view).rename(columns=str)
 
 
 class _Table:
-    """One file; the first rows say which columns it has."""
+    """One file; the first rows determine its columns."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.waiting, self.numbers = path, list[Any](), 0
@@ -265,7 +266,7 @@ class _Table:
         schema = schema if self.file is None else self.file.schema
         self.waiting.append(Table.from_pandas(frame, schema))
         self.numbers += int(np.prod(frame.shape))
-        if self.numbers >= NUMBERS:
+        if self.numbers >= ROW_GROUP_VALUES:
             self._write()
 
     def _write(self) -> None:

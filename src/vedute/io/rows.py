@@ -1,5 +1,5 @@
-"""Results with one row per sample: .csv, .parquet or .npz; in the first two, ids under the name
-that they have in the data."""
+"""Results with one row per sample: .csv, .parquet or .npz; in the first two, the id column is named
+as in the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
-    """One column per name, (n,) each; a 2-D array takes one column per feature: name0, name1."""
+    """Write a column per name, (n,) each; a 2-D array takes one per feature: name0, name1."""
     flat = _flat(columns)
     cells = [
         [*map(_guarded, c.tolist())] if c.dtype.kind in "UO" else c.tolist() for c in flat.values()
@@ -35,7 +35,7 @@ def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
-    """The same columns as in a .csv."""
+    """Write the columns of `write_csv`."""
     needs_pyarrow(path)
     pd.DataFrame(_flat(columns)).to_parquet(literal(path), index=False)
 
@@ -54,7 +54,7 @@ def _flat(columns: Mapping[str, Array]) -> dict[str, Array]:
 def with_ids(
     ids: Array, name: str | None, columns: Mapping[str, Array], ending: str
 ) -> dict[str, Array]:
-    """Columns behind that of the ids, which keeps its name; in .npz, or if that is taken, `ids`."""
+    """Put the id column first, under its name; as `ids` in .npz, or if that name is taken."""
     taken = name in _flat(columns)
     return {"ids" if name is None or taken or ending == ".npz" else name: ids, **columns}
 

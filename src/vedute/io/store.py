@@ -1,4 +1,4 @@
-"""Stores, folders of arrays (`vedute.data.store`): written block by block, whole or not at all."""
+"""Writing stores, folders of arrays (`vedute.data.store`), block by block, whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ from vedute.data.views import Views
 from vedute.io.contents import Array, Data
 from vedute.io.files import atomic_folder
 
-ROWS = 4096  # at a time, fewer where samples are wide
-NUMBERS = 2**22  # at a time
-MANY, BUCKET = 2**19, 2**25  # rows and numbers of a bucket
-Arrays = dict[str, Array]  # of some rows, by file
+BLOCK_ROWS, BLOCK_VALUES = 4096, 2**22  # largest block
+BUCKET_ROWS, BUCKET_VALUES = 2**19, 2**25  # largest bucket
+Arrays = dict[str, Array]  # rows by file
 ENDS = ("lower", "upper")  # of intervals: stores inside the store
 
 
 def read(path: Path) -> Data:
-    """A store as data that commands take; its sums are compared."""
-    found = store.read(path)
+    """Read a store as the data that commands take; checksums are compared."""
+    stored = store.read(path)
     return Data(
         {},
-        found.mask,
-        found.ids,
-        found.y,
-        tuple(s.name for s in found.specs),
+        stored.mask,
+        stored.ids,
+        stored.y,
+        tuple(s.name for s in stored.specs),
         path,
-        id_name=found.id_name,
-        whole=Views.stored(found),
-        order=found.order,
+        id_name=stored.id_name,
+        whole=Views.stored(stored),
+        order=stored.order,
     )
 
 
 @contextmanager
 def new_store(out: Path, force: bool) -> Iterator[Path]:
-    """A folder to write that becomes `out`; `force` replaces a store, and nothing else."""
+    """Yield a folder to write that becomes `out`; `force` replaces a store, and nothing else."""
     if force and out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise FileExistsError(f"{out} is a folder, but no store; choose another name")
     old = [file for end in (".", *ENDS) for file in (out / end).glob("*.npy")]
@@ -62,12 +61,12 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def _unread(out: Path) -> Iterator[None]:
-    """Inside, nobody reads the store `out`, or those in it; it is refused where somebody does."""
+    """Lock the store `out`, and those in it, against readers; raise if one has it open."""
     with ExitStack() as locks:
         for manifest in [out / end / store.MANIFEST for end in (".", *ENDS)]:
             if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
                 raise FileExistsError(
-                    f"{out} is open, and its rows are still read; wait for who reads it, or "
+                    f"{out} is open, and its rows are still read; wait until it is closed, or "
                     "choose another name"
                 )
         yield
@@ -78,35 +77,35 @@ def write(
     views: Views,
     seed: int | None,
     id_name: str | None = None,
-    written: Callable[[int], object] = lambda rows: None,
+    progress: Callable[[int], object] = lambda rows: None,
 ) -> None:
-    """All rows of `views`, shuffled by the seed; None: in their order. written: is told how many
-    rows were."""
+    """Write all rows of `views`, shuffled by the seed; None: in their order. progress: called
+    with the number of rows of each block."""
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     with Writer(folder, n) as writer:
         jumps = views.on_disk and seed is not None
         for block in _from_buckets(views, order) if jumps else _in_order(views, order):
             writer.add(block)
-            written(len(block["mask.npy"]))
+            progress(len(block["mask.npy"]))
         about = {"seed": seed, "id_name": id_name}
         writer.finish(views.specs or (), None if seed is None else order, about)
 
 
 def _in_order(views: Views, order: Array) -> Iterator[Arrays]:
-    """Some rows at a time."""
+    """Read blocks of rows."""
     for start in range(0, len(order), rows_of(views)):
         yield arrays(views[order[start : start + rows_of(views)]])
 
 
 def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
-    """The same of views on the disk, without jumping about there: rows are read as they lie and put
-    into buckets of those that will lie together, temporary files that fit into memory."""
-    place, start = np.argsort(order), 0
-    size = rows_of(views, MANY, BUCKET)
+    """Read shuffled blocks of views on the disk without random access: rows are read in their order
+    into buckets of neighbors in the new order, temporary files that fit into memory."""
+    position, start = np.argsort(order), 0
+    size = rows_of(views, BUCKET_ROWS, BUCKET_VALUES)
     buckets = [defaultdict[str, Spool](Spool) for _ in range(0, len(order), size)]
     for block in views.pieces():
-        at = place[start : start + len(block)]
+        at = position[start : start + len(block)]
         start += len(block)
         for name, a in (arrays(block) | {"": at}).items():
             for b in np.unique(at // size):
@@ -117,19 +116,19 @@ def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
         bucket.clear()  # and its files
 
 
-def rows_of(views: Views, most: int = 0, numbers: int = 0) -> int:
-    """How many rows are read and written at a time."""
+def rows_of(views: Views, rows: int = 0, values: int = 0) -> int:
+    """Rows per block."""
     width = sum(int(np.prod(s)) for s in views.shapes)
-    return max(1, min(most or ROWS, (numbers or NUMBERS) // max(1, width)))
+    return max(1, min(rows or BLOCK_ROWS, (values or BLOCK_VALUES) // max(1, width)))
 
 
 def blocks(whole: Views, like: Sequence[ViewSpec]) -> Iterator[Views]:
-    """A store from its first row to its last, with the views that a model was fitted on."""
+    """Read a store from its first row to its last, with the views that a model was fitted on."""
     return arranged(whole, like).batches(rows_of(whole))
 
 
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
-    """The views that a model was fitted on, in its order; those that nobody has are missing."""
+    """Reorder views to those of a fitted model; views that are not there are missing."""
     at = {name: v for v, name in enumerate(views.names)}
     names = tuple(s.name for s in like)
     unknown = [name for name in at if name not in names]
@@ -150,7 +149,7 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
 
 
 def in_order(columns: dict[str, Array], order: Array | None) -> dict[str, Array]:
-    """Results with one row per row of the store -> in the order of the data it was made of."""
+    """Reorder rows of a store to the order of the data it was made of."""
     if order is None:
         return columns
     back = np.argsort(order)
@@ -158,7 +157,7 @@ def in_order(columns: dict[str, Array], order: Array | None) -> dict[str, Array]
 
 
 class Writer:
-    """Blocks of rows become a store of n samples in `folder`, which exists."""
+    """Writes blocks of rows as a store of n samples in `folder`, which exists."""
 
     def __init__(self, folder: Path, n: int) -> None:
         self.folder, self.n = folder, n
@@ -172,15 +171,15 @@ class Writer:
             file.handle.close()
 
     def add(self, block: Arrays) -> None:
-        """The next rows, as `arrays` has them."""
+        """Append rows, as `arrays` has them."""
         for name, a in block.items():
             self._write(name, a)
 
     def finish(
         self, specs: Sequence[ViewSpec], order: Array | None, about: Mapping[str, Any]
     ) -> None:
-        """Write what is known once all rows are there; about: seed and id_name, also among others
-        in the manifest of another store."""
+        """Write the manifest after all rows; about: seed and id_name, also those of another store's
+        manifest."""
         if order is not None:
             self._write("order.npy", order.astype(np.int64))
         facts = {"format": store.FORMAT, "samples": self.n}
@@ -197,43 +196,43 @@ class Writer:
 
 
 class _File:
-    """An .npy file of known shape, written row by row; its sum is made on the way."""
+    """An .npy file of known shape, written row by row; its checksum is computed on the way."""
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype, self.sum = shape, dtype, hashlib.sha256()
+        self.shape, self.dtype, self.checksum = shape, dtype, hashlib.sha256()
         self.handle: IO[bytes] = path.open("wb+")
         descr = np.lib.format.dtype_to_descr(dtype)
         header = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self.handle, header)
         self.handle.seek(0)
-        self.sum.update(self.handle.read())
+        self.checksum.update(self.handle.read())
 
     def write(self, a: Array) -> None:
         content = np.ascontiguousarray(a, self.dtype).tobytes()
         self.handle.write(content)
-        self.sum.update(content)
+        self.checksum.update(content)
 
     def facts(self) -> dict[str, Any]:
         self.handle.flush()
-        return {"shape": self.shape, "dtype": self.dtype.str, "sha256": self.sum.hexdigest()}
+        return {"shape": self.shape, "dtype": self.dtype.str, "sha256": self.checksum.hexdigest()}
 
 
 def arrays(block: Views) -> Arrays:
-    """What a store holds of these rows, by file."""
-    found = {f"view{v}.npy": dense(x).numpy() for v, x in enumerate(block.parts)}
-    found["mask.npy"] = block.mask.numpy()
-    found |= {f"holes{v}.npy": h.numpy() for v, h in enumerate(block.holes) if h is not None}
+    """Convert views to the arrays of a store, by file."""
+    files = {f"view{v}.npy": dense(x).numpy() for v, x in enumerate(block.parts)}
+    files["mask.npy"] = block.mask.numpy()
+    files |= {f"holes{v}.npy": h.numpy() for v, h in enumerate(block.holes) if h is not None}
     rows = {"ids.npy": block.ids, "y.npy": block.y}
-    return found | {name: _plain(a) for name, a in rows.items() if a is not None}
+    return files | {name: _plain(a) for name, a in rows.items() if a is not None}
 
 
 def _plain(a: NDArray[Any]) -> Array:
-    """Numbers or text."""
+    """Convert objects to text."""
     return a.astype(np.str_) if a.dtype.kind == "O" else a
 
 
 def _described(spec: ViewSpec) -> dict[str, Any]:
-    """A view as JSON has it; names that it does not know become text."""
+    """Describe a view in JSON; names of other types become text."""
     levels = spec.levels
     return {
         "name": spec.name,

@@ -1,8 +1,8 @@
 """Large folders and tables as views whose rows are read when they are asked for.
 
-Arrays (.npy) are read where they are. Text and parquet are gone through once, some rows at a time,
-and their numbers put into temporary files. What holds anything but numbers is not for this module:
-its types and categories are known once all of it is read.
+Arrays (.npy) are memory-mapped. Text and parquet are read once, in chunks, and their numbers
+written to temporary files. Other types than numbers are not supported: types and categories are
+known only once all rows are read.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from vedute.io import csv, folder, npy, onefile, parquet, table
 from vedute.io.contents import Only, Reading, checked_ids, joined, name_of, nullable, plain
 from vedute.io.unwanted import Unwanted
 
-LARGE_FILE = 2**28  # bytes of files: smaller ones are read at once
-ROWS = 2**16  # of a table, at a time
+STREAMED_BYTES = 2**28  # smaller files are read into memory
+CHUNK_ROWS = 2**16
 Dtypes = Mapping[Any, Any]
 _Bools = NDArray[np.bool_]
 
 
 class NotPlainError(Exception):
-    """Why data have to be read as a whole."""
+    """Reason why data have to be read as a whole."""
 
 
 class Table(NamedTuple):
-    """One file: x (n, *shape) with NaN where something is missing, the ids of its rows, if any, and
-    the dtype of each column; that of the array, where columns have no names."""
+    """One file: x (n, *shape) with NaN where values are missing, the ids of its rows, if any,
+    and the dtype of each column; that of the array, where columns have no names."""
 
     x: Lazy
     ids: pd.Index | None
@@ -49,23 +49,23 @@ class Table(NamedTuple):
 
 
 def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
-    """The views in a folder or table, and what ids are called there; None where it is small or of
-    another format. Refused where it cannot be read piece by piece."""
+    """Open the views in a folder or table, and the name of their ids; None where it is small or of
+    another format. Raise where it cannot be read in chunks."""
     files = _files(path)
-    if files is None or sum(file.stat().st_size for file in files.values()) < LARGE_FILE:
+    if files is None or sum(file.stat().st_size for file in files.values()) < STREAMED_BYTES:
         return None
     if how.label is not None:
         raise NotPlainError("labels are taken out of it")
     unwanted = Unwanted(how)
-    found = {name: _table(file, how, unwanted.rest) for name, file in files.items()}
+    tables = {name: _table(file, how, unwanted.rest) for name, file in files.items()}
     unwanted.check(path)
-    indices = [t.ids for t in found.values() if t.ids is not None]
-    if indices and len(indices) < len(found):
+    indices = [t.ids for t in tables.values() if t.ids is not None]
+    if indices and len(indices) < len(tables):
         raise NotPlainError("some views have no ids")
-    ids = _joined(dict(zip(found, indices, strict=True))) if indices else None
-    if ids is None and len({len(t.x) for t in found.values()}) > 1:
+    ids = _joined(dict(zip(tables, indices, strict=True))) if indices else None
+    if ids is None and len({len(t.x) for t in tables.values()}) > 1:
         raise NotPlainError("views differ in length")
-    views = found if path.is_dir() else _cut(found[""], how, path)
+    views = tables if path.is_dir() else _cut(tables[""], how, path)
     parts = [_placed(t, ids) for t in views.values()]
     specs = [_spec(name, t, ids) for name, t in views.items()]
     return _views(parts, specs, None if ids is None else plain(ids)), name_of(indices)
@@ -83,9 +83,9 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
         return _array(path)
     is_text = onefile.KINDS[onefile.ending(path)] is csv
     spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
-    with closing((csv if is_text else parquet).chunks(path, how, ROWS)) as chunks:
-        for whole in chunks:
-            chunk = whole[only(list(whole.columns))]
+    with closing((csv if is_text else parquet).chunks(path, how, CHUNK_ROWS)) as chunks:
+        for chunk_columns in chunks:
+            chunk = chunk_columns[only(list(chunk_columns.columns))]
             _check_numbers(chunk)
             values = chunk.to_numpy(np.float64, na_value=np.nan)
             spool.add(values)
@@ -98,26 +98,26 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if is_text:
         csv.check_ids(index, str(index.name), path)
-        some, every, broken = np.stack(seen).swapaxes(0, 1)
-        maybe = some.any(0) & ~every.all(0) & ~broken.any(0)
+        any_empty, all_empty, fractional = np.stack(seen).swapaxes(0, 1)
+        maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
         floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
         common |= dict.fromkeys(csv.whole_numbers(path, how, floats), pd.Int64Dtype())
     return Table(spool.lazy(), index, common)
 
 
 def _empty_and_whole(values: NDArray[np.float64]) -> _Bools:
-    """(3, width): columns with an empty cell, with nothing else, with a broken number."""
+    """Flag columns with an empty cell, with nothing else, with a fraction: (3, width)."""
     empty = np.isnan(values)
     with np.errstate(invalid="ignore"):
-        broken = ~empty & ~((values % 1 == 0) & (abs(values) < 2**53))
-    return np.stack([empty.any(0), empty.all(0), broken.any(0)])
+        fractional = ~empty & ~((values % 1 == 0) & (abs(values) < 2**53))
+    return np.stack([empty.any(0), empty.all(0), fractional.any(0)])
 
 
 def _array(path: Path) -> Table:
     try:
         version = Version.of(path.stat())
         a: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception:  # whoever reads it as a whole says what is wrong
+    except Exception:  # the reader of whole files reports the error
         raise NotPlainError(f"{path} is no array of numbers") from None
     plain_array = isinstance(a, np.memmap) and a.flags.c_contiguous and 0 not in a.shape
     if not plain_array or a.ndim < 2 or a.dtype.kind not in "biuf" or not a.dtype.isnative:
@@ -143,7 +143,7 @@ def _double(x: Tensor, rows: Any) -> Tensor:
 
 
 def _check_numbers(chunk: pd.DataFrame) -> None:
-    """Refuse what only a look at all rows can make sense of."""
+    """Reject columns that need all rows to be interpreted."""
     if bool((chunk.index == "").any()) or "" in chunk.columns:
         raise NotPlainError("a row or column has no name")
     for name, dtype in chunk.dtypes.items():
@@ -151,12 +151,12 @@ def _check_numbers(chunk: pd.DataFrame) -> None:
             raise NotPlainError(f"column {name!r} holds other things than numbers")
 
 
-def _common(name: str, found: Sequence[Any]) -> Any:
-    """The dtype of a column whose pieces have these: what it has when it is read at once."""
-    different = {str(d): d for d in found}
+def _common(name: str, dtypes: Sequence[Any]) -> Any:
+    """Dtype of a column whose chunks have these dtypes: that of the column read at once."""
+    different = {str(d): d for d in dtypes}
     if len(different) == 1:
-        return found[0]
-    if "float64" in different and all(d.kind in "iuf" for d in found):
+        return dtypes[0]
+    if "float64" in different and all(d.kind in "iuf" for d in dtypes):
         return np.dtype(np.float64)
     raise NotPlainError(f"column {name!r} changes its type")
 
@@ -173,16 +173,16 @@ def _joined(indices: Mapping[str, pd.Index]) -> pd.Index:
 
 
 def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
-    """The views of one wide table."""
+    """Split one wide table into views."""
     if how.views is None:
         raise NotPlainError("no view is chosen")
     columns = list(whole.dtypes)
-    found = {}
+    views = {}
     for name, part in table.chosen(how.views, columns, path).items():
         at = torch.tensor([columns.index(c) for c in part])
         x = whole.x.then(partial(_columns, at), None, len(part))
-        found[name] = Table(x, whole.ids, {c: whole.dtypes[c] for c in part})
-    return found
+        views[name] = Table(x, whole.ids, {c: whole.dtypes[c] for c in part})
+    return views
 
 
 def _columns(at: Tensor, x: Tensor, rows: Any) -> Tensor:
@@ -190,7 +190,7 @@ def _columns(at: Tensor, x: Tensor, rows: Any) -> Tensor:
 
 
 def _placed(t: Table, ids: pd.Index | None) -> Lazy:
-    """One row per id: NaN, or zero in bytes, where the file has none."""
+    """Align rows to ids: NaN where the file has none; images must be complete."""
     if t.ids is None or ids is None or t.ids.equals(pd.Index(ids.astype(str))):
         return t.x
     if not t.x.dtype.is_floating_point:
@@ -201,14 +201,14 @@ def _placed(t: Table, ids: pd.Index | None) -> Lazy:
 
 
 def _rows_of(x: Lazy, at: Tensor, rows: Any) -> Tensor:
-    mine = at[rows]
-    found = x[mine.clamp(min=0)]
-    found[mine < 0] = torch.nan
-    return found
+    source_rows = at[rows]
+    values = x[source_rows.clamp(min=0)]
+    values[source_rows < 0] = torch.nan
+    return values
 
 
 def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
-    """As it is when all is read at once: a frame of one row says what it looks like."""
+    """Spec of the view read at once, taken from a frame of one row."""
     if None in t.dtypes:
         return ViewSpec(name, t.x.shape[1:], dtypes=(str(t.dtypes[None]),))
     assert t.ids is not None
@@ -220,61 +220,54 @@ def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
 
 
 def _views(parts: Sequence[Lazy], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
-    looked = [_look(x, s.name) for x, s in zip(parts, specs, strict=True)]
+    scans = [_scan(x, s.name) for x, s in zip(parts, specs, strict=True)]
     names = [s.name for s in specs]
-    there = np.stack([found.there.numpy() for found in looked], axis=1)
-    mask = torch.from_numpy(checks.observed(there, None, names, ids))
+    present = np.stack([scan.present.numpy() for scan in scans], axis=1)
+    mask = torch.from_numpy(checks.observed(present, None, names, ids))
     x = [
-        part.then(partial(_zeros, found.dtype), found.dtype)
-        if part.dtype.is_floating_point
-        else part
-        for part, found in zip(parts, looked, strict=True)
+        part.then(partial(_zeros, scan.dtype), scan.dtype) if part.dtype.is_floating_point else part
+        for part, scan in zip(parts, scans, strict=True)
     ]
     holes = [
-        part.then(partial(_holes, mask[:, v]), torch.bool) if looked[v].holes else None
+        part.then(partial(_holes, mask[:, v]), torch.bool) if scans[v].holes else None
         for v, part in enumerate(parts)
     ]
     index = torch.arange(len(mask))
     return Views(on_demand(x), mask, index, on_demand(holes), tuple(names), ids, specs=tuple(specs))
 
 
-class _Looked(NamedTuple):
-    """there (n,): which rows are; holes: whether single entries are missing; dtype: float32,
-    unless that rounds too much."""
+class _Scan(NamedTuple):
+    """Mask of rows that are present (n,); holes: whether single entries are missing; dtype:
+    float32, unless that rounds too much."""
 
-    there: Tensor
+    present: Tensor
     holes: bool
     dtype: torch.dtype
 
 
-def _look(x: Lazy, name: str) -> _Looked:
+def _scan(x: Lazy, name: str) -> _Scan:
     if not x.dtype.is_floating_point:
-        return _Looked(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
-    there, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
+        return _Scan(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
+    present, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
     ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
     for rows in pieces(x):
         a = x[rows]
         gone = a.isnan()
         if bool(a.isinf().any()):
             raise NotPlainError(f"view {name!r} holds infinite values")
-        there[rows] = ~gone.flatten(1).all(1)
-        holes = holes or bool(gone[there[rows]].any())
+        present[rows] = ~gone.flatten(1).all(1)
+        holes = holes or bool(gone[present[rows]].any())
         torch.maximum(ends, _ends(a, gone), out=ends)
     wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
-    return _Looked(there, holes, torch.float64 if wide else torch.float32)
+    return _Scan(present, holes, torch.float64 if wide else torch.float32)
 
 
 def _ends(a: Tensor, gone: Tensor) -> Tensor:
-    """Of each feature minus the smallest value, the largest, and what float32 would lose,
-    (3, *shape)."""
+    """Minus the smallest value, the largest, and the rounding error of float32, per feature: (3,
+    *shape)."""
     low, high = (sign * a.masked_fill(gone, -sign * torch.inf) for sign in (-1, 1))
     lost = (a.float().to(a.dtype) - a).abs().masked_fill(gone, 0)
     return torch.stack([x.amax(0) for x in (low, high, lost)])
-
-
-def _known(x: Lazy, dtype: torch.dtype) -> Lazy:
-    """Zero where something is missing, in this dtype."""
-    return x.then(partial(_zeros, dtype), dtype) if x.dtype.is_floating_point else x
 
 
 def _zeros(dtype: torch.dtype, x: Tensor, rows: Any) -> Tensor:

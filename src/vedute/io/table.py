@@ -38,12 +38,12 @@ VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
 
 
 def read(path: Path, how: Reading) -> Data:
-    """The views of a table; a row of blanks is a missing view."""
+    """Read the views of a table; a row of blanks is a missing view."""
     if how.views is None:
         raise ValueError(
             f"{path} is one table; pass --views to choose the columns of each view: {VIEWS_EXAMPLE}"
         )
-    cut: dict[str, list[Any]] = {}
+    selected: dict[str, list[Any]] = {}
     unwanted = Unwanted(how)
 
     def only(columns: list[Any]) -> list[Any]:
@@ -56,23 +56,23 @@ def read(path: Path, how: Reading) -> Data:
             unwanted.check(path)
         views = chosen(how.views or {}, features, path, how.lenient)
         parts = {name: [c for c in part if c in kept] for name, part in views.items()}
-        cut.update({name: part for name, part in parts.items() if part})
-        return [how.label, *(c for part in cut.values() for c in part)]
+        selected.update({name: part for name, part in parts.items() if part})
+        return [how.label, *(c for part in selected.values() for c in part)]
 
     frame = onefile.read(path, how, only)
     id_name = name_of([frame.index])
     frame = aligned(frame, joined([frame.index]))
     y = labels(frame[how.label]) if how.label in frame.columns else None
-    there = set(frame.columns)  # where problems are gathered, not all
-    parts = {name: [c for c in part if c in there] for name, part in cut.items()}
+    available = set(frame.columns)  # fewer where problems were noted
+    parts = {name: [c for c in part if c in available] for name, part in selected.items()}
     views = {name: frame[part] for name, part in parts.items() if part}
     if not views:
         raise EnoughError(f"{path} has no column left; --drop fewer of them")
-    return Data(views, None, plain(frame.index), y, tuple(cut), path, how, id_name)
+    return Data(views, None, plain(frame.index), y, tuple(selected), path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """The table with missing values filled; columns in no view stay as they are."""
+    """Write the table with missing values filled; columns in no view are copied unchanged."""
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
     filled, known = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
@@ -80,7 +80,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
-    """Columns of each view, and the column of the ids, from a TOML file."""
+    """Read the columns of each view, and the id column, from a TOML file."""
     plain_file(path)
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -102,47 +102,50 @@ def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
 def chosen(
     wanted: Mapping[str, list[str]], columns: list[Any], path: Path, lenient: bool = False
 ) -> dict[str, list[Any]]:
-    """The columns of each view in the order of the table; each in one view only. lenient: some may
-    be absent."""
+    """Select the columns of each view in the order of the table; each in one view only. lenient:
+    allow missing ones."""
     home: dict[Any, str] = {}
     for name, patterns in wanted.items():
         for pattern in patterns:
-            some: list[Any] = []
+            matches: list[Any] = []
             with noted():
-                some = _matching(pattern, columns, name, path, lenient)
-            for column in some:
+                matches = _matching(pattern, columns, name, path, lenient)
+            for column in matches:
                 if home.setdefault(column, name) != name:
                     raise ValueError(
                         f"{path}: column {column!r} is in the views {home[column]!r} and {name!r}; "
                         "leave it in one"
                     )
-    cut = {name: [c for c in columns if home.get(c) == name] for name in wanted}
-    return {name: part for name, part in cut.items() if part}
+    selected = {name: [c for c in columns if home.get(c) == name] for name in wanted}
+    return {name: part for name, part in selected.items() if part}
 
 
 def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: bool) -> list[Any]:
-    """A name, else a pattern, else a prefix."""
+    """Match a name, else a pattern, else a prefix."""
     if pattern in columns:
         return [pattern]
-    found = [c for c in columns if fnmatchcase(str(c), pattern)]
-    found = found or [c for c in columns if str(c).startswith(pattern)]
-    if not found and not lenient:
+    matches = [c for c in columns if fnmatchcase(str(c), pattern)]
+    matches = matches or [c for c in columns if str(c).startswith(pattern)]
+    if not matches and not lenient:
         hint = close_to(pattern, columns)
         raise ValueError(f"{path} has no column {pattern!r} for view {name!r}; {hint}")
-    return found
+    return matches
 
 
 def read_groups(word: str, data: Data) -> pd.Series:
-    """Groups by the ids of samples, as text; `word` is a file of ids and groups, or a column."""
+    """Read groups by sample id, as text; `word` is a file of ids and groups, or a column of the
+    data."""
     path = Path(word)
     if path.is_file():
         return _groups_of_file(path, data)
     if data.path is None or data.how.views is None:
         raise ValueError(f"no file {word!r} of ids and groups; DATA has no columns beside views")
     how = data.how._replace(label=word)
-    known = _column_names(data.path, how)
-    if word not in known:
-        raise ValueError(f"{data.path} has no column {word!r} for --groups; it has {listed(known)}")
+    columns = _column_names(data.path, how)
+    if word not in columns:
+        raise ValueError(
+            f"{data.path} has no column {word!r} for --groups; it has {listed(columns)}"
+        )
     return onefile.read(data.path, how, lambda _: [word])[word]
 
 
@@ -158,12 +161,12 @@ def _groups_of_file(path: Path, data: Data) -> pd.Series:
 
 
 def _column_names(path: Path, how: Reading) -> list[str]:
-    """All but the ids."""
-    found: list[str] = []
+    """List all columns but the ids."""
+    names: list[str] = []
 
     def none(columns: list[str]) -> list[str]:
-        found.extend(columns)
+        names.extend(columns)
         return []
 
     onefile.read(path, how, none)
-    return found
+    return names

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def dumps(table: Mapping[str, Any]) -> str:
-    """Scalars first, then one [table] per dict. TOML has no None: such keys are left out."""
+    """Format scalars first, then one [table] per dict. TOML has no None: such keys are left out."""
     scalars = {k: v for k, v in table.items() if v is not None and not isinstance(v, Mapping)}
     tables = {k: v for k, v in table.items() if isinstance(v, Mapping)}
     text = "".join(f"{_key(k)} = {_value(v)}\n" for k, v in scalars.items())
@@ -37,5 +37,5 @@ def _value(value: Any) -> str:
         case Mapping():
             return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())}}}"
         case _:
-            # JSON's escapes are TOML's, but for DEL and halves of characters
+            # JSON's escapes are TOML's, except DEL and lone surrogates
             return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Columns that a user leaves out, in whatever table they are."""
+"""Columns to leave out, in whatever table they are."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from vedute.io.contents import Reading
 
 
 class Unwanted:
-    """The columns that `how` drops, and all columns that tables were seen to have."""
+    """The columns that `how` drops, and all columns of the tables so far."""
 
     def __init__(self, how: Reading) -> None:
         self.how = how
         self.known: dict[str, None] = {}
 
     def rest(self, columns: list[Any]) -> list[Any]:
-        """The columns of a table that stay."""
+        """Filter out the dropped columns of a table."""
         if not self.how.drop:
             return columns
         names = [str(c) for c in columns]
@@ -26,20 +26,20 @@ class Unwanted:
         return [c for c in columns if str(c) not in gone]
 
     def check(self, path: Path) -> None:
-        """Refuse a name that no table has."""
+        """Reject a name that no table has."""
         if self.how.lenient:
             return
         names = [*self.known]
         for word in self.how.drop or ():
-            lost = [name for name in _names(word, names) if name not in self.known]
+            absent = [name for name in _names(word, names) if name not in self.known]
             if word == self.how.label:
                 raise ValueError(f"--label and --drop both name {word!r}; leave out one of them")
-            if lost:
+            if absent:
                 raise ValueError(
-                    f"{path} has no column {lost[0]!r} for --drop; {close_to(lost[0], names)}"
+                    f"{path} has no column {absent[0]!r} for --drop; {close_to(absent[0], names)}"
                 )
 
 
 def _names(word: str, known: list[str]) -> list[str]:
-    """One name, or several with commas between where none is that."""
+    """Split several names at commas, where the whole is not one name."""
     return [word] if word in known else [name.strip() for name in word.split(",")]
