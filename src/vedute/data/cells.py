@@ -1,6 +1,5 @@
 """Columns as people write them, in frames and in files: text that means numbers or truth values,
-limits of detection, marks for missing values, and what time spans and other words are refused
-with."""
+limits of detection, marks for missing values, and the messages for time spans and other words."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?"
            "#N/A", "<NA>")  # fmt: skip
 INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
-OTHERS = (bytes, dict, list, np.ndarray, set)  # what parquet and Python have in cells, too
+OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
 EXACT = Context(prec=1000)  # digits; the largest float has 309
-MOST_NAMED = 5  # columns in a note
-MOST_LEVELS = 50  # of a column of text; more are names, or notes
-SUCH = {
+MOST_NAMED = 5  # columns named in a note
+MOST_LEVELS = 50  # more texts in a column are names, or notes
+CONVERSIONS = {
     "period": "days since the first one",
     **dict.fromkeys(("timedelta", "timedelta64"), "seconds"),
 }
@@ -32,7 +31,7 @@ LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(
 
 
 def check_kind(where: str, column: pd.Series, drop: str = "drop the column") -> None:
-    """Refuse what would pass for numbers or text: time spans, intervals, complex numbers, lists and
+    """Reject what would pass for numbers or text: time spans, intervals, complex numbers, lists and
     bytes. drop: how to leave a column out."""
     if dates.are_in(column):
         return
@@ -40,66 +39,67 @@ def check_kind(where: str, column: pd.Series, drop: str = "drop the column") -> 
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind in "OmM" else ""
     if dtype.kind == "O":
         kind = next((type(x).__name__ for x in column if isinstance(x, OTHERS)), kind)
-    named = kind in (*SUCH, "time", "interval", "complex", *(t.__name__ for t in OTHERS))
+    named = kind in (*CONVERSIONS, "time", "interval", "complex", *(t.__name__ for t in OTHERS))
     if not named and dtype.kind not in "mMc":
         return
-    such = f", such as {SUCH[kind]}" if kind in SUCH else ""
+    advice = f", such as {CONVERSIONS[kind]}" if kind in CONVERSIONS else ""
     held = f"{kind} objects" if pd.api.types.is_object_dtype(dtype) else dtype
-    raise ValueError(f"{where} holds {held}, not numbers; {drop}, or convert it to numbers{such}")
+    raise ValueError(f"{where} holds {held}, not numbers; {drop}, or convert it to numbers{advice}")
 
 
 def is_text(column: pd.Series) -> bool:
-    """Whether whatever there is, is text."""
+    """Whether all cells are text, if any."""
     if column.dtype.kind not in "OU":
         return False
     return pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
 
 
 def stripped(column: pd.Series) -> pd.Series:
-    """Stripped text; None where the cell is a mark for a missing value."""
+    """Strip text; None where the cell is a mark for a missing value."""
     text = column.astype(object).where(column.notna(), None)
     text = text.map(lambda x: x.strip() if isinstance(x, str) else x)
     return text.mask(text.isin(MISSING), None)
 
 
 def numbers(cells: pd.Series) -> pd.Series | None:
-    """Cells as numbers, the nearest doubles, or truth values; None if one of them is neither."""
+    """Parse cells as numbers, the nearest doubles, or truth values; None if one of them is
+    neither."""
     kind = pd.api.types.infer_dtype(cells, skipna=True)
-    there = cells.dropna()
+    filled = cells.dropna()
     if kind == "boolean":
         return cells.astype("boolean")
-    if kind == "string" and len(there) and there.str.lower().isin(TRUTHS).all():
+    if kind == "string" and len(filled) and filled.str.lower().isin(TRUTHS).all():
         return cells.str.lower().map(TRUTHS).astype("boolean")
     try:
         number = pd.to_numeric(cells)  # which rounds, before pandas 3.1
         number = cells.astype(np.float64) if number.dtype.kind in "Of" else number
     except (TypeError, ValueError):
         return None
-    plain = number.isna().any() and len(there) and all_match(cells, INTEGER)
+    plain = number.isna().any() and len(filled) and all_match(cells, INTEGER)
     return number.astype("Int64") if plain and number.abs().max() < 2**53 else number
 
 
-def limits(cells: pd.Series) -> pd.Series:
-    """Which cells are limits of detection, such as <0.3 or ≥ 100; none where nothing else is in
-    the column and some are below, others above: such are categories, <65 and >=65."""
+def are_limits(cells: pd.Series) -> pd.Series:
+    """Mask of cells that are limits of detection, such as <0.3 or ≥ 100; none where nothing else
+    is in the column and some are below, others above: those are categories, <65 and >=65."""
     texts = {x for x in cells.dropna() if isinstance(x, str)}
     signs = {text: m[1] for text in texts if (m := LIMIT.fullmatch(text))}
-    found = cells.map(lambda x: isinstance(x, str) and x in signs).astype(bool)
+    mask = cells.map(lambda x: isinstance(x, str) and x in signs).astype(bool)
     both = {sign[0] in "<≤" for sign in signs.values()} == {True, False}
-    return found & (not both or len(cells.dropna()) > int(found.sum()))
+    return mask & (not both or len(cells.dropna()) > int(mask.sum()))
 
 
 def without_limits(cells: pd.Series) -> pd.Series:
-    """Cells with numbers in place of limits of detection."""
-    which = limits(cells)
-    if not which.any():
+    """Replace limits of detection by their numbers."""
+    mask = are_limits(cells)
+    if not mask.any():
         return cells
-    return cells.mask(which, cells[which].str.lstrip("<>=≤≥").str.strip())
+    return cells.mask(mask, cells[mask].str.lstrip("<>=≤≥").str.strip())
 
 
 def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
-    """What is said of the limits in a table: by column, the cells that are."""
-    many = sum(len(found) for found in taken.values())
+    """Compose the note on limits in a table; taken: by column, the cells that are limits."""
+    many = sum(len(column) for column in taken.values())
     example, names = next(iter(taken.values())).iloc[0], [repr(name) for name in taken]
     more = f", ... ({len(names)} in all)" * (len(names) > MOST_NAMED)
     place = f"in column{'s' * (len(names) > 1)} {', '.join(names[:MOST_NAMED])}{more}"
@@ -108,8 +108,8 @@ def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
     return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
 
 
-def words_of_truth(cells: pd.Series) -> tuple[str, str] | None:
-    """The words for no and yes, as a column of these has them first; None if it has others."""
+def truth_words(cells: pd.Series) -> tuple[str, str] | None:
+    """Return the words for no and yes in the case of the first cell; None if it is another word."""
     first = next(iter(cells.dropna()), None)
     if not isinstance(first, str) or TRUTHS.get(first.lower()) is None or first.lower() in PAIRS[0]:
         return None
@@ -118,7 +118,7 @@ def words_of_truth(cells: pd.Series) -> tuple[str, str] | None:
 
 
 def same_truths(cells: pd.Series, levels: Sequence[Any]) -> pd.Series:
-    """Words for yes and no as those that were fitted, where these are such words."""
+    """Map words for yes and no to those that were fitted, where these are such words."""
     meant = {TRUTHS.get(k.lower()): k for k in levels if isinstance(k, str)}
     if len(levels) != 2 or {*meant} != {True, False}:
         return cells
@@ -131,37 +131,37 @@ def all_match(cells: pd.Series, pattern: str) -> bool:
 
 
 def have_commas(cells: pd.Series) -> bool:
-    """Whether all are numbers, some with a decimal comma."""
+    """Whether all cells are numbers, some with a decimal comma."""
     return all_match(cells, f"{COMMA}|{INTEGER}(?:[eE][+-]?[0-9]+)?")
 
 
-def words(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
-    """Of a column that is not all numbers: the row and the text of the first word, and all its
-    different texts. A few words among numbers, limits or dates are refused."""
-    there = cells.dropna().astype(str)
-    odd = dates.odd_ones(there)
+def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
+    """Find the row and the text of the first word in a column that is not all numbers, and all its
+    different texts. A few words among numbers, limits or dates are rejected."""
+    filled = cells.dropna().astype(str)
+    odd = dates.odd_ones(filled)
     if odd:
         raise ValueError(
-            f"{where}, row {str(odd[0])!r} holds {there[odd[0]]!r} among dates; write it as the "
-            f"others are, or leave the cell empty{_so_are([str(i) for i in odd[1:]])}"
+            f"{where}, row {str(odd[0])!r} holds {filled[odd[0]]!r} among dates; write it as the "
+            f"others are, or leave the cell empty{_also_rows([str(i) for i in odd[1:]])}"
         )
-    plain = without_limits(there)
+    plain = without_limits(filled)
     numeric = pd.to_numeric(plain, errors="coerce").notna()
     commas = plain.map(lambda x: re.fullmatch(f"{COMMA}|{INTEGER}", x) is not None).astype(bool)
     numeric = commas if commas.mean() > numeric.mean() else numeric
     numeric = numeric.where(~numeric, not numeric.all())
-    odd_rows = [str(i) for i in there.index[~numeric]]
-    row, text = odd_rows[0], there[~numeric].iloc[0]
+    odd_rows = [str(i) for i in filled.index[~numeric]]
+    row, text = odd_rows[0], filled[~numeric].iloc[0]
     if numeric.mean() > 0.5:
         raise ValueError(
             f"{where}, row {row!r} holds {text!r} among numbers; correct it, or leave the cell "
-            f"empty{_so_are(odd_rows[1:])}"
+            f"empty{_also_rows(odd_rows[1:])}"
         )
-    return row, text, sorted(there.unique())
+    return row, text, sorted(filled.unique())
 
 
-def _so_are(rows: list[str]) -> str:
-    """Further rows with the same problem."""
+def _also_rows(rows: list[str]) -> str:
+    """List further rows with the same problem."""
     if not rows:
         return ""
     more = f", ... ({len(rows)} in all)" * (len(rows) > MOST_NAMED)
@@ -169,7 +169,7 @@ def _so_are(rows: list[str]) -> str:
 
 
 def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:
-    """Numbers as decimals of so many places, bounded by what `digits` can say."""
+    """Round numbers to decimals of so many places, bounded by what `digits` can hold."""
     unit = Decimal(1).scaleb(-places)
     exact = [x if isinstance(x, Decimal) else Decimal(repr(float(x))) for x in numbers]
     if digits is not None:
@@ -180,7 +180,7 @@ def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> 
 
 
 def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[str]:
-    """Values as text; truth values in the words and the case of the `truth` that is there."""
+    """Format values as text; truth values in the words and the case of `truth`."""
     cells = cells.tolist() if isinstance(cells, np.ndarray) else cells  # much faster
     values = [x.item() if isinstance(x, np.generic) else x for x in cells]
     text = [repr(x) if isinstance(x, float) else str(x) for x in values]

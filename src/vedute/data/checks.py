@@ -291,7 +291,7 @@ def _missing(a: Array | Sparse) -> Bools | None:
 def _present(a: Array | Sparse, missing: Bools | None) -> Bools:
     """Rows of which something is there, (n,)."""
     if isinstance(a, Sparse):
-        return a.there
+        return a.present
     flat = None if missing is None else missing.reshape(len(a), -1)
     return np.ones(len(a), bool) if flat is None else np.asarray(~flat.all(1))
 

@@ -1,8 +1,8 @@
 """Columns of dates: as days since the earliest one, and as dates again.
 
-A column is of dates if its dtype or its objects are, or if all its text is written in one way that
-can be read in one order of day and month. Hours count where there are any; of a time zone, the time
-of its clocks.
+A column holds dates if its dtype or its objects are dates, or if all its text is written in one way
+that can be read in one order of day and month. Hours are kept; times with a zone are those of its
+clocks.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ ORDERS = (
 )
 FORMS = tuple(re.compile(order + TIME) for order in ORDERS)
 EARLIEST, LATEST = (np.datetime64(day, "us") for day in ("1678-01-01", "2261-12-31"))
-NOBODYS = "1970-01-01"  # what a column without any date counts from
+DEFAULT_ORIGIN = "1970-01-01"  # of a column without any date
 
 
 class Wording(NamedTuple):
-    """How the dates of a column of text are written; template: as `str.format` takes it, with the
-    names of months in this `case`, of so many letters."""
+    """Spelling of the dates in a column of text; template: for `str.format`, with the names of
+    months in this `case`, cut to `letters`."""
 
     template: str
     letters: int | None = None
@@ -80,7 +80,7 @@ def are_in(column: pd.Series) -> bool:
 
 
 def stamps(column: pd.Series) -> Stamps:
-    """Dates (n,) by the clock of their place; NaT where there is none."""
+    """Convert to dates (n,) by their local clock; NaT where empty."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_localize(None)
@@ -91,28 +91,28 @@ def stamps(column: pd.Series) -> Stamps:
 
 
 def _stamp(x: Any) -> Any:
-    """A date of any class by its clock."""
+    """Convert a date of any class, by its local clock."""
     if x is None:
         return np.datetime64("NaT", "us")
     plain: Any = x.replace(tzinfo=None) if isinstance(x, datetime) else x
     return np.datetime64(plain, "us")
 
 
-def earliest(found: Stamps) -> str:
-    """The day that days are counted from."""
-    there = found[~np.isnat(found)]
-    return str(there.min().astype("datetime64[D]")) if len(there) else NOBODYS
+def earliest(dates: Stamps) -> str:
+    """Return the day that days are counted from."""
+    known = dates[~np.isnat(dates)]
+    return str(known.min().astype("datetime64[D]")) if len(known) else DEFAULT_ORIGIN
 
 
-def days(found: Stamps, origin: str) -> Floats:
-    """Days since the origin (n,), NaN where there is no date."""
-    return np.asarray((found - np.datetime64(origin, "us")) / np.timedelta64(1, "D"))
+def days(dates: Stamps, origin: str) -> Floats:
+    """Count days since the origin (n,); NaN without a date."""
+    return np.asarray((dates - np.datetime64(origin, "us")) / np.timedelta64(1, "D"))
 
 
 def since(value: Floats, origin: str, like: Stamps) -> Stamps:
-    """Dates (n,) so many days after the origin; whole days where those of `like` are."""
-    there = like[~np.isnat(like)]
-    whole = bool((there == there.astype("datetime64[D]")).all())
+    """Add days to the origin; whole days where those of `like` are."""
+    known = like[~np.isnat(like)]
+    whole = bool((known == known.astype("datetime64[D]")).all())
     value = np.nan_to_num(np.rint(value) if whole else value)
     first = np.datetime64(origin, "us")
     low, high = ((end - first) / np.timedelta64(1, "D") for end in (EARLIEST, LATEST))
@@ -120,42 +120,42 @@ def since(value: Floats, origin: str, like: Stamps) -> Stamps:
     return np.asarray(first + seconds.astype(np.int64).astype("timedelta64[s]"))
 
 
-def like_objects(found: Stamps, column: pd.Series) -> NDArray[Any]:
-    """Dates as objects of the class that a column has."""
+def like_objects(dates: Stamps, column: pd.Series) -> NDArray[Any]:
+    """Convert dates to objects of the class that a column has."""
     first = next(iter(column.dropna()), None)
-    cells = np.empty(len(found), dtype=object)
+    cells = np.empty(len(dates), dtype=object)
     if isinstance(first, pd.Timestamp):
-        cells[:] = [pd.Timestamp(x).tz_localize(first.tzinfo) for x in found]
+        cells[:] = [pd.Timestamp(x).tz_localize(first.tzinfo) for x in dates]
     elif isinstance(first, np.datetime64):
-        cells[:] = list(found)
+        cells[:] = list(dates)
     elif isinstance(first, date) and not isinstance(first, datetime):
-        cells[:] = [x.date() for x in found.tolist()]
+        cells[:] = [x.date() for x in dates.tolist()]
     else:
         zone = getattr(first, "tzinfo", None)
-        cells[:] = [x.replace(tzinfo=zone) for x in found.tolist()]
+        cells[:] = [x.replace(tzinfo=zone) for x in dates.tolist()]
     return cells
 
 
-def like_column(found: Stamps, column: pd.Series) -> Any:
-    """Dates in the dtype of a column; plain ones where that holds none."""
+def like_column(dates: Stamps, column: pd.Series) -> Any:
+    """Convert dates to the dtype of a column; plain ones where that holds none."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
-        plain = pd.Series(found).dt
-        ambiguous = np.zeros(len(found), bool)
+        plain = pd.Series(dates).dt
+        ambiguous = np.zeros(len(dates), bool)
         local = plain.tz_localize(dtype.tz, ambiguous=ambiguous, nonexistent="shift_forward")
         return local.astype(dtype).array
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        return found.astype(dtype)
+        return dates.astype(dtype)
     if pd.api.types.is_object_dtype(dtype):
-        return like_objects(found, column)
+        return like_objects(dates, column)
     if not are_in(column):
-        return found
-    return pd.array(like_objects(found, column.astype(object)).tolist(), dtype=dtype)
+        return dates
+    return pd.array(like_objects(dates, column.astype(object)).tolist(), dtype=dtype)
 
 
 def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> pd.Series | None:
-    """Text as dates; None if some of it is no date, or not written as the others are. Refused where
-    day and month cannot be told apart. drop: how to leave a column out."""
+    """Parse text as dates; None if a cell is no date, or not written as the others are. Raise
+    where day and month are ambiguous. drop: how to leave a column out."""
     texts = _texts(cells)
     fits = [form for form in FORMS if texts and all(_read(form, t) is not None for t in texts)]
     if len(fits) > 1:
@@ -166,32 +166,33 @@ def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> p
         )
     if not fits:
         return None
-    known = {text: _read(fits[0], text) for text in texts}
-    found = [known.get(x, np.datetime64("NaT", "us")) for x in cells]
-    return pd.Series(np.array(found, "datetime64[us]"), cells.index, name=cells.name)
+    parsed = {text: _read(fits[0], text) for text in texts}
+    dates = [parsed.get(x, np.datetime64("NaT", "us")) for x in cells]
+    return pd.Series(np.array(dates, "datetime64[us]"), cells.index, name=cells.name)
 
 
 def odd_ones(cells: pd.Series) -> list[Any]:
-    """The rows of cells that are no dates, where most are."""
-    there = cells.dropna()
+    """Rows of cells that are no dates, where most are."""
+    filled = cells.dropna()
     for form in FORMS:
-        good = np.array([isinstance(x, str) and _read(form, x) is not None for x in there], bool)
-        if len(good) and good.mean() > 0.5:
-            return there.index[~good].tolist()
+        valid = np.array([isinstance(x, str) and _read(form, x) is not None for x in filled], bool)
+        if len(valid) and valid.mean() > 0.5:
+            return filled.index[~valid].tolist()
     return []
 
 
 def wording(cells: Iterable[Any]) -> Wording | None:
-    """How the text of a column of dates is written; None if it holds no dates, or no text."""
+    """Detect how the text of a column of dates is written; None if it holds no dates, or no
+    text."""
     texts = sorted({x for x in cells if isinstance(x, str)})
     form = next((f for f in FORMS if texts and all(_read(f, t) is not None for t in texts)), None)
     if form is None:
         return None
     matches = [_match(form, text) for text in texts]
     longest = max(texts, key=len)
-    template, found = longest, _match(form, longest)
+    template, match = longest, _match(form, longest)
     for part, (start, end) in sorted(
-        ((k, found.span(k)) for k in found.groupdict() if found[k] is not None),
+        ((k, match.span(k)) for k in match.groupdict() if match[k] is not None),
         key=lambda item: -item[1][0],
     ):
         padded = part in "yMS" or all(len(m[part] or "00") == 2 for m in matches)
@@ -206,32 +207,32 @@ def wording(cells: Iterable[Any]) -> Wording | None:
     return Wording(template, 3 if short else None, case)
 
 
-def written(found: Stamps, like: Wording | None = None) -> list[str]:
-    """Dates as text."""
+def written(dates: Stamps, like: Wording | None = None) -> list[str]:
+    """Format dates as text."""
     if like is None:
-        whole = bool((found == found.astype("datetime64[D]")).all())
+        whole = bool((dates == dates.astype("datetime64[D]")).all())
         like = PLAIN if whole else WITH_TIME
-    return like.write(found)
+    return like.write(dates)
 
 
 def _texts(cells: Iterable[Any]) -> Sequence[Any]:
-    """All that is there, each once, in their order; nothing where it is not all text."""
-    there = list(dict.fromkeys(x for x in cells if x is not None and x == x))
-    return there if all(isinstance(x, str) for x in there) else []
+    """Distinct cells in their order; nothing where they are not all text."""
+    distinct = list(dict.fromkeys(x for x in cells if x is not None and x == x))
+    return distinct if all(isinstance(x, str) for x in distinct) else []
 
 
 def _match(form: re.Pattern[str], text: str) -> re.Match[str]:
-    found = form.fullmatch(text)
-    assert found is not None
-    return found
+    match = form.fullmatch(text)
+    assert match is not None
+    return match
 
 
 def _read(form: re.Pattern[str], text: str) -> Any:
-    """A date that is written in this form; None if it is not, or if there is no such day."""
-    found = form.fullmatch(text)
-    if found is None:
+    """Parse a date of this form; None if it is not one, or no such day exists."""
+    match = form.fullmatch(text)
+    if match is None:
         return None
-    part = found.groupdict()
+    part = match.groupdict()
     month = _month(part["b"]) if part.get("b") else int(part["m"])
     hour, minute, second = (int(part[k] or 0) for k in "HMS")
     rest = int((part["f"] or "0").ljust(6, "0")[:6])
@@ -243,6 +244,6 @@ def _read(form: re.Pattern[str], text: str) -> Any:
 
 
 def _month(name: str) -> int:
-    """1 to 12, or 0 if it is none."""
+    """Month of a name, 1 to 12, or 0 if it is none."""
     alike = [i for i, month in enumerate(MONTHS, 1) if name.lower() in (month, month[:3])]
     return alike[0] if alike else 0

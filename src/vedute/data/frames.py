@@ -24,13 +24,13 @@ Frame = pd.DataFrame | pd.Series
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """What a view looks like: its name, the shape of one sample and, for frames, the columns.
+    """Description of a view: its name, the shape of one sample and, for frames, the columns.
 
     `levels` holds the categories of each categorical column, which takes one number for two
-    levels and one indicator per level for more; None for a column of numbers.
-    `dtypes`: of each column of a frame, or of the array; empty where nobody knows.
-    `channels_last`: whether these are images whose user has the channels there; in `shape` they
-    are first.
+    levels and one-hot columns for more; None for a column of numbers.
+    `dtypes`: of each column of a frame, or of the array; empty where unknown.
+    `channels_last`: whether these are images with the channels last; in `shape` they are first.
+    `origins`: the day from which dates are counted, by column.
     """
 
     name: str
@@ -43,19 +43,19 @@ class ViewSpec:
 
 
 def check_same(mine: ViewSpec, fitted: ViewSpec) -> None:
-    """Refuse numbers that stand for other columns or categories than those fitted on."""
+    """Reject columns or categories that differ from those fitted on."""
     if mine.columns is None or fitted.columns is None:
         return
     columns = tuple(fitted_names(mine.columns, fitted.columns))
-    for what, own, then in (
+    for what, current, expected in (
         ("columns", columns, fitted.columns),
         ("categories", mine.levels, fitted.levels),
         ("dates since", mine.origins, fitted.origins),
     ):
-        if own != then:
+        if current != expected:
             raise ValueError(
-                f"view {mine.name!r} has {what} {listed(own or ())}, fitted on "
-                f"{listed(then or ())}; pass the DataFrames themselves, or the {what} as then"
+                f"view {mine.name!r} has {what} {listed(current or ())}, fitted on "
+                f"{listed(expected or ())}; pass the DataFrames themselves, or the {what} as then"
             )
 
 
@@ -64,7 +64,7 @@ def is_frame(view: Any) -> TypeGuard[Frame]:
 
 
 def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
-    """The ids of all samples that any frame has, in order of first appearance."""
+    """Join the ids of all frames, in order of first appearance."""
     for name, frame in frames.items():
         twice = frame.index[frame.index.duplicated()]
         if len(twice):
@@ -86,7 +86,7 @@ def join_ids(frames: Mapping[str, Frame]) -> pd.Index:
 
 
 def _check_ids(frames: Mapping[str, Frame]) -> None:
-    """Refuse ids that are the same in writing only: 1 and "1"."""
+    """Reject ids that are equal in writing only: 1 and "1"."""
     (name, first), *others = frames.items()
     for other, frame in others:
         if not set(first.index).isdisjoint(frame.index):
@@ -101,7 +101,7 @@ def _check_ids(frames: Mapping[str, Frame]) -> None:
 
 
 def check_forms(ids: Iterable[Hashable]) -> None:
-    """Refuse ids that look the same: one text in two forms of Unicode, as names of files are on a
+    """Reject ids that look equal: one text in two forms of Unicode, as names of files are on a
     Mac and elsewhere."""
     forms: dict[str, str] = {}
     for text in ids:
@@ -140,11 +140,11 @@ def from_frame(
 
 
 def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]) -> pd.DataFrame:
-    """The columns that were fitted, in that order; those that the frame lacks are gaps."""
+    """Select the fitted columns, in their order; those that the frame lacks are gaps."""
     names = fitted_names(frame.columns, fitted)
-    own, then = set(names), set(fitted)
-    lost = [c for c in fitted if c not in own]
-    new = [c for c in names if c not in then]
+    current, expected = set(names), set(fitted)
+    lost = [c for c in fitted if c not in current]
+    new = [c for c in names if c not in expected]
     if new or len(lost) == len(fitted):
         problems = [f"lacks {listed(lost)}"] if lost else []
         problems += [f"has unknown {listed(new)}"] if new else []
@@ -164,7 +164,7 @@ def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]
 
 
 def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> list[Hashable]:
-    """Columns by the names that they were fitted with: 0 may have been "0"."""
+    """Map columns to the names that they were fitted with: 0 may have been "0"."""
     columns = list(columns)
     known, texts = {str(c): c for c in fitted}, [str(c) for c in columns]
     if len(known) < len(fitted) or len(set(texts)) < len(texts):
@@ -173,8 +173,8 @@ def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> lis
 
 
 class _Column(NamedTuple):
-    """One column as numbers (n, k), its levels if it is categorical, the day that it counts from if
-    it is of dates, and the cells that are limits."""
+    """One column as numbers (n, k), its levels if it is categorical, the day that its dates are
+    counted from, and the cells that are limits."""
 
     block: NDArray[np.float64]
     levels: Levels = None
@@ -185,37 +185,39 @@ class _Column(NamedTuple):
 def _values(
     name: str, frame: pd.DataFrame, fitted: ViewSpec | None
 ) -> tuple[NDArray[np.float64], tuple[Levels, ...], tuple[str | None, ...]]:
-    """A frame as numbers (n, k), the levels of each column, and the origins of its dates. Columns
-    of numbers are taken at once: there may be fifty thousand."""
+    """Convert a frame to numbers (n, k), with the levels of each column, and the origins of its
+    dates. Columns of numbers are converted together, since there may be fifty thousand."""
     none = (None,) * frame.shape[1]
     known, since = (fitted and fitted.levels) or none, (fitted and fitted.origins) or none
-    each = zip(known, since, frame.dtypes, strict=True)
-    plain = np.array([k is None and day is None and is_plain(d) for k, day, d in each])
+    facts = zip(known, since, frame.dtypes, strict=True)
+    plain = np.array([k is None and day is None and is_plain(d) for k, day, d in facts])
     others: dict[int, _Column] = {}
     for c in np.flatnonzero(~plain).tolist():
-        column = frame.iloc[:, c]
+        series = frame.iloc[:, c]
         with noted():
-            _check_kind(name, column, known[c], since[c], fitted is not None)
-            others[c] = _column(name, column, known[c], since[c])
+            _check_kind(name, series, known[c], since[c], fitted is not None)
+            others[c] = _column(name, series, known[c], since[c])
     if len(others) < (~plain).sum():
         raise EnoughError
-    _tell(name, frame, others, fitted is None)
+    _warn_of_conversions(name, frame, others, fitted is None)
     levels = tuple(others[c].levels if c in others else None for c in range(frame.shape[1]))
     origins = tuple(others[c].origin if c in others else None for c in range(frame.shape[1]))
     ends = np.cumsum([numbers(level) for level in levels])
     values = np.empty((len(frame), ends[-1]))
     table = frame if plain.all() else frame.loc[:, plain]
     values[:, ends[plain] - 1] = table.to_numpy(np.float64, na_value=np.nan)
-    for c, found in others.items():
-        values[:, ends[c] - found.block.shape[1] : ends[c]] = found.block
+    for c, column in others.items():
+        values[:, ends[c] - column.block.shape[1] : ends[c]] = column.block
     return values, levels, origins if any(origins) else ()
 
 
-def _tell(name: str, frame: pd.DataFrame, others: Mapping[int, _Column], dates_too: bool) -> None:
-    """Say what was made of dates and of limits."""
+def _warn_of_conversions(
+    name: str, frame: pd.DataFrame, others: Mapping[int, _Column], dates_too: bool
+) -> None:
+    """Warn of the conversion of dates and of limits."""
     days = {frame.columns[c]: x.origin for c, x in others.items() if x.origin is not None}
-    taken = {frame.columns[c]: x.limits for c, x in others.items() if x.limits is not None}
-    notes = [cells.limits_note(f"view {name!r}", taken)] if taken else []
+    limit_cells = {frame.columns[c]: x.limits for c, x in others.items() if x.limits is not None}
+    notes = [cells.limits_note(f"view {name!r}", limit_cells)] if limit_cells else []
     if days and dates_too:
         since = ", ".join(f"{c!r} since {day}" for c, day in [*days.items()][: cells.MOST_NAMED])
         more = f", ... ({len(days)} in all)" * (len(days) > cells.MOST_NAMED)
@@ -225,14 +227,14 @@ def _tell(name: str, frame: pd.DataFrame, others: Mapping[int, _Column], dates_t
 
 
 def is_plain(dtype: Any) -> bool:
-    """Whether a column holds numbers or truth values, of numpy or with pandas' missing values."""
+    """Whether a column holds numbers or truth values, of numpy or nullable ones of pandas."""
     if isinstance(dtype, np.dtype):
         return dtype.kind in "biuf"
     return re.fullmatch(r"U?Int\d+|Float\d+|boolean", str(dtype)) is not None
 
 
 def _check_kind(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> None:
-    """Refuse what would pass for numbers, and another kind of column than was fitted."""
+    """Reject what would pass for numbers, and another kind of column than was fitted."""
     where = f"view {name!r}, column {s.name!r}"
     cells.check_kind(where, s)
     categorical = isinstance(s.dtype, pd.CategoricalDtype)
@@ -248,17 +250,17 @@ def _check_kind(name: str, s: pd.Series, known: Levels, since: str | None, fitte
 
 
 def _column(name: str, s: pd.Series, known: Levels, since: str | None) -> _Column:
-    """One column as numbers (n, k)."""
+    """Convert one column to numbers (n, k)."""
     if known is not None or isinstance(s.dtype, pd.CategoricalDtype):
         return _categories(name, s, known)
-    taken = None
+    limit_cells = None
     if not dates.are_in(s):
-        s, taken = _as_numbers(name, s)
+        s, limit_cells = _as_numbers(name, s)
     if dates.are_in(s):
-        found = dates.stamps(s)
-        origin = since or dates.earliest(found)
-        return _Column(dates.days(found, origin)[:, None], None, origin)
-    return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, taken)
+        stamps = dates.stamps(s)
+        origin = since or dates.earliest(stamps)
+        return _Column(dates.days(stamps, origin)[:, None], None, origin)
+    return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, limit_cells)
 
 
 def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
@@ -281,21 +283,22 @@ def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
 
 
 def _levels(s: pd.Series) -> tuple[Any, ...]:
-    """The categories of a column. Of many, some of which may be declared for other samples only,
-    those that occur: an indicator that is always zero takes memory and teaches nothing."""
+    """Categories of a column. Many of them, which may be declared for other samples only, are
+    reduced to those that occur: an indicator that is always zero takes memory and is never
+    learned."""
     many = len(s.cat.categories) > cells.MOST_LEVELS
     return tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
 
 
 def _codes(s: pd.Series, levels: tuple[Any, ...]) -> NDArray[Any]:
-    """The place of each cell among the levels, (n,); -1 where it is empty."""
+    """Position of each cell among the levels, (n,); -1 where it is empty."""
     if isinstance(s.dtype, pd.CategoricalDtype):  # which may declare others
         s = s.cat.set_categories(list(levels))
     return np.asarray(pd.Categorical(s, categories=list(levels)).codes)
 
 
 def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
-    """Codes (n,) as one-hot rows (n, k)."""
+    """One-hot rows (n, k) of codes (n,)."""
     limits.check(8 * len(codes) * k, where)
     block = np.zeros((len(codes), k))
     block[np.arange(len(codes)), codes] = 1.0
@@ -303,36 +306,36 @@ def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
 
 
 def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
-    """Text that means numbers, truth values or dates is read as in files; and the cells that are
+    """Read text that means numbers, truth values or dates as in files; and the cells that are
     limits, if any."""
     if s.dtype.kind not in "OU":
         return s, None
-    where, given = f"view {name!r}, column {s.name!r}", cells.stripped(s)
-    own = cells.without_limits(given)
-    found = cells.numbers(own)
-    if found is None and cells.have_commas(own):
-        example = next(x for x in own.dropna() if "," in x)
+    where, text = f"view {name!r}, column {s.name!r}", cells.stripped(s)
+    number_text = cells.without_limits(text)
+    number = cells.numbers(number_text)
+    if number is None and cells.have_commas(number_text):
+        example = next(x for x in number_text.dropna() if "," in x)
         raise ValueError(
             f"{where} holds {example!r}, a number with a comma, as text; "
             "read the file with pd.read_csv(..., decimal=','), or convert the column: "
             f"pd.to_numeric(frame[{s.name!r}].str.replace(',', '.'), errors='coerce')"
         )
-    if found is not None:
-        return found, None if own is given else given[cells.limits(given)]
-    days = dates.of_text(where, given)
+    if number is not None:
+        return number, None if number_text is text else text[cells.are_limits(text)]
+    days = dates.of_text(where, text)
     if days is not None:
         return days, None
-    _, text, levels = cells.words(where, given)
+    _, word, levels = cells.first_word(where, text)
     few = len(levels) <= cells.MOST_LEVELS
     raise ValueError(
-        f"{where} holds {text!r}, which is not a number; drop the "
+        f"{where} holds {word!r}, which is not a number; drop the "
         "column, or make it numeric" + " or categorical (astype('category'))" * few
     )
 
 
 def numbers(levels: Levels) -> int:
-    """How many stand for a column: one, or an indicator per category where there are more than
-    two."""
+    """Count the numbers that represent a column: one, or an indicator per category where there
+    are more than two."""
     return 1 if levels is None or len(levels) <= 2 else len(levels)
 
 
@@ -349,7 +352,7 @@ def width(shape: tuple[int, ...]) -> int:
 
 
 def close_to(name: Any, known: Iterable[Any]) -> str:
-    """What may have been meant by a name that is not known."""
+    """Suggest the name that may have been meant by an unknown one."""
     names = [str(k) for k in known]
     close = get_close_matches(str(name), names, cutoff=0.6)
     if not close:
@@ -359,7 +362,7 @@ def close_to(name: Any, known: Iterable[Any]) -> str:
 
 
 def listed(items: Any, most: int = 5) -> str:
-    """'a', 'b', 'c', ... (12 in all)"""
+    """Format 'a', 'b', 'c', ... (12 in all)."""
     items = list(items)
     text = ", ".join(repr(getattr(x, "item", lambda x=x: x)()) for x in items[:most])
     return text if len(items) <= most else f"{text}, ... ({len(items)} in all)"

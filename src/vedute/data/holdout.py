@@ -1,5 +1,5 @@
-"""Observed views, and single entries, hidden for the whole fit: they stop training, measure it and
-calibrate it."""
+"""Observed views and single entries that are held out for the whole fit: they stop training early,
+measure it and calibrate it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from vedute.data.views import Views
 Array = NDArray[Any]
 Holes = Sequence[Tensor | Lazy | None]  # one per view
 SHARE, FEWEST = 0.1, 20
-HOLED_ROWS = 2000  # of which single entries are hidden, at most
-HIDDEN_NUMBERS = 2**25  # that hidden samples may hold
+HOLED_ROWS = 2000  # most rows with hidden entries
+HIDDEN_NUMBERS = 2**25  # most values of hidden samples
 
 
 def choose(
@@ -33,24 +33,26 @@ def choose(
     groups: Tensor | None = None,
     holes: Holes = (),
 ) -> Tensor | None:
-    """About a tenth of the observed slots, at most one per row, never a row's last one, and never
-    the last values of a column.
+    """Choose about a tenth of the observed slots, at most one per row, never a row's last one, and
+    never the last values of a column.
 
-    mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had. Of samples with many
-    numbers (`width`) a few will do. Of a group (n,) the same view of all rows is hidden, so that
-    no other row of it gives away what was. holes: of the views, where they have some.
+    mask (n, L) -> (n, L) bool; None when fewer than `fewest` can be had. Fewer are enough for
+    samples with many numbers (`width`). The same view is hidden in all rows of a group (n,), so
+    that no other row of it gives away what was. holes: those of the views, if any.
     """
     rows = (mask.sum(1) > 1).nonzero()[:, 0]
     count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, HIDDEN_NUMBERS // width))
     if count < fewest:
         return None
-    hidden = _of_rows(mask, rows, count) if groups is None else _of_groups(mask, count, groups)
+    hidden = (
+        _choose_rows(mask, rows, count) if groups is None else _choose_groups(mask, count, groups)
+    )
     hidden = spare_last_values(hidden, mask, holes, groups)
     return hidden if int(hidden.sum()) >= fewest else None
 
 
-def _of_rows(mask: Tensor, rows: Tensor, count: int) -> Tensor:
-    """One slot in each of `count` of the rows, drawn at random."""
+def _choose_rows(mask: Tensor, rows: Tensor, count: int) -> Tensor:
+    """Choose one slot in each of `count` of the rows, at random."""
     rows = rows[torch.randperm(len(rows))[:count]]
     draw = torch.rand(len(rows), mask.shape[1]).masked_fill(~mask[rows], -1.0)
     hidden = torch.zeros_like(mask)
@@ -61,8 +63,8 @@ def _of_rows(mask: Tensor, rows: Tensor, count: int) -> Tensor:
 def spare_last_values(
     hidden: Tensor, mask: Tensor, holes: Holes = (), groups: Tensor | None = None
 ) -> Tensor:
-    """The slots to hide (n, L) without those that hold the last values of a column; of a group
-    (n,), all rows or none."""
+    """Drop slots to hide (n, L) that hold the last values of a column; for a group (n,), all rows
+    or none."""
     hidden = hidden.clone()
     for v, view_holes in enumerate(holes or [None] * mask.shape[1]):
         rows = hidden[:, v].nonzero()[:, 0]
@@ -77,7 +79,7 @@ def spare_last_values(
 
 
 def _has_values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
-    """Which columns have a value in these rows (n,) of a view."""
+    """Mask of columns with a value in these rows (n,) of a view."""
     if holes is None:
         return rows.any().view(1)
     parts = [(rows[part, None] & ~holes[part].flatten(1)).any(0) for part in pieces(holes)]
@@ -85,33 +87,33 @@ def _has_values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
 
 
 def _values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
-    """Which columns have a value in each of these rows (k,), which have the view: (k, width)."""
+    """Mask (k, width) of columns with a value in each of these rows (k,), which have the view."""
     return torch.ones(len(rows), 1, dtype=torch.bool) if holes is None else ~holes[rows].flatten(1)
 
 
-def _of_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
-    """At most `count` slots, those of one view in each of some groups, drawn at random.
+def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
+    """Choose at most `count` slots, those of one view in each of some groups, at random.
 
-    A view can go where every row of the group that has it has another one, too; groups larger than
-    `count` stay whole.
+    A view can be hidden where every row of the group that has it has another one, too; groups
+    larger than `count` stay complete.
     """
     n_groups = int(groups.max()) + 1
     alone = mask & (mask.sum(1, keepdim=True) < 2)
     zeros = torch.zeros(n_groups, mask.shape[1], dtype=torch.long)
-    there, stuck = (zeros.index_add(0, groups, m.long()) for m in (mask, alone))
-    draw = torch.rand(zeros.shape).masked_fill((there == 0) | (stuck > 0), -1.0)
+    observed, stuck = (zeros.index_add(0, groups, m.long()) for m in (mask, alone))
+    draw = torch.rand(zeros.shape).masked_fill((observed == 0) | (stuck > 0), -1.0)
     best, view = draw.max(1)
     order = torch.randperm(n_groups)
     order = order[best[order] >= 0]
-    sizes = there[order, view[order]]
-    kept = order[_that_fit(sizes, count)]
+    sizes = observed[order, view[order]]
+    kept = order[_fitting(sizes, count)]
     chosen = torch.zeros_like(zeros, dtype=torch.bool)
     chosen[kept, view[kept]] = True
     return chosen[groups] & mask
 
 
-def _that_fit(sizes: Tensor, count: int) -> list[int]:
-    """Positions, from the first on, of what has room in `count`."""
+def _fitting(sizes: Tensor, count: int) -> list[int]:
+    """Positions, from the first on, of sizes that sum to at most `count`."""
     kept, total = [], 0
     for i, size in enumerate(sizes.tolist()):
         if total + size <= count:
@@ -121,14 +123,14 @@ def _that_fit(sizes: Tensor, count: int) -> list[int]:
 
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
-    """Hide about a tenth of the entries of views that have holes, too; never the last that a row
-    has of a view, nor the last of a column. Of many rows, HOLED_ROWS lose some: the rest stays to
-    learn from."""
-    some, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
+    """Hide about a tenth of the entries of views that have holes; never the last that a row has
+    of a view, nor the last of a column. Only HOLED_ROWS rows lose some: the rest remains for
+    training."""
+    chosen, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
     drawn = torch.randperm(len(data))[: max(FEWEST, min(HOLED_ROWS, HIDDEN_NUMBERS // width))]
     if data.on_disk:
         return _hide_on_disk(data, drawn.sort().values, scalers)
-    some[drawn] = True
+    chosen[drawn] = True
     x, holes = list(data.parts), list(data.holes)
     for v, old in enumerate(holes):
         if old is not None:
@@ -136,35 +138,35 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
             seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
             luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
             last = luck >= luck.flatten(1).amax(1).view(rows)
-            new = seen & (luck < SHARE) & ~last & some.view(rows)
+            new = seen & (luck < SHARE) & ~last & chosen.view(rows)
             new = old | (new & ~luckiest_of_lost(luck, seen, new))
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
     return replace(data, x=on_demand(x), holes=tuple(holes))
 
 
 def luckiest_of_lost(luck: Tensor, seen: Tensor, hidden: Tensor) -> Tensor:
-    """One entry of every column whose entries are all to be hidden; all (n, *shape)."""
+    """Choose one entry of every column whose entries would all be hidden; all (n, *shape)."""
     lost = seen.any(0) & ~(seen & ~hidden).any(0)
     return lost & (luck == luck.amax(0))
 
 
 def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views:
-    """The same in these rows (k,) of data that are not in memory."""
-    few = data[rows]
-    inside = hide_entries(few, scalers)
+    """Hide entries in these rows (k,) of data that are not in memory."""
+    sample = data[rows]
+    inside = hide_entries(sample, scalers)
     x, holes = list(data.parts), list(data.hole_parts)
-    place = torch.full((len(data),), -1, dtype=torch.int32)
-    place[rows] = torch.arange(len(rows), dtype=torch.int32)
+    position = torch.full((len(data),), -1, dtype=torch.int32)
+    position[rows] = torch.arange(len(rows), dtype=torch.int32)
     for v, old in enumerate(holes):
         part, new = x[v], inside.holes[v]
         if isinstance(old, Lazy) and isinstance(part, Lazy) and new is not None:
-            x[v] = part.then(partial(_replaced, place, inside.x[v]))
-            holes[v] = old.then(partial(_replaced, place, new))
+            x[v] = part.then(partial(_replaced, position, inside.x[v]))
+            holes[v] = old.then(partial(_replaced, position, new))
     return replace(data, x=on_demand(x), holes=on_demand(holes))
 
 
 def _replaced(place: Tensor, new: Tensor, x: Tensor, rows: Any) -> Tensor:
-    """x with the rows of `new` that are among these; place (n,): where in it, or -1."""
+    """Replace the rows of x that are in `new`; place (n,): their row in it, or -1."""
     at = place[rows]
     x[at >= 0] = new[at[at >= 0].long()]
     return x
@@ -180,7 +182,7 @@ class HiddenEntries:
 
     @classmethod
     def of(cls, inputs: Views, truth: Views, groups: Tensor | None = None) -> HiddenEntries:
-        """Those rows of two versions of the same samples that differ."""
+        """Select the rows in which two versions of the same samples differ."""
         rows = torch.zeros(len(truth), dtype=torch.bool)
         for v in _holed(inputs):
             before, after = truth.seen_part(v), inputs.seen_part(v)
@@ -190,38 +192,38 @@ class HiddenEntries:
         return cls(inputs[rows].floating(), truth[rows].floating(), mine)
 
     def part(self, rows: Any) -> HiddenEntries:
-        """Some of the rows."""
+        """Select rows."""
         groups = None if self.groups is None else self.groups[rows]
         return HiddenEntries(self.inputs[rows], self.truth[rows], groups)
 
     def _gone(self, v: int) -> Tensor:
-        """(m, *shape_v)"""
+        """Mask of hidden entries (m, *shape_v)."""
         return self.truth.seen(v) & ~self.inputs.seen(v)
 
     def rows_of(self, v: int) -> Array:
-        """In which entries of view v are hidden, (m,) bool."""
+        """Rows in which entries of view v are hidden, (m,) bool."""
         return np.asarray(self._gone(v).flatten(1).any(1).numpy())
 
     def truth_of(self, v: int) -> Views:
-        """View v in these rows; what is not hidden is a hole."""
+        """View v in these rows; entries that are not hidden are holes."""
         gone = self._gone(v)
         rows = gone.flatten(1).any(1)
         return replace(self.truth.pick(v)[rows], holes=(~gone[rows],))
 
     def of_view(self, v: int) -> tuple[Array, Array, Array]:
-        """The rows (k,) in which entries of view v are hidden, their truth, and which are; both
+        """Rows (k,) with hidden entries of view v, their truth, and the mask of these entries; both
         (k, *shape_v)."""
         truth = self.truth_of(v)
         return np.flatnonzero(self.rows_of(v)), truth.x[0].numpy(), truth.seen(0).numpy()
 
     @property
     def views(self) -> list[int]:
-        """Those with hidden entries."""
+        """Views with hidden entries."""
         return [v for v in _holed(self.inputs) if self.rows_of(v).any()]
 
 
 def _holed(data: Views) -> list[int]:
-    """Views with holes; others are sparse, it may be."""
+    """Views with holes; the others may be sparse."""
     return [v for v, holes in enumerate(data.hole_parts) if holes is not None]
 
 
@@ -265,13 +267,13 @@ class HoldOut:
         return self.part(slice(m))
 
     def part(self, rows: Any) -> HoldOut:
-        """Some of the rows."""
+        """Select rows."""
         groups = None if self.groups is None else self.groups[rows]
         inputs, truth = self.inputs[rows], self.truth[rows]
         return replace(self, inputs=inputs, truth=truth, hidden=self.hidden[rows], groups=groups)
 
     def rows_of(self, v: int) -> Array:
-        """In which view v is hidden, (m,) bool."""
+        """Rows in which view v is hidden, (m,) bool."""
         return np.asarray(self.hidden[:, v].numpy())
 
     def truth_of(self, v: int) -> Views:
@@ -288,8 +290,8 @@ class HoldOut:
         return value[rows], truth[rows]
 
     def errors(self, value: Tensor, v: int) -> Tensor:
-        """Mean over features of the squared error of view v in units of its scaler; of tokens,
-        how many are wrong.
+        """Mean over features of the squared error of view v in units of its scaler; for tokens, the
+        share that is wrong.
 
         value (m, *shape_v), or (*shape_v,) for all rows -> (m,)
         """
@@ -298,13 +300,13 @@ class HoldOut:
         off = off.ne(0) if truth.dtype == torch.int64 else off.square_()
         gap = (off * self.weights[v]).flatten(1)
         del off, truth
-        there = (self.weights[v] > 0).flatten().expand_as(gap)
+        observed = (self.weights[v] > 0).flatten().expand_as(gap)
         holes = self.truth.holes[v]
-        there = there if holes is None else there & ~holes.flatten(1)
-        return gap.masked_fill_(~there, 0.0).sum(1) / there.sum(1).clamp(min=1)
+        observed = observed if holes is None else observed & ~holes.flatten(1)
+        return gap.masked_fill_(~observed, 0.0).sum(1) / observed.sum(1).clamp(min=1)
 
     def mean_error(self, values: Sequence[Tensor]) -> float:
-        """Mean over the hidden instances; values: L tensors (m, *shape_v)."""
+        """Mean error over the hidden instances; values: L tensors (m, *shape_v)."""
         total = torch.stack(
             [(self.errors(x, v) * self.hidden[:, v]).sum() for v, x in enumerate(values)]
         )

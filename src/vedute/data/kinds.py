@@ -1,19 +1,19 @@
-"""What a view holds: dense numbers, counts, text and so on, recognised by its observed entries.
+"""The kind of a view: dense numbers, counts, text and so on, recognised by its observed entries.
 
-A kind says how its view is scaled, which likelihood it has, and which values are possible.
+A kind determines how its view is scaled, which likelihood it has, and which values are possible.
 
-    numbers      z-scores of each column
-    positive     never negative, right-skewed, less so under a logarithm: z-scores of log(x + c),
-                 c half of the smallest positive value of the column
-    counts       whole numbers from 0 with a long tail in 100 columns or more, more of them in some
-                 rows than in others: log(1 + x / size of the row), centred, one scale for the view
-    log_counts   the same in fewer columns, whose sum says little of a row: z-scores of log(1 + x).
-                 Hidden views decide whether they are better positive, or numbers
-    text         words by documents, sparse histograms and keywords: rows of equal length, centred,
-                 one scale for the view, so that rare words are not blown up
-    proportions  rows that sum to 1, or numbers from 0 to 1: z-scores
-    ordinal      few whole values: z-scores
-    binary, categories, tokens, images   as their likelihoods have them
+numbers      z-scores of each column
+positive     never negative, right-skewed, less so under a logarithm: z-scores of log(x + c),
+             c half of the smallest positive value of the column
+counts       whole numbers from 0 with a long tail in 100 columns or more, more of them in some
+             rows than in others: log(1 + x / size of the row), centred, one scale for the view
+log_counts   the same in fewer columns, whose sum says little of a row: z-scores of log(1 + x).
+             Hidden views decide whether they are better positive, or numbers
+text         words by documents, sparse histograms and keywords: rows of equal length, centred,
+             one scale for the view, so that rare words are not blown up
+proportions  rows that sum to 1, or numbers from 0 to 1: z-scores
+ordinal      few whole values: z-scores
+binary, categories, tokens, images   according to their likelihoods
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variation of sums, columns
 COLUMN_TAIL = 3.0  # counts of few columns: largest / median of the median column
 SKEWED, ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
-FEW, OFTEN = 10, 5  # ordinal: different values, and how often each is there on average
+FEW, OFTEN = 10, 5  # ordinal: different values, and mean number of occurrences
 SUMS, ENDS = 1e-2, 0.05  # proportions: rounding of sums; how close to 0 and 1 values come
 MANY = 2000  # rows to measure skewness on
 
@@ -46,10 +46,10 @@ MANY = 2000  # rows to measure skewness on
 class Kind:
     """One kind of view; there is one object of each.
 
-    scaling      the word that `scaling.fit` knows
+    scaling      word for `scaling.fit`
     likelihood   its name
-    treatment    what is done, for a sentence
-    rule         what values must be, for a sentence
+    treatment    description of the scaling
+    rule         description of valid values
     least, most  the smallest and largest possible value; None: those that were observed
     """
 
@@ -96,18 +96,18 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Recognised(NamedTuple):
-    """A kind, and why it was recognised; the user's own word where there is no reason."""
+    """A kind, and the reason for it; without one, the user chose it."""
 
     kind: Kind
     why: str = "as you say"
 
     def sentence(self, name: str) -> str:
-        """What is said of a view, in one line."""
+        """Describe a view in one line."""
         return f"{escaped(name)}: {self.kind.name} ({self.why}); {self.kind.treatment}"
 
 
 def named(given: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """One word per view, as a user gave them in `kinds`."""
+    """Expand `kinds` of the user to one word per view."""
     return per_view("kinds", given, names, tuple(KINDS))
 
 
@@ -117,7 +117,7 @@ def per_view(
     names: Sequence[str],
     known: Sequence[str],
 ) -> list[str]:
-    """A setting that has one word for all views, one each, or some by name; others are `auto`."""
+    """Expand a setting, one word for all views, one each, or some by name; others are `auto`."""
     if isinstance(given, Mapping):
         strange = [k for k in given if k not in names]
         if strange:
@@ -134,11 +134,12 @@ def per_view(
 
 
 def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
-    """Why a view cannot be of this kind; x and seen (n, *shape). Zero is of every kind."""
+    """Explain why a view cannot be of this kind; x and seen (n, *shape). Zero is valid for every
+    kind."""
     if not kind.rule or not x.dtype.is_floating_point:
         return None
-    each = (_problem(kind, x[rows], seen[rows]) for rows in pieces(x))
-    return next((found for found in each if found is not None), None)
+    problems = (_problem(kind, x[rows], seen[rows]) for rows in pieces(x))
+    return next((message for message in problems if message is not None), None)
 
 
 def _problem(kind: Kind, part: Part, seen: Tensor) -> str | None:
@@ -151,14 +152,14 @@ def _problem(kind: Kind, part: Part, seen: Tensor) -> str | None:
 
 
 def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
-    """The smallest and largest possible value of a view; numbers of which none is negative stay
-    so."""
+    """Return the smallest and largest possible value of a view; nonnegative numbers stay
+    nonnegative."""
     if not x.dtype.is_floating_point or kind.likelihood != "normal":
         return -math.inf, math.inf
-    found = Observed.of(x, seen)
-    if not found.many:
+    entries = Observed.of(x, seen)
+    if not entries.many:
         return -math.inf, math.inf
-    low, high = found.ends
+    low, high = entries.ends
     least = low if kind.least is None else kind.least
     if kind.name == "numbers" and low >= 0:
         least = 0.0
@@ -166,12 +167,13 @@ def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
 
 
 class Observed(NamedTuple):
-    """What is observed of a view (n, *shape).
+    """Observed entries of a view (n, *shape).
 
-    values  those that are not zero; of a view on the disk, those of its first rows, and of the
-            others as many as tell the kind
-    zeros   how many are
-    sums    of the rows, over what is observed, and how much that is, both (n,)
+    values  nonzero ones; of a view on the disk, those of its first rows, and of the others as many
+            as determine the kind
+    zeros   number of zeros
+    sums    sums of the rows, (n,)
+    counts  number of observed entries of the rows, (n,)
     """
 
     values: Tensor
@@ -182,18 +184,18 @@ class Observed(NamedTuple):
     @classmethod
     def of(cls, x: Part, seen: Seen) -> Observed:
         if isinstance(x, Sparse):
-            stored, there = x.stored[x.stored != 0], torch.from_numpy(x.there) * x.shape[1]
-            return cls(stored, int(there.sum()) - len(stored), x.sums(1), there)
-        n, kept, told, many = len(x), list[Tensor](), set[float](), 0
+            stored, counts = x.stored[x.stored != 0], torch.from_numpy(x.present) * x.shape[1]
+            return cls(stored, int(counts.sum()) - len(stored), x.sums(1), counts)
+        n, kept, informative, many = len(x), list[Tensor](), set[float](), 0
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
         for rows in stretches(n, math.prod(x.shape[1:])):  # indices of all entries would be large
             values, _, sums[rows], counts[rows] = cls._of_rows(x[rows], seen[rows])
             many += len(values)
             if isinstance(x, Lazy) and kept:
-                told |= _telling(values)
+                informative |= _informative(values)
             else:
                 kept.append(values)
-        kept.append(torch.tensor(sorted(told), dtype=x.dtype))
+        kept.append(torch.tensor(sorted(informative), dtype=x.dtype))
         return cls(torch.cat(kept), int(counts.sum()) - many, sums, counts)
 
     @classmethod
@@ -205,7 +207,7 @@ class Observed(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The smallest and the largest."""
+        """The smallest and the largest value."""
         least = [float(self.values.min())] if len(self.values) else []
         most = [float(self.values.max())] if len(self.values) else []
         zero = [0.0] if self.zeros else []
@@ -213,95 +215,94 @@ class Observed(NamedTuple):
 
     @property
     def many(self) -> int:
-        """How many there are, zeros included."""
+        """Number of entries, zeros included."""
         return int(self.counts.sum())
 
     @property
     def share(self) -> float:
-        """Of zeros."""
+        """Share of zeros."""
         return self.zeros / self.many
 
 
-def _telling(values: Tensor) -> set[float]:
-    """The ends of these values, all different ones where they are few, and one that is not
-    whole."""
+def _informative(values: Tensor) -> set[float]:
+    """Extremes of these values, all distinct ones where they are few, and one that is not whole."""
     if not len(values):
         return set()
     ends = [float(end) for end in values.aminmax()]
-    broken = values != values.round()
-    if bool(broken.any()):
-        return {*ends, float(values[broken.int().argmax()])}
+    fractional = values != values.round()
+    if bool(fractional.any()):
+        return {*ends, float(values[fractional.int().argmax()])}
     few = ends[1] - ends[0] <= 10 * FEW
     return set(values.unique().tolist()) if few else set(ends)  # type: ignore[no-untyped-call]
 
 
 def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
-    """The kind of a view from its observed entries: x and seen (n, *shape)."""
+    """Recognise the kind of a view from its observed entries: x and seen (n, *shape)."""
     if x.dtype == torch.int64:
         return Recognised(KINDS["tokens"], "whole numbers that stand for words")
     if x.dtype == torch.uint8:
         return Recognised(KINDS["images"], "bytes")
-    found = Observed.of(x, seen)
-    if not found.many:
+    entries = Observed.of(x, seen)
+    if not entries.many:
         return Recognised(KINDS["numbers"], "nothing is observed")
     if spec is not None and any(spec.origins):
         return Recognised(KINDS["numbers"], "dates among the columns")
-    if bool((found.values == 1).all()):
-        return _flags(x, found)
+    if bool((entries.values == 1).all()):
+        return _flags(x, entries)
     if spec is not None and any(levels is not None for levels in spec.levels or ()):
         return Recognised(KINDS["numbers"], "columns of several types")
     if x.ndim != 2:
         return Recognised(KINDS["numbers"], "several axes")
-    return _whole(x, seen, found) or _sparse(x, found) or _dense(x, seen, found)
+    return _whole(x, seen, entries) or _sparse(x, entries) or _dense(x, seen, entries)
 
 
-def _flags(x: Part, found: Observed) -> Recognised:
-    """Zeros and ones: categories where every row has exactly one of three or more."""
+def _flags(x: Part, entries: Observed) -> Recognised:
+    """Recognise zeros and ones: categories where every row has exactly one of three or more."""
     if x.ndim == 2 and x.shape[1] > 2:
-        sums = found.sums[found.counts == x.shape[1]]
+        sums = entries.sums[entries.counts == x.shape[1]]
         if len(sums) and bool((sums == 1).all()):
             return Recognised(KINDS["categories"], "a single 1 in every row")
-    return _sparse(x, found) or Recognised(KINDS["binary"], "zeros and ones")
+    return _sparse(x, entries) or Recognised(KINDS["binary"], "zeros and ones")
 
 
-def _sparse(x: Part, found: Observed) -> Recognised | None:
-    zeros = found.share
-    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((found.values < 0).any()):
+def _sparse(x: Part, entries: Observed) -> Recognised | None:
+    zeros = entries.share
+    if x.ndim != 2 or x.shape[1] < WIDE or zeros <= SPARSE or bool((entries.values < 0).any()):
         return None
     return Recognised(KINDS["text"], f"{math.floor(100 * zeros)} % zeros, nothing negative")
 
 
-def _whole(x: Part, seen: Seen, found: Observed) -> Recognised | None:
-    """Ordinal values, or counts, where all are whole numbers."""
-    if not bool((found.values == found.values.round()).all()):
+def _whole(x: Part, seen: Seen, entries: Observed) -> Recognised | None:
+    """Recognise ordinal values, or counts, where all are whole numbers."""
+    if not bool((entries.values == entries.values.round()).all()):
         return None
-    (low, high), many = found.ends, found.many
+    (low, high), many = entries.ends, entries.many
     near = high - low <= 10 * FEW
-    different = len(set(found.values.tolist())) + (found.zeros > 0) if near else many
-    if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, found) is None:
+    different = len(set(entries.values.tolist())) + (entries.zeros > 0) if near else many
+    if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, entries) is None:
         return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
-    if not (low >= 0 and high > TAIL * float(found.values.median())):
+    if not (low >= 0 and high > TAIL * float(entries.values.median())):
         return None
     if x.shape[1] < MANY_COLUMNS:
         panel = _long_tailed(x, seen)
         return Recognised(KINDS["log_counts"], "whole numbers with a long tail") if panel else None
-    there = found.counts > 0
-    sums = found.sums[there] / found.counts[there]
+    observed = entries.counts > 0
+    sums = entries.sums[observed] / entries.counts[observed]
     if float(sums.std(correction=0) / sums.mean()) < DEPTH:
         return None
     return Recognised(KINDS["counts"], "whole numbers with a long tail, rows differ in their sum")
 
 
-def _dense(x: Part, seen: Seen, found: Observed) -> Recognised:
-    low, high = found.ends
+def _dense(x: Part, seen: Seen, entries: Observed) -> Recognised:
+    low, high = entries.ends
     if low < 0:
         return Recognised(KINDS["numbers"], "some are negative")
-    sums = found.sums[found.counts == x.shape[1]]
+    sums = entries.sums[entries.counts == x.shape[1]]
     if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUMS).all()):
         return Recognised(KINDS["proportions"], "every row sums to 1")
     if low <= ENDS and 1 - ENDS <= high <= 1:
         return Recognised(KINDS["proportions"], "all from 0 to 1")
-    if found.share <= RARE and _skewed(x, seen):
+    if entries.share <= RARE and _skewed(x, seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
     return Recognised(KINDS["numbers"], "dense")
 
@@ -315,7 +316,7 @@ def _long_tailed(part: Part, known: Seen) -> bool:
 
 
 def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:
-    """Some rows that have the view, in double precision, and what is seen of them."""
+    """Take the first rows that have the view, in double precision, and their mask."""
     first = slice(next(pieces(known)).stop)
     rows = known[first].any(1).nonzero()[:MANY, 0]
     return dense(part[rows]).double(), known[rows]
@@ -327,16 +328,16 @@ def _skewed(part: Part, known: Seen) -> bool:
     if len(x) < ROWS:
         return False
     least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
-    plain, bent = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
-    varying = plain.isfinite() & bent.isfinite()
+    plain, transformed = _skewness(x, seen), _skewness((x + least / 2).log(), seen)
+    varying = plain.isfinite() & transformed.isfinite()
     if not bool(varying.any()):
         return False
-    less = (bent.abs() < plain.abs())[varying].double().mean()
+    less = (transformed.abs() < plain.abs())[varying].double().mean()
     return float(plain[varying].median()) > SKEWED and float(less) > 0.5
 
 
 def _skewness(x: Tensor, seen: Tensor) -> Tensor:
-    """Of every column over what is seen; NaN where it is constant."""
+    """Skewness of every column over observed entries; NaN where it is constant."""
     count = seen.sum(0)
     off = (x - x.masked_fill(~seen, 0).sum(0) / count).masked_fill(~seen, 0)
     return off.pow(3).sum(0) / count / (off.square().sum(0) / count).pow(1.5)

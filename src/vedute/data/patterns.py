@@ -32,8 +32,8 @@ from sklearn.utils.extmath import randomized_svd
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
-SITES = 20  # groups, where none are given
-STEEP = 4.0  # of the log-odds, from the lowest rank to the highest
+SITES = 20  # default number of groups
+STEEP = 4.0  # log-odds between the lowest and the highest rank
 
 
 def chain(L: int) -> Pairs:
@@ -61,7 +61,7 @@ FEWEST = dict.fromkeys(COHORTS, 3) | {"two_components": 4}  # views
 
 
 def cohorts(n: int, L: int, rows: int, pairs: Pairs, rng: Generator) -> Mask:
-    """`rows` of n samples are dealt out to the pairs of views; the others keep all L."""
+    """Deal `rows` of n samples out to the pairs of views; the others keep all L."""
     mask = np.ones((n, L), bool)
     chosen = rng.permutation(n)[:rows]
     mask[chosen] = False
@@ -70,10 +70,10 @@ def cohorts(n: int, L: int, rows: int, pairs: Pairs, rng: Generator) -> Mask:
 
 
 def by_value(scores: Floats, rate: float, protocol: str, rng: Generator) -> Mask:
-    """scores (n, L) from 0 to 1: the odds of a view to go are e^(4 score).
+    """Hide views with odds e^(4 score), scores (n, L) from 0 to 1.
 
-    Taken one after the other, each with these odds among those left (Gumbel's trick), until a
-    share `rate` of all views is gone.
+    They are drawn one after the other, each with these odds among those left (Gumbel's trick),
+    until a share `rate` of all views is hidden.
     """
     mar = protocol == "mar"
     keys = STEEP * (scores[:, :1] if mar else scores) + rng.gumbel(size=scores.shape)
@@ -86,7 +86,7 @@ def by_value(scores: Floats, rate: float, protocol: str, rng: Generator) -> Mask
 
 
 def by_group(groups: NDArray[np.integer[Any]], L: int, rate: float, rng: Generator) -> Mask:
-    """groups (n,) -> (n, L); pairs of a group and a view go in random order while they fit."""
+    """Hide pairs of a group and a view in random order while they fit: groups (n,) -> (n, L)."""
     _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     keys = rng.random((len(sizes), L))
     stays = np.zeros_like(keys, bool)
@@ -105,13 +105,13 @@ def scores(view: NDArray[Any]) -> Floats:
     z-scored; one half where the view (NaN) is missing, or nothing varies."""
     x = view.reshape(len(view), -1).astype(np.float64)
     known = ~np.isnan(x)
-    there = known.any(1)
+    observed = known.any(1)
     count = np.maximum(known.sum(0), 1)
     x = np.where(known, x - np.where(known, x, 0.0).sum(0) / count, 0.0)
     std = np.sqrt((x**2).sum(0) / count)
     x /= np.where(std > 0, std, 1.0)
-    found = np.full(len(x), 0.5)
-    if there.sum() > 1 and x.any():
-        U, _, _ = randomized_svd(x[there], 1, random_state=0)
-        found[there] = (rankdata(U[:, 0]) - 1) / (there.sum() - 1)
-    return found
+    ranks = np.full(len(x), 0.5)
+    if observed.sum() > 1 and x.any():
+        U, _, _ = randomized_svd(x[observed], 1, random_state=0)
+        ranks[observed] = (rankdata(U[:, 0]) - 1) / (observed.sum() - 1)
+    return ranks

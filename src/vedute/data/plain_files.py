@@ -1,4 +1,4 @@
-"""Files that end: reading from a pipe or a device may wait for ever."""
+"""Regular files: reading from a pipe or a device may block forever."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def is_special(path: Path) -> bool:
-    """Whether it is there, and neither a file nor a folder."""
+    """Whether a path exists, and is neither a file nor a folder."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def plain_file(path: str | Path) -> Path:
-    """The path of a file to read; a pipe or a device is refused."""
+    """Return the path of a file to read; reject pipes and devices."""
     path = Path(path)
     if is_special(path):
         raise ValueError(f"{path} is a pipe or a device; write it to a file, and name that")

@@ -70,7 +70,7 @@ class Scaler:
             return None
         total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
         if isinstance(x, Sparse):
-            usual = torch.from_numpy(x.there) * profile.sum()
+            usual = torch.from_numpy(x.present) * profile.sum()
         else:
             parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(len(x))]
             usual = torch.cat(parts)
@@ -210,7 +210,7 @@ def _least(x: Tensor, seen: Tensor) -> Tensor:
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """With the profile of a row whose size is 1, the average of rows that are not zero."""
     if isinstance(x, Sparse):
-        count = torch.tensor(int(x.there.sum()))
+        count = torch.tensor(int(x.present.sum()))
     else:
         count = _total([seen[rows].sum(0) for rows in pieces(seen)])
     profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
@@ -302,7 +302,7 @@ def _each(
 
 def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
     """The same where entries that are not stored are zero."""
-    count, at = max(int(x.there.sum()), 1), x.columns
+    count, at = max(int(x.present.sum()), 1), x.columns
     zeros = torch.from_numpy(x.others())
     mean = x.sums(0) / count
     off = x.valued(x.stored - x.each(mean.numpy()), x.rest)

@@ -1,6 +1,6 @@
-"""A view that is mostly zeros: what a scipy.sparse matrix is until something needs it as an array.
+"""A view that is mostly zeros: a scipy.sparse matrix until it is needed as an array.
 
-Scaling keeps it so. A zero becomes one number per column, which is written once for all rows:
+Scaling keeps it sparse: zeros become one number per column, which is stored once for all rows:
 
     x_ij = own_ij where it is stored, else rest_j
 
@@ -23,30 +23,30 @@ from vedute.data.mapped import Lazy
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
-STORED = 1 / 3  # the largest share of entries that is worth it: each takes 12 bytes, not 4 or 8
+STORED = 1 / 3  # largest share of stored entries: each takes 12 bytes, not 4 or 8
 
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
     """A view (n, width) without holes.
 
-    own    (n, width) csr array, the entries that are stored; none in rows that are missing
-    rest   (width,) the value of all others
-    there  (n,) bool, False where a row is missing
+    own      (n, width) csr array, the stored entries; none in rows that are missing
+    rest     (width,) the value of all others
+    present  (n,) bool, False where a row is missing
     """
 
     own: Any
     rest: Array
-    there: Bools
+    present: Bools
 
     @classmethod
     def of(cls, view: Any) -> Sparse | None:
-        """A scipy.sparse matrix; None where it has to be an array: it holds no real numbers or
-        single NaN, or an array is hardly larger."""
+        """Convert a scipy.sparse matrix; None where it has to be an array: it holds no real
+        numbers or single NaN, or an array is hardly larger."""
         if view.ndim != 2 or view.dtype.kind not in "biuf":
             return None
         own = sparse.csr_array(view)
-        if not own.has_canonical_format:  # entries given twice are summed, but not in the user's
+        if not own.has_canonical_format:  # duplicates are summed, in a copy of the user's
             own = own.copy()
             own.sum_duplicates()
         if own.dtype not in (np.float32, np.float64):
@@ -56,22 +56,22 @@ class Sparse:
         missing = unknown == own.shape[1]
         if (unknown[~missing] > 0).any():
             return None
-        found = whole.only(~missing)
-        return found if found.own.nnz <= STORED * own.shape[0] * own.shape[1] else None
+        converted = whole.only(~missing)
+        return converted if converted.own.nnz <= STORED * own.shape[0] * own.shape[1] else None
 
     @classmethod
     def missing(cls, n: int, width: int) -> Sparse:
-        """A view that nobody has."""
+        """Return a view that no sample has."""
         return cls(sparse.csr_array((n, width)), np.zeros(width), np.zeros(n, bool))
 
     def __len__(self) -> int:
-        return len(self.there)
+        return len(self.present)
 
     def __getitem__(self, rows: Any) -> Sparse:
         if isinstance(rows, slice) and rows == slice(None):
             return self
         rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
-        return replace(self, own=self.own[rows], there=self.there[rows])
+        return replace(self, own=self.own[rows], present=self.present[rows])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,44 +87,44 @@ class Sparse:
 
     @property
     def stored(self) -> Tensor:
-        """The values that are stored, row by row."""
+        """Stored values, row by row."""
         return torch.from_numpy(self.own.data)
 
     @property
     def columns(self) -> Array:
-        """Of what is stored."""
+        """Columns of the stored entries."""
         return np.asarray(self.own.indices)
 
     @property
     def rows(self) -> Array:
-        """Of what is stored."""
+        """Rows of the stored entries."""
         return np.repeat(np.arange(len(self)), np.diff(self.own.indptr))
 
     def count(self, flags: Bools) -> NDArray[np.intp]:
-        """In how many entries of each row `flags`, one for each that is stored, is True; (n,)."""
+        """Count the stored entries of each row whose flag is True, (n,)."""
         return np.bincount(self.rows[flags], minlength=len(self))
 
     def others(self) -> NDArray[np.intp]:
-        """How many entries of each column are `rest`, (width,)."""
+        """Count the entries of each column that are `rest`, (width,)."""
         stored = np.bincount(self.columns, minlength=self.shape[1])
-        return np.asarray(self.there.sum() - stored)
+        return np.asarray(self.present.sum() - stored)
 
     def each(self, values: Array) -> Tensor:
-        """Values of the columns (width,) -> of what is stored."""
+        """Take the values of columns (width,) for each stored entry."""
         return torch.from_numpy(values[self.columns])
 
     def only(self, rows: Bools) -> Sparse:
-        """The same with all rows missing that are False in `rows` (n,)."""
-        there, lengths = self.there & rows, np.diff(self.own.indptr)
-        if there.all():
+        """Mark rows as missing that are False in `rows` (n,)."""
+        present, lengths = self.present & rows, np.diff(self.own.indptr)
+        if present.all():
             return self
-        kept = np.repeat(there, lengths)
-        ends = np.append(0, np.cumsum(np.where(there, lengths, 0)))
+        kept = np.repeat(present, lengths)
+        ends = np.append(0, np.cumsum(np.where(present, lengths, 0)))
         parts = self.own.data[kept], self.own.indices[kept], ends
-        return replace(self, own=sparse.csr_array(parts, shape=self.shape), there=there)
+        return replace(self, own=sparse.csr_array(parts, shape=self.shape), present=present)
 
     def valued(self, stored: Any, rest: Any) -> Sparse:
-        """The same entries with other values."""
+        """Replace the values of the same entries."""
         parts = np.asarray(stored), self.own.indices, self.own.indptr
         own = sparse.csr_array(parts, shape=self.shape)
         return replace(self, own=own, rest=np.asarray(rest, own.dtype))
@@ -133,35 +133,35 @@ class Sparse:
         return self if dtype == self.dtype else self.valued(self.stored.to(dtype), self.rest)
 
     def sums(self, axis: int, power: int = 1) -> Tensor:
-        """Of powers of what is stored, over rows (0) or columns (1), in float64."""
+        """Sum powers of the stored values over rows (0) or columns (1), in float64."""
         n, at = self.shape[1 - axis], self.rows if axis else self.columns
         return torch.from_numpy(np.bincount(at, self.stored.double().pow(power), n))
 
     def centered(self, at: Array) -> Sparse:
-        """x - at, in rows that are there; at (width,)."""
+        """Subtract `at` (width,) from the rows that are present."""
         return self.valued(self.stored - self.each(at), self.rest - at)
 
     def mean(self) -> Array:
-        """Of the columns, over rows that are there, (width,)."""
+        """Means of the columns over rows that are present, (width,)."""
         total = self.sums(0).numpy() + self.others() * self.rest
-        return np.asarray(total / self.there.sum(), self.own.dtype)
+        return np.asarray(total / self.present.sum(), self.own.dtype)
 
     def times(self, b: Array) -> Array:
         """x b, (n, k)"""
-        return np.asarray(self._deviations() @ b + np.outer(self.there, self.rest @ b))
+        return np.asarray(self._deviations() @ b + np.outer(self.present, self.rest @ b))
 
     def across(self, u: Array) -> Array:
         """x' u, (width, k)"""
-        return np.asarray(self._deviations().T @ u + np.outer(self.rest, u[self.there].sum(0)))
+        return np.asarray(self._deviations().T @ u + np.outer(self.rest, u[self.present].sum(0)))
 
     def _deviations(self) -> Any:
-        """(n, width) csr array of what is stored, less `rest`: x, but for a multiple of 1 rest'."""
+        """Stored values less `rest`, a csr array (n, width): x, but for a multiple of 1 rest'."""
         return self.valued(self.own.data - self.rest[self.columns], self.rest).own
 
     def dense(self) -> Tensor:
-        """(n, width)"""
+        """Return the array (n, width)."""
         x = np.zeros(self.shape, self.own.dtype)
-        x[self.there] = self.rest
+        x[self.present] = self.rest
         x[self.rows, self.columns] = self.own.data
         return torch.from_numpy(x)
 
@@ -170,8 +170,8 @@ Part = Tensor | Sparse | Lazy
 
 
 class OnDemand(Sequence[Any]):
-    """Views, or their holes, as tensors: those that are kept sparse, or on the disk, are made each
-    time they are asked for."""
+    """Views, or their holes, as tensors: those that are sparse, or on the disk, are made at each
+    access."""
 
     def __init__(self, parts: Sequence[Part | None]) -> None:
         self.parts: tuple[Any, ...] = tuple(parts)
@@ -193,6 +193,6 @@ def dense(part: Part) -> Tensor:
 
 
 def on_demand(parts: Sequence[Part | None]) -> Any:
-    """Tensors, or what gives them."""
+    """Return the tensors, or a sequence that makes them."""
     kept = [part for part in parts if isinstance(part, (Sparse, Lazy))]
     return OnDemand(parts) if kept else tuple(parts)

@@ -549,7 +549,7 @@ def loses(lost: Tensor, spread: Tensor) -> bool:
 
 def _compact_sparse(a: Sparse) -> Sparse:
     """The same, where zeros are not stored."""
-    small, seen = a.to(torch.float32), a.own[a.there]
+    small, seen = a.to(torch.float32), a.own[a.present]
     if a.dtype == torch.float32 or not seen.nnz:
         return small
     off = a.valued((small.stored.double() - a.stored).abs(), a.rest)

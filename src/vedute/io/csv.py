@@ -36,18 +36,16 @@ from vedute.data.cells import (
     MOST_LEVELS,
     TRUTHS,
     all_match,
+    are_limits,
     as_text,
     check_kind,
+    first_word,
     have_commas,
     limits_note,
     numbers,
     stripped,
+    truth_words,
     without_limits,
-    words,
-    words_of_truth,
-)
-from vedute.data.cells import (
-    limits as are_limits,
 )
 from vedute.data.dates import Wording, wording, written
 from vedute.data.frames import is_number, listed
@@ -574,7 +572,7 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     limit_cells = text[are_limits(text)] if cells is not text else text[:0]
     number = numbers(cells)
     if number is not None:
-        pair = words_of_truth(cells)
+        pair = truth_words(cells)
         return _ParsedText(
             number if pair is None else _two_categories(number, pair), limit_cells, cells
         )
@@ -582,9 +580,9 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
         number = numbers(cells.str.replace(",", "."))
         if number is not None:
             return _ParsedText(number, limit_cells, cells, commas=True)
-    written_words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
-    days = dates.of_text(where, written_words, f"or leave them out: --drop {quote(str(name))}")
-    values = _categories(name, written_words, where, how) if days is None else days
+    words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
+    days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
+    values = _categories(name, words, where, how) if days is None else days
     return _ParsedText(values, text[:0], text[:0])
 
 
@@ -603,7 +601,7 @@ def _two_categories(truth: pd.Series, pair: tuple[str, str]) -> pd.Series:
 
 def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
     """Convert text to categories if `how.one_hot`, up to MOST_LEVELS of them; else raise."""
-    row, text, levels = words(where, cells)
+    row, text, levels = first_word(where, cells)
     word = quote(str(name))
     where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {word} leaves it out"
     if len(levels) > MOST_LEVELS:

@@ -58,7 +58,7 @@ class Table:
     @classmethod
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
         """Sparse where some view is, and none has holes: these are filled in arrays."""
-        sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
+        sparse = any(isinstance(part, Sparse) and part.present.any() for part in data.parts)
         if not sparse or any(holes is not None for holes in data.holes):
             return cls.of(wide_table.parts(data, scalers))
         x = SideBySide(tuple(wide_table.sparse_parts(data, scalers)))
