@@ -1,4 +1,4 @@
-"""What a user has becomes Views, and comes back in the user's own types."""
+"""Input of users as Views, and results in their own types."""
 
 from vedute.data import lazily
 

@@ -1,7 +1,7 @@
-"""Whatever people call multi-view data becomes checked numpy arrays, a mask and holes.
+"""Input of all supported types becomes checked numpy arrays, a mask and holes.
 
 NaN means "missing" here and nowhere further in. A row of NaN is a missing view, single NaN are
-holes, zeros are data. What cannot be read is refused here, in one sentence with its mend.
+holes, zeros are data. Input that cannot be read is rejected here, in one sentence with the fix.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Bools = NDArray[np.bool_]
 
 
 class Parts(NamedTuple):
-    """X taken apart: its views as they are (None: nobody has it), and as numbers.
+    """X taken apart: its views as they are (None: no sample has it), and as numbers.
 
     X, columns   the object itself, and how one table was cut into views
-    views        by name, as the user has them; rows: the ids of all samples, where frames have some
+    views        by name, as the user has them; rows: the ids of all samples, for frames
     arrays       L arrays (n, *shape_v), or sparse, zero where missing; mask (n, L); holes; ids or
                  None; specs
     """
@@ -51,8 +51,8 @@ def read(
     like: Sequence[ViewSpec] | None = None,
     aligned: bool = False,
 ) -> Parts:
-    """Check X and take it apart; `like` is what an estimator was fitted on. aligned: row i is
-    sample i in frames, too, and frames may stand beside arrays."""
+    """Check X and take it apart; `like`: specs of a fitted estimator. aligned: row i is sample i in
+    frames, too, and frames may stand beside arrays."""
     X = as_table(X)
     columns = top_levels(X) if columns is None else columns
     views = named(X, columns, like)
@@ -60,9 +60,9 @@ def read(
     fitted = {s.name: s for s in like or ()}
     arrays, specs = [], []
     for name in fitted or views:
-        own = getattr(views[name], "index", None) if aligned else index
+        row_ids = getattr(views[name], "index", None) if aligned else index
         with noted():
-            array, spec = _array(name, views[name], n, own, fitted.get(name))
+            array, spec = _array(name, views[name], n, row_ids, fitted.get(name))
             arrays.append(array)
             specs.append(spec)
     if not arrays:
@@ -80,8 +80,8 @@ def read(
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:
-    """Which views of which samples are to be used, (n, L): those that are there, less those that
-    a mask hides. Refused where the mask shows a view that is not there, or a row has none."""
+    """Mask (n, L) of the views to use: those that are present, less those that a mask hides.
+    Raise where the mask shows a view that is missing, or a row has none."""
     labels = np.arange(len(present)) if ids is None else ids
     seen = present
     if mask is not None:
@@ -105,8 +105,8 @@ def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None)
 def named(
     X: Any, columns: Columns | None = None, like: Sequence[ViewSpec] | None = None
 ) -> dict[str, Any]:
-    """A table or container X as a dict of views in their order, which is that of the samples of
-    frames; fitted views that X lacks are None."""
+    """Convert a table or container X to a dict of views in their order, which is that of the
+    samples of frames; fitted views that X lacks are None."""
     if columns is not None or is_table(X):
         X = split(X, columns, lenient=bool(like))
     names = [s.name for s in like or ()]
@@ -123,7 +123,7 @@ def named(
         if names and len(X) != len(names):
             raise ValueError(
                 f"X has {len(X)} views, fitted on {len(names)} ({', '.join(names)}); "
-                "pass None for a view nobody has"
+                "pass None for a view that no sample has"
             )
         views = dict(zip(names or [f"view{v}" for v in range(len(X))], X, strict=True))
     else:
@@ -133,13 +133,13 @@ def named(
         )
     if not views:
         raise ValueError("X has no views; pass at least one")
-    if names:  # a frame without rows says as much as None
+    if names:  # a frame without rows is like None
         views = {k: None if is_frame(v) and not len(v) else v for k, v in views.items()}
     return views
 
 
 def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None]:
-    """Number of samples, and their ids where there are frames."""
+    """Count the samples, and join the ids of frames."""
     present = {k: v for k, v in views.items() if v is not None}
     if not present:
         raise ValueError("every view is None; pass at least one view with data")
@@ -159,7 +159,7 @@ def _rows(views: Mapping[str, Any], aligned: bool) -> tuple[int, pd.Index | None
 
 
 def _length(arrays: Mapping[str, Any]) -> int:
-    """The number of samples, the same in all arrays."""
+    """Count the samples, the same in all arrays."""
     sizes = {}
     for name, view in arrays.items():
         try:
@@ -189,7 +189,8 @@ def _length(arrays: Mapping[str, Any]) -> int:
 def _array(
     name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
 ) -> tuple[Array | Sparse, ViewSpec]:
-    """One view as a numeric array (n, *shape), NaN where missing, or kept sparse; and its spec."""
+    """Convert one view to numbers (n, *shape), NaN where missing, or keep it sparse; and its
+    spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
         if fitted is not None and len(spec.shape) == 1:
@@ -201,16 +202,16 @@ def _array(
         if not frame.shape[1]:
             raise ValueError(f"view {name!r} has no columns; leave it out")
         return from_frame(name, frame, ids, fitted)
-    kept = Sparse.of(view) if sparse.issparse(view) else None
-    if kept is not None:
-        return _kept(name, kept, str(view.dtype), fitted)
+    converted = Sparse.of(view) if sparse.issparse(view) else None
+    if converted is not None:
+        return _sparse_array(name, converted, str(view.dtype), fitted)
     a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
     _check_columns(name, a.shape)
-    own = view.dtype if np.ma.is_masked(view) else a.dtype
-    dtype = str(own) if own.kind in "biuf" else "float64"
-    of_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
-    last = of_bytes and images.have_channels_last(name, a.shape, fitted)
+    given_dtype = view.dtype if np.ma.is_masked(view) else a.dtype
+    dtype = str(given_dtype) if given_dtype.kind in "biuf" else "float64"
+    is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
+    last = is_bytes and images.have_channels_last(name, a.shape, fitted)
     a = images.channels_first(a) if last else a
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
@@ -219,7 +220,9 @@ def _array(
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,), channels_last=last)
 
 
-def _kept(name: str, a: Sparse, dtype: str, fitted: ViewSpec | None) -> tuple[Sparse, ViewSpec]:
+def _sparse_array(
+    name: str, a: Sparse, dtype: str, fitted: ViewSpec | None
+) -> tuple[Sparse, ViewSpec]:
     _check_columns(name, a.shape)
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
@@ -235,7 +238,7 @@ def _check_columns(name: str, shape: tuple[int, ...]) -> None:
 
 
 def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
-    """Refuse samples of another shape than those fitted on."""
+    """Reject samples of another shape than those fitted on."""
     if shape == fitted.shape:
         return
     problem = f"view {fitted.name!r} has samples of shape {shape}, fitted on {fitted.shape}"
@@ -248,14 +251,14 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
 
 
 def _unmasked(view: Any) -> Array:
-    """What a masked array hides is missing."""
+    """Replace what a masked array hides by NaN."""
     if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
         return as_array(view)
     return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
 
 
 def keeps_bytes(fitted: ViewSpec | None) -> bool:
-    """Images keep their bytes, unless numbers were fitted."""
+    """Whether images keep their bytes: yes, unless numbers were fitted."""
     return fitted is None or fitted.dtypes == ("uint8",)
 
 
@@ -284,12 +287,12 @@ def _numbers(name: str, a: Array) -> Array:
 
 
 def _missing(a: Array | Sparse) -> Bools | None:
-    """Entries that are; None where there can be none: in bytes, and in what is kept sparse."""
+    """Mask of missing entries; None for bytes and sparse views, which have none."""
     return None if isinstance(a, Sparse) or a.dtype.kind != "f" else np.isnan(a)
 
 
 def _present(a: Array | Sparse, missing: Bools | None) -> Bools:
-    """Rows of which something is there, (n,)."""
+    """Mask of rows with any entry, (n,)."""
     if isinstance(a, Sparse):
         return a.present
     flat = None if missing is None else missing.reshape(len(a), -1)
@@ -297,19 +300,19 @@ def _present(a: Array | Sparse, missing: Bools | None) -> Bools:
 
 
 def _holes(missing: Bools | None, seen: Bools) -> Bools | None:
-    """Single entries that are missing in rows that are seen; None where there are none."""
+    """Mask of single missing entries in observed rows; None without any."""
     inside = None if missing is None else missing & _like(seen, missing)
     return inside if inside is not None and inside.any() else None
 
 
 def _zeroed(a: Array | Sparse, seen: Bools, holes: Bools | None) -> Array | Sparse:
-    """Zero where a row is not seen, and in holes."""
+    """Zero rows that are not observed, and holes."""
     if isinstance(a, Sparse):
         return a.only(seen)
     if holes is None and seen.all():
         return a
-    there = _like(seen, a) if holes is None else _like(seen, a) & ~holes
-    return np.where(there, a, a.dtype.type(0))
+    kept = _like(seen, a) if holes is None else _like(seen, a) & ~holes
+    return np.where(kept, a, a.dtype.type(0))
 
 
 def _check_finite(a: Array | Sparse, seen: Bools, name: str, ids: Array | None) -> None:
@@ -328,7 +331,7 @@ def _check_finite(a: Array | Sparse, seen: Bools, name: str, ids: Array | None) 
 
 
 def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataFrame:
-    """A mask whose rows are called as samples are and its columns as views, in their order."""
+    """Order the rows of a mask by sample ids and its columns by views."""
     if ids is None:  # rows and views may have no names
         return mask[list(names)] if set(mask.columns) == set(names) else mask
     ids = pd.Index(ids)
@@ -344,7 +347,7 @@ def _joined_mask(mask: pd.DataFrame, ids: Any, names: Sequence[str]) -> pd.DataF
 
 
 def _check_mask(mask: Any, shape: tuple[int, ...]) -> Bools:
-    """A user's mask as booleans (n, L)."""
+    """Convert a user's mask to booleans (n, L)."""
     m = np.asarray(mask)
     if m.shape != shape:
         raise ValueError(
@@ -364,5 +367,5 @@ def _like(flag: Bools, a: Array) -> Bools:
 
 
 def rows(ids: Array) -> str:
-    """ "row 3 has", "rows 3, 5 have": samples by their ids."""
+    """Name samples by their ids: "row 3 has", "rows 3, 5 have"."""
     return f"row {listed(ids)} has" if len(ids) == 1 else f"rows {listed(ids)} have"

@@ -1,6 +1,6 @@
-"""Type in = type out: values are written into a copy of the user's own object, some rows at a time.
+"""Type in = type out: values are written into a copy of the user's own object, block by block.
 
-Only missing cells change, so what was observed never passes through a float.
+Only missing cells change, so observed values never pass through a float.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Values = Sequence[Array]
 
 
 class Copy:
-    """An array of numbers, whose missing entries are written as they come."""
+    """An array of numbers whose missing entries are filled block by block."""
 
     def __init__(self, view: Any) -> None:
         a = np.array(view)
@@ -38,7 +38,7 @@ class Copy:
         self.written = 0
 
     def add(self, value: Array, gap: Array) -> None:
-        """Of the next rows: values (k, *shape), and where they are written, bool."""
+        """Fill the next rows with values (k, *shape) where gap is True."""
         start, self.written = self.written, self.written + len(value)
         rows = self.array[start : self.written]
         value, gap = (_like_rows(a, rows) for a in (value, gap))
@@ -49,14 +49,15 @@ class Copy:
 
 
 def _like_rows(a: Array, rows: Array) -> Array:
-    """In the axes of the user: images may have their channels last, and columns be one number."""
+    """Reshape to the axes of the user: images may have their channels last, and columns be one
+    number."""
     if a.ndim == rows.ndim == 4 and a.shape != rows.shape:
         return channels_last(a)
     return a.reshape(rows.shape)
 
 
 class _Tensor(Copy):
-    """The same of a tensor."""
+    """A tensor whose missing entries are filled block by block."""
 
     def __init__(self, view: torch.Tensor) -> None:
         super().__init__(as_array(view))
@@ -67,8 +68,8 @@ class _Tensor(Copy):
 
 
 class _Whole:
-    """A frame, a sparse matrix, or a view that nobody has: filled once the values of all rows are
-    known."""
+    """A frame, a sparse matrix, or a view that no sample has: filled after the values of all rows
+    are known."""
 
     def __init__(self, parts: Parts, spec: ViewSpec) -> None:
         self.parts, self.spec = parts, spec
@@ -86,27 +87,27 @@ class _Whole:
 
 
 class Filling:
-    """A copy of the X that was taken apart, filled some rows at a time."""
+    """A copy of the X that was taken apart, filled block by block."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.views = {spec.name: _filling(parts, spec) for spec in parts.specs}
 
     def add(self, values: Values, absent: Values) -> None:
-        """Of the next rows: `values` where `absent`; both L arrays (k, *shape_v), float and
-        bool."""
+        """Fill the next rows with `values` where `absent`; both L arrays (k, *shape_v), float
+        and bool."""
         for view, value, gap in zip(self.views.values(), values, absent, strict=True):
             view.add(value, gap)
 
     def filled(self) -> Any:
-        """The copy, once all rows were added."""
+        """Return the copy, after all rows were added."""
         X, columns = self.parts.X, self.parts.columns
         views = {name: view.view() for name, view in self.views.items()}
         if columns is not None or not isinstance(X, (Mapping, list, tuple)):
             return _filled_table(X, views, columns)
         if isinstance(X, Mapping):
-            given = {k: views.pop(str(k)) for k in X}
-            return given | views
+            named = {k: views.pop(str(k)) for k in X}
+            return named | views
         return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
 
 
@@ -118,7 +119,7 @@ def _filling(parts: Parts, spec: ViewSpec) -> Copy | _Whole:
 
 
 def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
-    """The same with room for floats in some views, whose cells are all to be written."""
+    """Convert some views to floats, whose cells are all to be written."""
     views = {k: _in_floats(view) if k in names else view for k, view in parts.views.items()}
     specs = [*float_specs(parts.specs, names)]
     X = parts.X if isinstance(parts.X, (Mapping, list, tuple)) else _in_floats(parts.X, blank=False)
@@ -126,7 +127,7 @@ def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
 
 
 def float_specs(specs: Sequence[ViewSpec], names: Sequence[str]) -> tuple[ViewSpec, ...]:
-    """Specs of the same views, of floats where they have one of these names."""
+    """Change the dtypes of the views with these names to floats."""
     return tuple(
         replace(s, dtypes=("float64",) * len(s.dtypes), origins=()) if s.name in names else s
         for s in specs
@@ -134,7 +135,7 @@ def float_specs(specs: Sequence[ViewSpec], names: Sequence[str]) -> tuple[ViewSp
 
 
 def _in_floats(view: Any, blank: bool = True) -> Any:
-    """A view, or a table of them; blank: frames without their cells."""
+    """Convert a view, or a table of views, to floats; blank: frames without their cells."""
     if isinstance(view, torch.Tensor):
         return view if view.is_floating_point() else view.double()
     if isinstance(view, pd.DataFrame):
@@ -147,29 +148,29 @@ def _in_floats(view: Any, blank: bool = True) -> Any:
 
 
 def as_fitted(value: Array, spec: ViewSpec) -> Any:
-    """A whole view as it was fitted: a frame of its columns, or an array."""
+    """Convert a whole view to the type that was fitted: a frame of its columns, or an array."""
     if spec.columns is None:
         return _as_array(value, spec)
     return _filled_frame(None, pd.RangeIndex(len(value)), value, np.ones(value.shape, bool), spec)
 
 
 def _as_array(value: Array, spec: ViewSpec) -> Array:
-    """In the dtype and the axes of the array that was fitted."""
+    """Convert to the dtype and the axes of the array that was fitted."""
     value = channels_last(value) if spec.channels_last else value
-    known = spec.dtypes if spec.columns is None else ()
-    dtype = np.dtype(known[0]) if known else value.dtype
+    dtypes = spec.dtypes if spec.columns is None else ()
+    dtype = np.dtype(dtypes[0]) if dtypes else value.dtype
     return value if value.dtype == dtype else as_dtype(value, dtype)
 
 
 def _filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
-    """Rows of which nothing is missing stay as they are."""
+    """Fill a sparse matrix; complete rows are unchanged."""
     if view.ndim == 1:
         whole = Copy(view.toarray())
         whole.add(value, gap)
         return type(view)(whole.array)
-    holed, own = gap.any(1), view.tocsr()
-    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), own[holed].toarray())
-    stacked = sparse.vstack([own[~holed], sparse.csr_array(new)], format="csr")
+    holed, rows = gap.any(1), view.tocsr()
+    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), rows[holed].toarray())
+    stacked = sparse.vstack([rows[~holed], sparse.csr_array(new)], format="csr")
     order = np.argsort(np.append(np.flatnonzero(~holed), np.flatnonzero(holed)))
     return type(view)(stacked[order])
 
@@ -177,8 +178,8 @@ def _filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
 def _filled_frame(
     view: Any, index: pd.Index, value: Floats, gap: Any, spec: ViewSpec
 ) -> pd.DataFrame | pd.Series:
-    """All joined rows, the frame's own columns and dtypes. Columns of numbers of one dtype are
-    filled at once: there may be fifty thousand."""
+    """Fill all joined rows, in the frame's own columns and dtypes. Columns of numbers of one
+    dtype are filled together, since there may be fifty thousand."""
     frame = _no_rows(index, spec) if view is None else view
     frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
     columns = spec.columns or tuple(frame.columns)
@@ -197,55 +198,57 @@ def _filled_frame(
         holes = gap[:, at.start]
         column, about = frame.iloc[:, j], (levels[j], origins[j])
         single[j] = _filled_column(column, where, len(index), value[:, at], holes, *about)
-    made = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
-    parts = [pd.DataFrame(made)] if made else []
-    for own in alike.values():
-        mine = frame if len(own) == len(order) else frame.iloc[:, own]
-        cells = _filled_numbers(mine, where, value, gap, ends[own] - 1)
-        parts.append(_frame_of(cells, frame.dtypes.iloc[own[0]], own, index))
+    series = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
+    parts = [pd.DataFrame(series)] if series else []
+    for positions in alike.values():
+        mine = frame if len(positions) == len(order) else frame.iloc[:, positions]
+        cells = _filled_numbers(mine, where, value, gap, ends[positions] - 1)
+        parts.append(_frame_of(cells, frame.dtypes.iloc[positions[0]], positions, index))
     filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
     return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
 
 
 def _with_absent(frame: pd.DataFrame, spec: ViewSpec) -> pd.DataFrame:
-    """The frame with the columns of fitting that it lacks, behind its own."""
-    none, own = _no_rows(frame.index, spec), set(fitted_names(frame.columns, spec.columns or ()))
-    lost = {
+    """Append the columns of fitting that the frame lacks."""
+    empty = _no_rows(frame.index, spec)
+    present = set(fitted_names(frame.columns, spec.columns or ()))
+    absent = {
         c: pd.Series(0, frame.index, d) if is_plain(d) else pd.Series(None, frame.index, d)
-        for c, d in none.dtypes.items()
-        if c not in own
+        for c, d in empty.dtypes.items()
+        if c not in present
     }
-    return pd.concat([frame, pd.DataFrame(lost)], axis=1)
+    return pd.concat([frame, pd.DataFrame(absent)], axis=1)
 
 
 def _filled_numbers(
     frame: pd.DataFrame, where: NDArray[np.intp], value: Floats, gap: Any, at: NDArray[np.intp]
 ) -> Array:
-    """Columns of one dtype, (n, k): the user's cells where there are any, the model's elsewhere.
+    """Fill columns of one dtype, (n, k): the user's cells where present, else the model's.
 
-    at (k,): where the numbers of these columns are in value and gap
+    at (k,): positions of the numbers of these columns in value and gap
     """
     cells = as_dtype(value[:, at], _plain(frame.iloc[:, 0]))
     nullable = not isinstance(frame.dtypes.iloc[0], np.dtype)
-    own = frame.fillna(cells.dtype.type(0)) if nullable else frame
-    found = cells[where]
-    np.copyto(found, own.to_numpy(cells.dtype), where=~gap[where][:, at])
-    cells[where] = found
+    source = frame.fillna(cells.dtype.type(0)) if nullable else frame
+    merged = cells[where]
+    np.copyto(merged, source.to_numpy(cells.dtype), where=~gap[where][:, at])
+    cells[where] = merged
     return cells
 
 
 def _frame_of(cells: Array, dtype: Any, columns: list[int], index: pd.Index) -> pd.DataFrame:
-    """(n, k) numbers without missing ones, in a dtype of numpy or of pandas' nullable numbers."""
+    """Build a frame of (n, k) numbers without missing ones, in a dtype of numpy or a nullable
+    one."""
     if isinstance(dtype, np.dtype):
         return pd.DataFrame(cells, index=index, columns=columns)
-    none, array = np.zeros(len(cells), bool), dtype.construct_array_type()
-    made = {c: array(x, none.copy()) for c, x in zip(columns, cells.T.copy(), strict=True)}
-    return pd.DataFrame(made, index=index)
+    no_mask, array = np.zeros(len(cells), bool), dtype.construct_array_type()
+    arrays = {c: array(x, no_mask.copy()) for c, x in zip(columns, cells.T.copy(), strict=True)}
+    return pd.DataFrame(arrays, index=index)
 
 
 def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
-    """The frame of a view nobody has, with the columns and dtypes of fitting."""
+    """Make an empty frame with the columns and dtypes of fitting."""
     columns = spec.columns or tuple(range(int(np.prod(spec.shape))))
     dtypes = spec.dtypes if len(spec.dtypes) == len(columns) else ("float64",) * len(columns)
     levels = spec.levels or (None,) * len(columns)
@@ -267,85 +270,85 @@ def _filled_column(
     levels: tuple[Any, ...] | None = None,
     origin: str | None = None,
 ) -> Any:
-    """One column of n cells: the user's where there is one, the model's elsewhere."""
+    """Fill one column of n cells: the user's where present, else the model's."""
     position = np.full(n, -1)
     position[where] = np.arange(len(column))
-    own = ~hole & (position >= 0)
+    observed = ~hole & (position >= 0)
     dtype = column.dtype
     if origin is not None:
-        return _filled_dates(column, position, own, block[:, 0], origin)
+        return _filled_dates(column, position, observed, block[:, 0], origin)
     if levels is not None:
-        code = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
-        code = np.minimum(code, len(levels) - 1)
-        cells = pd.Series(list(levels), dtype=object).to_numpy()[code]
+        codes = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
+        codes = np.minimum(codes, len(levels) - 1)
+        cells = pd.Series(list(levels), dtype=object).to_numpy()[codes]
         cells[np.isnan(block).any(1)] = None  # an interval of categories has no ends
-        cells[own] = column.to_numpy(object)[position[own]]
+        cells[observed] = column.to_numpy(object)[position[observed]]
         used = set(cells)
         return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in used])).array
     if is_text(column):
-        return _filled_text(column, position, own, block[:, 0])
+        return _filled_text(column, position, observed, block[:, 0])
     cells = _like_column(block[:, 0], column)
     if isinstance(dtype, (np.dtype, pd.SparseDtype)):
         cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
-        cells[own] = column.to_numpy()[position[own]]
+        cells[observed] = column.to_numpy()[position[observed]]
         return cells if isinstance(dtype, np.dtype) else pd.Series(cells, dtype=dtype).array
     filled = pd.Series(cells).astype(dtype)
-    filled[own] = column.array[position[own]]
+    filled[observed] = column.array[position[observed]]
     return filled.array
 
 
 def _filled_dates(
     column: pd.Series,
     position: NDArray[np.intp],
-    own: NDArray[np.bool_],
+    observed: NDArray[np.bool_],
     value: Floats,
     origin: str,
 ) -> Any:
-    """Dates in the dtype of the column, or in its words."""
-    text, given = is_text(column), stripped(column)
-    found = dates.of_text("", given) if text else column if dates.are_in(column) else None
-    like = np.array([], "datetime64[us]") if found is None else dates.stamps(found)
+    """Fill dates in the dtype of the column, or in its wording."""
+    text, strings = is_text(column), stripped(column)
+    known = dates.of_text("", strings) if text else column if dates.are_in(column) else None
+    like = np.array([], "datetime64[us]") if known is None else dates.stamps(known)
     new = dates.since(value, origin, like)
     if text:
         cells = np.empty(len(new), dtype=object)
-        cells[:] = dates.written(new, dates.wording(given))
-        cells[own] = column.to_numpy(object)[position[own]]
+        cells[:] = dates.written(new, dates.wording(strings))
+        cells[observed] = column.to_numpy(object)[position[observed]]
         return pd.Series(cells, dtype=column.dtype).array
     cells = dates.like_column(new, column)
     filled = pd.Series(cells, dtype=cells.dtype)
-    if own.any():
-        filled[own] = column.array[position[own]]
+    if observed.any():
+        filled[observed] = column.array[position[observed]]
     return filled.array
 
 
 def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
-    """A column with the cells of `new` where they are `missing`, written as its others are."""
+    """Write cells of `new` into a column where they are `missing`, in its own format."""
     if new.dtype.kind == "M":
         return _written_dates(column, new, missing)
     words = isinstance(new.dtype, pd.CategoricalDtype)
     if not words and not is_text(column):
         block = new.to_numpy(np.float64, na_value=np.nan)[:, None]
         return pd.Series(_filled_column(column, np.arange(len(new)), len(new), block, missing))
-    given, cells = without_limits(stripped(column)), column.to_numpy(object).copy()
-    truth, mark = next(iter(given.dropna()), ""), "," if have_commas(given) else "."
+    strings, cells = without_limits(stripped(column)), column.to_numpy(object).copy()
+    truth, mark = next(iter(strings.dropna()), ""), "," if have_commas(strings) else "."
     text = new.astype(object)[missing] if words else as_text(new[missing], mark, truth)
     cells[missing] = list(text)
     return pd.Series(cells, dtype=object)
 
 
 def _written_dates(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
-    """The same of dates."""
-    cells, found = column.to_numpy(object).copy(), dates.stamps(new)
+    """Write dates into a column where they are `missing`, in its own format."""
+    cells, stamps = column.to_numpy(object).copy(), dates.stamps(new)
     if is_text(column):
-        text = dates.written(found, dates.wording(stripped(column)))
+        text = dates.written(stamps, dates.wording(stripped(column)))
         cells[missing] = np.array(text, dtype=object)[missing]
     else:
-        cells[missing] = dates.like_objects(found, column.astype(object))[missing]
+        cells[missing] = dates.like_objects(stamps, column.astype(object))[missing]
     return pd.Series(cells, dtype=object)
 
 
 def _like_column(value: Floats, column: pd.Series) -> Array:
-    """Values as numbers like those of a column: decimals, or of its numpy dtype."""
+    """Convert values to the numbers of a column: decimals, or its numpy dtype."""
     form = _decimal_form(column)
     if form is None:
         return as_dtype(value, _plain(column))
@@ -355,7 +358,7 @@ def _like_column(value: Floats, column: pd.Series) -> Array:
 
 
 def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:
-    """The places and digits of a column of decimals; None where it holds other numbers."""
+    """Places and digits of a column of decimals; None where it holds other numbers."""
     arrow: Any = getattr(column.dtype, "pyarrow_dtype", None)
     if arrow is not None:
         return (arrow.scale, arrow.precision) if str(arrow).startswith("decimal") else None
@@ -366,20 +369,20 @@ def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:
 
 
 def _filled_text(
-    column: pd.Series, position: NDArray[np.intp], own: NDArray[np.bool_], value: Floats
+    column: pd.Series, position: NDArray[np.intp], observed: NDArray[np.bool_], value: Floats
 ) -> Any:
-    """Text that means numbers or truth values: what is new is text, too."""
-    given = without_limits(stripped(column))
-    number, truth = as_numbers(given), next(iter(given.dropna()), "")
+    """Fill text that means numbers or truth values with text."""
+    strings = without_limits(stripped(column))
+    number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
     assert number is not None
     cells = np.empty(len(value), dtype=object)
     cells[:] = as_text(as_dtype(value, _plain(number)), truth=truth)
-    cells[own] = column.to_numpy(object)[position[own]]
+    cells[observed] = column.to_numpy(object)[position[observed]]
     return pd.Series(cells, dtype=column.dtype).array
 
 
 def _with(dtype: Any, levels: list[Any]) -> Any:
-    """The categorical dtype of the user's column with those of our levels that it lacks."""
+    """Extend the categorical dtype of the user's column by the levels that it lacks."""
     if not isinstance(dtype, pd.CategoricalDtype):
         return dtype
     lacking = [k for k in levels if k not in dtype.categories]
@@ -387,9 +390,9 @@ def _with(dtype: Any, levels: list[Any]) -> Any:
 
 
 def _plain(column: pd.Series) -> np.dtype[Any]:
-    """The numpy dtype of a column's numbers."""
+    """Numpy dtype of a column's numbers."""
     dtype: Any = column.dtype
-    if pd.api.types.is_object_dtype(dtype):  # what pandas makes of booleans with gaps
+    if pd.api.types.is_object_dtype(dtype):  # booleans with gaps in pandas
         kind = pd.api.types.infer_dtype(column, skipna=True)
         return np.dtype({"boolean": bool, "integer": np.int64}.get(kind, float))
     if isinstance(dtype, pd.SparseDtype):
@@ -399,7 +402,7 @@ def _plain(column: pd.Series) -> np.dtype[Any]:
 
 
 def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
-    """The views back in one table; columns in no view stay as they are."""
+    """Put the views back into one table; columns in no view are unchanged."""
     if columns is None:
         return next(iter(filled.values()))
     if isinstance(X, pd.DataFrame):
@@ -412,28 +415,28 @@ def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> An
 
 
 def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """A copy with some columns replaced, all at once; of two of one name the last counts. Those
-    that the table lacks follow."""
+    """Copy a table with some columns replaced, all at once; of two of one name the last counts.
+    Columns that the table lacks follow."""
     new = new.loc[:, ~new.columns.duplicated(keep="last")].set_axis(table.index)
     at = new.columns.get_indexer(table.columns)
     rest = table.loc[:, at < 0]
     order = np.where(at < 0, np.cumsum(at < 0) - 1, at + rest.shape[1])
     absent = np.flatnonzero(~new.columns.isin(table.columns))
-    made = pd.concat([rest, new], axis=1).iloc[:, np.append(order, absent + rest.shape[1])]
-    made.columns = table.columns.append(new.columns[absent])
-    return made
+    merged = pd.concat([rest, new], axis=1).iloc[:, np.append(order, absent + rest.shape[1])]
+    merged.columns = table.columns.append(new.columns[absent])
+    return merged
 
 
 def whole(spec: ViewSpec) -> bool:
-    """Whether a view holds whole numbers or booleans only."""
+    """Whether a view holds integers or booleans only."""
     kinds = [pd.api.types.pandas_dtype(d).kind for d in spec.dtypes]
     return bool(kinds) and all(k in "biu" for k in kinds)
 
 
 def one_hot(value: Floats) -> Floats:
-    """One where a row is largest, zero elsewhere: probabilities (..., K) as a choice."""
-    chosen: Floats = np.eye(value.shape[-1])[value.argmax(-1)]
-    return chosen
+    """Turn probabilities (..., K) into a one-hot choice of the largest."""
+    choice: Floats = np.eye(value.shape[-1])[value.argmax(-1)]
+    return choice
 
 
 def as_dtype(value: Floats, dtype: Any) -> Array:

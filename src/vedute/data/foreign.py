@@ -1,6 +1,6 @@
-"""Tables of polars, pyarrow and whatever else narwhals knows: pandas' on the way in, on the way out
-what they were. They have no index, so row i is sample i. No cell passes through a type that
-cannot hold it."""
+"""Tables of polars, pyarrow and other libraries that narwhals supports: pandas on the way in,
+and the original library on the way out. They have no index, so row i is sample i. No cell passes
+through a type that cannot hold it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vedute.data.cells import decimals
 from vedute.data.frames import is_frame, is_plain
 
 Back = Callable[[Any], Any]
-DOORS = ("__arrow_c_stream__", "__dataframe__", "collect")  # by which such tables are known
-INDEX = "__index_level_0__"  # what pyarrow calls the index of a frame of pandas
+DOORS = ("__arrow_c_stream__", "__dataframe__", "collect")  # attributes of such tables
+INDEX = "__index_level_0__"  # pyarrow's name for the index of a frame of pandas
 
 
-def as_it_is(filled: Any) -> Any:
+def unchanged(filled: Any) -> Any:
     return filled
 
 
@@ -27,20 +27,20 @@ def is_foreign(X: Any) -> bool:
 
 
 def as_pandas(X: Any) -> tuple[Any, Back]:
-    """X with frames of pandas for foreign tables, and what makes such tables of filled frames."""
+    """Convert foreign tables in X to pandas; return a function that converts filled frames back."""
     views = dict(_items(X))
     tables = {k: v for k, v in views.items() if is_foreign(v)}
     if not tables:
-        return X, as_it_is
-    known = {k: _known(k, v) for k, v in tables.items()}
-    _check_rows(known, views)
-    frames = {k: _frame(v) for k, v in known.items()}
-    some = next(iter(known.values()))
+        return X, unchanged
+    sources = {k: _narwhals(k, v) for k, v in tables.items()}
+    _check_rows(sources, views)
+    frames = {k: _frame(v) for k, v in sources.items()}
+    example = next(iter(sources.values()))
 
     def back(filled: Any) -> Any:
-        """Each as the table it was; a view that was not there as a table like the others."""
+        """Convert each view to its original library, and new views to that of the first."""
         return _replaced(filled, {
-            k: _back(known[k], frames[k], new) if k in known else _new(some, new)
+            k: _back(sources[k], frames[k], new) if k in sources else _new(example, new)
             for k, new in _items(filled)
         })  # fmt: skip
 
@@ -48,14 +48,14 @@ def as_pandas(X: Any) -> tuple[Any, Back]:
 
 
 def _items(X: Any) -> Iterable[tuple[Any, Any]]:
-    """The views of a container by name or position; a table is at None."""
+    """Iterate over the views of a container by name or position; a table is at None."""
     if isinstance(X, Mapping):
         return X.items()
     return enumerate(X) if isinstance(X, (list, tuple)) else [(None, X)]
 
 
 def _replaced(X: Any, new: Mapping[Any, Any]) -> Any:
-    """A container like X with new views."""
+    """Rebuild a container like X with new views."""
     if isinstance(X, Mapping):
         return {k: new.get(k, v) for k, v in X.items()}
     if isinstance(X, (list, tuple)):
@@ -64,8 +64,8 @@ def _replaced(X: Any, new: Mapping[Any, Any]) -> Any:
     return new[None]
 
 
-def _known(name: Any, table: Any) -> Any:
-    """A table or column of narwhals; columns without a type hold numbers."""
+def _narwhals(name: Any, table: Any) -> Any:
+    """Wrap a table or column in narwhals; columns without a type hold numbers."""
     if find_spec("narwhals") is None:
         raise ImportError(
             f"a table of {type(table).__module__.split('.')[0]} needs narwhals: "
@@ -74,36 +74,36 @@ def _known(name: Any, table: Any) -> Any:
     import narwhals as nw
 
     try:
-        found = nw.from_native(table, eager_only=True, allow_series=True)
+        wrapped = nw.from_native(table, eager_only=True, allow_series=True)
     except TypeError:
         raise TypeError(
             f"cannot read views from {type(table).__name__}; pass tables of pandas, polars or "
             "pyarrow, of a lazy one what its collect() gives"
         ) from None
     except nw.exceptions.DuplicateError as e:
-        which = " ".join(str(e).split())
-        raise ValueError(f"view {name!r} has duplicated columns ({which}); rename them") from None
-    if INDEX in getattr(found, "columns", ()):
+        reason = " ".join(str(e).split())
+        raise ValueError(f"view {name!r} has duplicated columns ({reason}); rename them") from None
+    if INDEX in getattr(wrapped, "columns", ()):
         raise ValueError(
             f"view {name!r} has a column {INDEX!r}, the index of a frame; drop the column, or pass "
             "to_pandas() of each table to join them by it"
         )
-    if isinstance(found, nw.Series):
-        return found
+    if isinstance(wrapped, nw.Series):
+        return wrapped
     untyped = [
-        c for c in found.iter_columns() if c.dtype == nw.Unknown and c.null_count() == len(c)
+        c for c in wrapped.iter_columns() if c.dtype == nw.Unknown and c.null_count() == len(c)
     ]
-    return found.with_columns(*(c.cast(nw.Float64) for c in untyped))
+    return wrapped.with_columns(*(c.cast(nw.Float64) for c in untyped))
 
 
-def _check_rows(known: Mapping[Any, Any], views: Mapping[Any, Any]) -> None:
-    """Refuse tables that cannot be aligned by row."""
-    first, *others = known
+def _check_rows(tables: Mapping[Any, Any], views: Mapping[Any, Any]) -> None:
+    """Reject tables that cannot be aligned by row."""
+    first, *others = tables
     for name in others:
-        if len(known[name]) != len(known[first]):
+        if len(tables[name]) != len(tables[first]):
             raise ValueError(
-                f"views differ in length: {first!r} {len(known[first])}, {name!r} "
-                f"{len(known[name])}; align their rows, or pass frames of pandas to join by index"
+                f"views differ in length: {first!r} {len(tables[first])}, {name!r} "
+                f"{len(tables[name])}; align their rows, or pass frames of pandas to join by index"
             )
     indexed = next((k for k, v in views.items() if is_frame(v)), None)
     if indexed is not None:
@@ -121,8 +121,7 @@ def _frame(table: Any) -> pd.DataFrame | pd.Series:
 
 
 def _column(c: Any) -> Any:
-    """A column as pandas has it: whole numbers and truth values stay what they are where some are
-    missing."""
+    """Convert a column to pandas; integers and booleans stay so where some are missing."""
     kind, dtype = str(c.dtype), c.dtype
     if dtype.is_float() or dtype.is_temporal():
         return c.to_numpy()
@@ -136,18 +135,18 @@ def _column(c: Any) -> Any:
 
 
 def _back(table: Any, before: Any, filled: Any) -> Any:
-    """The table with the columns that were changed, in its own types."""
+    """Write the changed columns into the table, in its own types."""
     if isinstance(filled, pd.Series):
         frame = filled.to_frame(table.name)
         return _back(table.to_frame(), before.to_frame(table.name), frame)[table.name]
     floats = [c for c in before if _is_float(filled[c]) and not table[c].dtype.is_float()]
-    table = table.with_columns(*_series(table, filled[floats]))  # on another scale
+    table = table.with_columns(*_series(table, filled[floats]))  # values on another scale
     absent = filled[[c for c in filled.columns if c not in before]]
     changed = filled[[c for c in before.columns if not filled[c].equals(before[c])]]
     precise = {c: _precise(table[c], changed[c]) for c in changed if table[c].dtype.is_decimal()}
     native = table.with_columns(*_series(table, changed.assign(**precise))).to_native()
     native = native.cast(table.to_native().schema)
-    if floats and table.implementation.is_pyarrow():  # types that pandas had are others now
+    if floats and table.implementation.is_pyarrow():  # its schema for pandas is outdated
         native = native.replace_schema_metadata(None)
     return native if absent.empty else _beside(native, _series(table, absent))
 
@@ -157,21 +156,21 @@ def _is_float(column: pd.Series) -> bool:
 
 
 def _beside(native: Any, columns: list[Any]) -> Any:
-    """A table with more columns."""
+    """Append columns to a table."""
     import narwhals as nw
 
     return nw.from_native(native).with_columns(*columns).to_native()
 
 
 def _precise(c: Any, cells: pd.Series) -> pd.Series:
-    """Decimals that fit the column."""
+    """Round to decimals that fit the column."""
     native = c.to_native()
     kind = native.type if c.implementation.is_pyarrow() else native.dtype
     return pd.Series(decimals(cells, kind.scale, kind.precision), cells.index, dtype=object)
 
 
 def _new(like: Any, frame: pd.DataFrame) -> Any:
-    """A table of the same library."""
+    """Make a table of the same library."""
     import narwhals as nw
 
     return nw.DataFrame.from_dict(
@@ -180,7 +179,7 @@ def _new(like: Any, frame: pd.DataFrame) -> Any:
 
 
 def _series(like: Any, frame: pd.DataFrame) -> list[Any]:
-    """Columns of a frame without missing cells, as the library of `like` has them."""
+    """Convert columns of a frame without missing cells to the library of `like`."""
     import narwhals as nw
 
     plain = {str(k): c.to_numpy() if is_plain(c.dtype) else c.tolist() for k, c in frame.items()}

@@ -334,8 +334,8 @@ def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
 
 
 def numbers(levels: Levels) -> int:
-    """Count the numbers that represent a column: one, or an indicator per category where there
-    are more than two."""
+    """Count the numbers that represent a column: one, or an indicator per category for more
+    than two."""
     return 1 if levels is None or len(levels) <= 2 else len(levels)
 
 

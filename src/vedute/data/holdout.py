@@ -281,7 +281,7 @@ class HoldOut:
         return self.truth.pick(v)[self.hidden[:, v]]
 
     def hidden_values(self, value: Tensor, v: int) -> tuple[Tensor, Tensor]:
-        """View v where it is hidden, as found and in truth; holes of the truth count as found.
+        """View v where it is hidden, predicted and true; holes of the truth count as predicted.
 
         value (m, *shape_v) -> (k, *shape_v), twice
         """

@@ -1,6 +1,6 @@
 """Small HTML for notebooks: no scripts, no classes, in the colors of the notebook.
 
-All text that comes in is escaped here.
+All text is escaped here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SEEN, LOST = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
 
 
 def section(title: str, *parts: str) -> str:
-    """A title above parts that are HTML."""
+    """Put a title above parts that are HTML."""
     style = "font-size:13px;line-height:1.5;margin:6px 0"
     return f'<div style="{style}"><b>{escape(title)}</b>{"".join(parts)}</div>'
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are text."""
+    """Format a table; cells are text."""
     return _table(heads, ([escape(cell) for cell in row] for row in rows))
 
 
@@ -35,7 +35,8 @@ def lines(sentences: Iterable[str]) -> str:
 
 
 def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
-    """The most frequent patterns of observed views, mask (n, L), with bars for their samples."""
+    """List the most frequent patterns of observed views, mask (n, L), with bars for their
+    samples."""
     counts = Counter(map(tuple, mask.tolist())).most_common()
     most = counts[0][1] if counts else 1
     rows = [
@@ -52,12 +53,12 @@ def shape(sizes: Sequence[int]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share that is not 0 is never written so."""
+    """Format a share; one that is not 0 is never written as 0 %."""
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML."""
+    """Format a table; cells are HTML."""
     head = "".join(f'<th style="{CELL}">{escape(h)}</th>' for h in heads)
     cells = ("".join(f'<td style="{CELL}">{cell}</td>' for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
@@ -66,12 +67,12 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
-    """One per view, filled where it is observed; its name where the pointer is."""
-    each = zip(names, pattern, strict=True)
+    """Draw one square per view, filled where it is observed, with its name as the title."""
+    pairs = zip(names, pattern, strict=True)
     return "".join(
         f'<span style="{SQUARE};{SEEN if seen else LOST}" '
         f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
-        for name, seen in each
+        for name, seen in pairs
     )
 
 

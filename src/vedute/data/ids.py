@@ -1,4 +1,5 @@
-"""One sample under two ids that differ in writing only, such as 01 and 1, or P1 and p1."""
+"""Look-alike ids: one sample under two ids that differ in writing only, such as 01 and 1, or P1
+and p1."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
 
 
 def _views_of_ids(indices: Mapping[str, pd.Index]) -> dict[Hashable, int]:
-    """The views that have each id, one bit per view."""
+    """Map each id to the views that have it, one bit per view."""
     views: dict[Hashable, int] = {}
     for v, index in enumerate(indices.values()):
         for i in index.tolist():
@@ -51,7 +52,7 @@ def _views_of_ids(indices: Mapping[str, pd.Index]) -> dict[Hashable, int]:
 
 
 def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pair]:
-    """Pairs of ids of one form, of which no view has both."""
+    """Find pairs of ids of one form that are in no common view."""
     lone = [i for i, bits in views.items() if bits != everywhere]
     forms = _forms(lone)
     alike: dict[str, list[Hashable]] = {}
@@ -64,8 +65,8 @@ def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pai
 
 
 def _forms(ids: Sequence[Hashable]) -> list[str]:
-    """Ids without case, leading zeros, blanks around them and a final .0, with one separator. They
-    are one text meanwhile: a million take a second."""
+    """Normalize ids: no case, leading zeros, blanks around them or final .0, and one separator.
+    They are joined to one text, so that a million take a second."""
     lines = "".join([f"{' '.join(str(i).split())}\n" for i in ids])
     lines = lines.casefold().replace(".0\n", "\n")
     for separator in " _.":
@@ -74,5 +75,5 @@ def _forms(ids: Sequence[Hashable]) -> list[str]:
 
 
 def _first(names: Sequence[str], bits: int) -> str:
-    """The first of the views that these bits stand for."""
+    """Name the first of the views that these bits stand for."""
     return names[(bits & -bits).bit_length() - 1]

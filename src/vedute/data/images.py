@@ -17,8 +17,8 @@ CHANNELS = (1, 3, 4)  # gray, colors, colors and opacity
 
 
 def have_channels_last(name: str, shape: tuple[int, ...], fitted: ViewSpec | None = None) -> bool:
-    """Whether these bytes are images (n, height, width, channels); if some were fitted, whether
-    they are those."""
+    """Whether these bytes are images (n, height, width, channels); where some were fitted, of their
+    size."""
     if len(shape) != 4:
         return False
     if fitted is not None:
@@ -33,10 +33,10 @@ def have_channels_last(name: str, shape: tuple[int, ...], fitted: ViewSpec | Non
 
 
 def channels_first(a: Array) -> Array:
-    """(n, height, width, channels) -> (n, channels, height, width)"""
+    """Move axes: (n, height, width, channels) -> (n, channels, height, width)."""
     return np.moveaxis(a, -1, -3)
 
 
 def channels_last(a: Array) -> Array:
-    """The way back."""
+    """Move axes: (n, channels, height, width) -> (n, height, width, channels)."""
     return np.moveaxis(a, -3, -1)

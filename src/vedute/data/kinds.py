@@ -44,7 +44,7 @@ MANY = 2000  # rows to measure skewness on
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of view; there is one object of each.
+    """One kind of view, a singleton.
 
     scaling      word for `scaling.fit`
     likelihood   its name

@@ -1,4 +1,4 @@
-"""Modules of a package that load when they are asked for: `vedute.analysis.informs`."""
+"""Modules of a package that load on first use: `vedute.analysis.informs`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def submodules(package: str) -> Callable[[str], ModuleType]:
-    """The `__getattr__` of a package."""
+    """Make the `__getattr__` of a package."""
 
     def load(name: str) -> ModuleType:
         if name.startswith("__") or find_spec(f"{package}.{name}") is None:

@@ -1,6 +1,6 @@
-"""Memory: what a file would take, known before it is taken, compared with what it may take.
+"""Memory limit for files, checked before they are read.
 
-Sizes come from headers; what is packed is unpacked as far as the limit and no further. The limit
+Sizes come from headers; compressed data are decompressed up to the limit and no further. The limit
 is VEDUTE_MAX_BYTES, by default three quarters of the machine's memory.
 """
 
@@ -16,16 +16,16 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 NAME = "VEDUTE_MAX_BYTES"
-UNKNOWN_MEMORY = 16 * 2**30  # where the system does not say how much memory there is
+UNKNOWN_MEMORY = 16 * 2**30  # where the system does not report its memory
 
 
 def most_bytes() -> int:
-    """What one file may take."""
-    given = os.environ.get(NAME, "")
-    if given and not (given.isdecimal() and int(given)):
-        raise ValueError(f"{NAME} is a whole number of bytes, got {given!r}")
-    if given:
-        return int(given)
+    """Return the memory that one file may take."""
+    setting = os.environ.get(NAME, "")
+    if setting and not (setting.isdecimal() and int(setting)):
+        raise ValueError(f"{NAME} is a whole number of bytes, got {setting!r}")
+    if setting:
+        return int(setting)
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, ValueError, OSError):  # Windows
@@ -33,12 +33,12 @@ def most_bytes() -> int:
 
 
 def check(size: int, what: object) -> None:
-    """Refuse what would take more memory than it may."""
+    """Reject what would take more memory than the limit."""
     if size > most_bytes():
-        refuse(what, shown(size), str(size))
+        reject(what, shown(size), str(size))
 
 
-def refuse(what: object, size: str, enough: str) -> NoReturn:
+def reject(what: object, size: str, enough: str) -> NoReturn:
     raise ValueError(
         f"{what} takes {size} of memory, more than the {shown(most_bytes())} it may; take fewer "
         f"samples or features, or allow it: {NAME}={enough}"
@@ -46,7 +46,7 @@ def refuse(what: object, size: str, enough: str) -> NoReturn:
 
 
 def shown(size: int) -> str:
-    """1234567 -> 1.2 MB"""
+    """Format a size: 1234567 -> 1.2 MB."""
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}"
@@ -54,29 +54,29 @@ def shown(size: int) -> str:
 
 
 def file_size(path: Path) -> None:
-    """Refuse a file that is itself too large; for those that are read as they are."""
+    """Reject a file that is itself too large; for those that are read as they are."""
     check(path.stat().st_size, path)
 
 
 def npy_bytes(file: IO[bytes]) -> int:
-    """What an array takes, as the header of its .npy file says; 0 where it has none."""
+    """Memory of an array according to the header of its .npy file; 0 without one."""
     try:
         first = np.lib.format.read_magic(file) == (1, 0)
         read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
         return prod(shape) * dtype.itemsize
-    except Exception:  # whoever reads it says what is wrong
+    except Exception:  # the reader reports the error
         return 0
 
 
 def dense(matrix: Any, what: object) -> Any:
-    """A sparse matrix as an array, if it may take so much."""
+    """Convert a sparse matrix to an array, within the limit."""
     check(prod(matrix.shape) * matrix.dtype.itemsize, what)
     return matrix.toarray()
 
 
 def unpacked(path: Path) -> io.BufferedReader:
-    """The content of a .gz file, which ends in a refusal where it is more than it may be."""
+    """Open a .gz file; reading fails beyond the limit."""
     return io.BufferedReader(_Limited(path), 1 << 16)
 
 
@@ -91,8 +91,8 @@ class _Limited(io.RawIOBase):
         count = self.inside.readinto(buffer)
         self.left -= count
         if self.left < 0:
-            least = most_bytes()
-            refuse(self.path, f"more than {shown(least)}", f"{10 * least}, say")
+            limit = most_bytes()
+            reject(self.path, f"more than {shown(limit)}", f"{10 * limit}, say")
         return count
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 """Locks on files, which the system frees if their holder dies: exclusive ones, for one process or
-thread at a time, and shared ones, for any number."""
+thread, and shared ones, for any number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from random import randrange
 from typing import IO, Any
 from weakref import finalize
 
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # what file systems without locks answer
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # errors of file systems without locks
 
 if sys.platform == "win32":
     import msvcrt
 
-    AT = 1 << 40  # behind the end of every file: others may read what is before it
-    SHARES = 1 << 20  # bytes from there on: a shared lock is one of them, an exclusive one is all
+    AT = 1 << 40  # beyond the end of every file, so that its content stays readable
+    SHARES = 1 << 20  # bytes of an exclusive lock; a shared one takes one of them
 
     def _lock(file: int, wait: bool, shared: bool = False) -> bool:
         at, count = (AT + randrange(SHARES), 1) if shared else (AT, SHARES)
@@ -53,7 +53,7 @@ else:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Inside, no other process or thread holds the lock of `path`, a file that is made if absent.
+    """Hold the lock of `path`, a file that is created if absent.
 
     A thread that asks for a lock it holds waits forever.
     """
@@ -68,8 +68,8 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool | None]:
-    """The same without waiting: whether the lock could be had; None if nobody can know, on a file
-    system without locks."""
+    """Try to take the lock without waiting; yield whether it was free, or None on a file system
+    without locks."""
     try:
         file = _held(path, wait=False)
     except OSError as error:
@@ -88,7 +88,7 @@ def try_lock(path: Path) -> Iterator[bool | None]:
 
 
 class Shared:
-    """A shared lock on a file, from now until this object is gone; a copy has a lock of its own.
+    """A shared lock on a file, held until this object is deleted; a copy has another lock.
     `held` is False where another process has the exclusive one."""
 
     def __init__(self, path: Path) -> None:
@@ -106,8 +106,8 @@ class Shared:
 
 
 def _held(path: Path, wait: bool) -> IO[Any] | None:
-    """The file, open and locked; None if another holds the lock. Until it is locked, another
-    process may remove it with its folder: then it is made again."""
+    """Open and lock the file; None if another holds the lock. Until it is locked, another
+    process may remove it with its folder: then it is created again."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -23,14 +23,14 @@ from vedute.data.lock import Shared
 from vedute.data.rows import slices
 
 Array = NDArray[Any]
-ROWS, NUMBERS = 2**14, 2**21  # in memory at a time, where all rows are gone through
-SCATTERED = 2**10  # rows here and there that are read at a time: each takes pages around it along
+ROWS, NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
+SCATTERED = 2**10  # rows per random access: each loads the pages around it
 
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """shape (n, *shape_v). read: rows, as tensors are indexed, -> tensor, always a new one.
-    origin: the sum of the file that they come from."""
+    """A view (n, *shape_v) whose rows are read when they are asked for. read: rows, as tensors are
+    indexed, -> tensor, always a new one. origin: checksum of the source file."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -51,7 +51,7 @@ class Lazy:
     def then(
         self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
     ) -> Lazy:
-        """The same with f applied: (values of some rows, which rows) -> their new values."""
+        """Apply f after reading: (values of the rows, their indices) -> new values."""
         whole = (len(self), *shape) if shape else self.shape
         return replace(self, shape=whole, dtype=dtype or self.dtype, read=_Then(self.read, f))
 
@@ -69,7 +69,7 @@ class _Then:
 
 
 class Version(NamedTuple):
-    """What changes when a file is replaced or written to."""
+    """Identity of a file, which changes when it is replaced or written to."""
 
     size: int
     inode: int
@@ -81,9 +81,9 @@ class Version(NamedTuple):
 
 
 class File(NamedTuple):
-    """Rows of an array on the disk. It is mapped anew for each reading, so that what was read
-    takes no memory afterwards. shape: of the whole array; part: which rows of it; version: the only
-    one to be read; lock: held as long as rows may be read."""
+    """An array on the disk. It is mapped anew for each reading, so that pages which were read
+    take no memory afterwards. shape: of the whole array; part: slice of its rows; version: the
+    only one to be read; lock: held as long as rows may be read."""
 
     file: os.PathLike[str]
     dtype: np.dtype[Any]
@@ -99,11 +99,11 @@ class File(NamedTuple):
             return torch.from_numpy(np.array(self._mapped()[rows]))
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        values = np.empty((len(rows), *self.shape[1:]), self.dtype)
         for start in range(0, len(rows), SCATTERED):
-            some = slice(start, start + SCATTERED)
-            found[some] = self._mapped()[rows[some]]
-        return torch.from_numpy(found)
+            block = slice(start, start + SCATTERED)
+            values[block] = self._mapped()[rows[block]]
+        return torch.from_numpy(values)
 
     def _mapped(self) -> Array:
         try:
@@ -116,7 +116,7 @@ class File(NamedTuple):
         raise ValueError(f"{os.fspath(self.file)} has changed since it was opened; open it again")
 
     def array(self) -> Array:
-        """All of its rows, in memory."""
+        """Read all rows into memory."""
         return np.array(self._mapped())
 
     def lazy(self, origin: str = "") -> Lazy:
@@ -126,17 +126,17 @@ class File(NamedTuple):
 
 
 def array_pieces(a: Array) -> Iterator[Array]:
-    """The rows of an array, some at a time; of one that is mapped, each piece is mapped anew."""
+    """Iterate over blocks of rows; a memory-mapped array is mapped anew for each."""
     file = None
     if isinstance(a, np.memmap) and isinstance(a.base, mmap) and a.filename is not None:
-        path = Path(a.filename)  # of the whole, not of a part of it
+        path = Path(a.filename)  # the whole file, not a slice
         file = File(path, a.dtype, a.shape, a.offset, version=Version.of(path.stat()))
     for rows in stretches(len(a), math.prod(a.shape[1:])):
         yield np.ascontiguousarray(a[rows]) if file is None else file.read(rows).numpy()
 
 
 def pieces(x: Any) -> Iterator[slice]:
-    """The rows of a view, some at a time where they are made when asked for, else all at once."""
+    """Slices of rows of a view: blocks where they are lazy, else all at once."""
     if not isinstance(x, Lazy):
         yield slice(None)
         return
@@ -144,13 +144,13 @@ def pieces(x: Any) -> Iterator[slice]:
 
 
 def stretches(n: int, width: int) -> Iterator[slice]:
-    """Of n rows with so many numbers, as many as are in memory at a time; at least one."""
+    """Slices of n rows of so many numbers that fit into memory; at least one."""
     size = max(1, min(ROWS, NUMBERS // max(1, width)))
     return slices(max(n, 1), size)
 
 
 class Temporary(os.PathLike[str]):
-    """A file that is removed when this object is."""
+    """A file that is removed with this object."""
 
     def __init__(self) -> None:
         handle, self.path = mkstemp(prefix="vedute-")
@@ -162,7 +162,7 @@ class Temporary(os.PathLike[str]):
 
 
 class Spool:
-    """An array (n, *shape) that grows by rows."""
+    """An array (n, *shape) in a temporary file that grows by rows."""
 
     def __init__(self) -> None:
         self.file, self.n, self.like = Temporary(), 0, np.zeros((0,))
@@ -177,18 +177,18 @@ class Spool:
         return (self.n, *self.like.shape[1:])
 
     def array(self) -> Array:
-        """What was added, mapped."""
-        found = np.memmap(self.file.path, self.like.dtype, "r", 0, self.shape)
-        finalize(found, os.fspath, self.file)  # which lives as long
-        return found
+        """Map the array."""
+        array = np.memmap(self.file.path, self.like.dtype, "r", 0, self.shape)
+        finalize(array, os.fspath, self.file)  # keeps the file as long as the array
+        return array
 
     def lazy(self) -> Lazy:
-        """What was added, read when it is asked for."""
+        """Return a lazy view of the array."""
         return File(self.file, self.like.dtype, self.shape).lazy()
 
 
 def spooled(parts: Iterable[Array]) -> Array:
-    """Parts (n_i, *shape) of an array, one below the other."""
+    """Concatenate parts (n_i, *shape) of an array in a temporary file."""
     spool = Spool()
     for part in parts:
         spool.add(part)
@@ -196,7 +196,7 @@ def spooled(parts: Iterable[Array]) -> Array:
 
 
 def npy_pieces(a: Array) -> Iterator[bytes]:
-    """The content of an .npy file of `a`, which may be on the disk, some rows at a time."""
+    """Yield the content of an .npy file of `a`, which may be memory-mapped, in blocks."""
     head = BytesIO()
     descr = np.lib.format.dtype_to_descr(a.dtype)
     header = {"descr": descr, "fortran_order": False, "shape": a.shape}
@@ -207,15 +207,15 @@ def npy_pieces(a: Array) -> Iterator[bytes]:
 
 
 class Stack:
-    """An array (n, *shape); what comes first says its shape and dtype, and is taken as it is where
-    it is all."""
+    """An array (n, *shape) in memory that is filled by rows; the first ones determine shape and
+    dtype, and are used without a copy if they are all."""
 
     def __init__(self, n: int) -> None:
         self.n, self.written = n, 0
         self._array: Array | None = None
 
     def add(self, rows: Array) -> None:
-        """The next rows."""
+        """Append rows."""
         start, self.written = self.written, self.written + len(rows)
         if self._array is None and len(rows) == self.n:
             self._array = rows
@@ -226,13 +226,13 @@ class Stack:
 
     @property
     def array(self) -> Array:
-        """All rows, once they were added."""
+        """The array, after all rows were added."""
         assert self._array is not None
         return self._array
 
 
 def stacked(n: int, parts: Iterable[Array]) -> Array:
-    """Parts (n_i, *shape) of an array of n rows, one below the other; at least one."""
+    """Concatenate parts (n_i, *shape) of an array of n rows; at least one."""
     whole = Stack(n)
     for part in parts:
         whole.add(part)

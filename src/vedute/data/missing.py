@@ -1,8 +1,11 @@
-"""Hide what is there, on purpose: named missing patterns, and masks that outlive a run.
+"""Hidden views: named missing patterns, and masks that are saved with a study.
 
 A protocol is a function (n, L, rate, rng) -> mask (n, L), True = observed, that leaves every row
-at least one view. They differ in what "rate" means; `rates` tells what came out. Protocols that
-follow a design or the data themselves (chain, mar, mnar, group, ...) are those of `patterns`.
+at least one view. Protocols differ in the meaning of "rate"; `rates` measures the result. Protocols
+that follow a design or the data themselves (chain, mar, mnar, group, ...) are in `patterns`.
+
+Two facts of a mask are here as well: `group_codes` of samples that belong together, and the
+`components` of views that samples connect.
 """
 
 from __future__ import annotations
@@ -39,9 +42,8 @@ def drop_views(
     """Hide views by a named protocol; a row that would lose its last view, or a column its last
     value, keeps it.
 
-    `views`: a Views, or anything that `Views.of` makes one of. `groups`: for the protocol `group`,
-    one per sample; by default twenty at random. Labels would do, but then what is missing tells
-    the class.
+    `views`: a Views, or input of `Views.of`. `groups`: for the protocol `group`, one per sample; by
+    default twenty at random. Labels are possible, but then the missing views reveal the class.
     """
     whole = _views(views)
     n, L = whole.shape
@@ -56,8 +58,8 @@ def drop_views(
 
 
 def drop_entries(views: Any, rate: float, seed: int) -> Views:
-    """Hide a share `rate` of the entries of float views (`holes`); a present view and a
-    column keep one."""
+    """Hide a share `rate` of the entries of float views (`holes`); every present view, and every
+    column, keeps one."""
     whole = _views(views)
     _check_rate(rate)
     rng = np.random.default_rng(seed)
@@ -67,8 +69,8 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
             continue
         seen = whole.seen(v).cpu()
         luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
-        best = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
-        new = seen & (luck < rate) & ~best
+        luckiest = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
+        new = seen & (luck < rate) & ~luckiest
         new = (new & ~luckiest_of_lost(luck, seen, new)).to(a.device)
         hole = new if old is None else new | old
         x[v], holes[v] = a.masked_fill(hole, 0), hole
@@ -76,7 +78,7 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
 
 
 def make_mask(n: int, L: int, rate: float, seed: int, protocol: str = "bernoulli") -> Mask:
-    """The mask (n, L) of a protocol that looks at no data, True = observed."""
+    """Draw the mask (n, L) of a protocol that does not depend on the data, True = observed."""
     _check(protocol, rate, L)
     rng = np.random.default_rng(seed)
     if protocol in PROTOCOLS:
@@ -87,13 +89,13 @@ def make_mask(n: int, L: int, rate: float, seed: int, protocol: str = "bernoulli
 
 
 def rates(mask: ArrayLike | Tensor) -> Rates:
-    """How much is missing in a mask (n, L)."""
+    """Measure how much is missing in a mask (n, L)."""
     seen = np.asarray(mask, bool)
     return Rates(float((~seen.all(1)).mean()), float((~seen).mean()))
 
 
 def fingerprint(mask: ArrayLike | Tensor) -> str:
-    """Sixteen hex digits that tell two masks (n, L) apart."""
+    """Hash a mask (n, L) to sixteen hex digits."""
     seen = np.asarray(mask, bool)
     return hashlib.sha256(str(seen.shape).encode() + np.packbits(seen).tobytes()).hexdigest()[:16]
 
@@ -116,7 +118,7 @@ def save_mask(
 
 
 def load_mask(path: str | Path, views: Views) -> Mask:
-    """The mask (n, L) in a file; refused if made for other samples (ids, where both have them)."""
+    """Load the mask (n, L) of a file; reject one of other samples (ids, where both have them)."""
     plain_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -201,13 +203,13 @@ class Rates(NamedTuple):
 
 
 def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -> Mask:
-    """The mask (n, L) of a protocol that looks at values or groups."""
+    """Draw the mask (n, L) of a protocol that depends on values or groups."""
     n, L = whole.shape
     _check(protocol, rate, L)
     rng = np.random.default_rng(seed)
     if protocol == patterns.GROUP:
-        given = rng.integers(patterns.SITES, size=n) if groups is None else groups
-        return patterns.by_group(group_codes(given, n, whole.ids), L, rate, rng)
+        groups = rng.integers(patterns.SITES, size=n) if groups is None else groups
+        return patterns.by_group(group_codes(groups, n, whole.ids), L, rate, rng)
     scores = [patterns.scores(whole.known(v)) for v in range(L)]
     return patterns.by_value(np.stack(scores, axis=1), rate, protocol, rng)
 
@@ -220,7 +222,7 @@ def _within_candidates(n: int, L: int, rate: float, slots: float, rng: Generator
 
 
 def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:
-    """One random view per row stays, the others go at random; drawn again until the share of
+    """Keep one random view per row and hide others at random; drawn again until the share of
     missing slots is within 0.005 of `slots` (or half a slot, where n is small)."""
     lose = min(1.0, slots * L / (L - 1))
     while True:
@@ -231,8 +233,8 @@ def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:
             return mask
 
 
-def _views(given: Any) -> Views:
-    return given if isinstance(given, Views) else Views.of(given)
+def _views(views: Any) -> Views:
+    return views if isinstance(views, Views) else Views.of(views)
 
 
 def _floor(x: float) -> int:
@@ -260,22 +262,24 @@ def _check_rate(rate: float) -> None:
 
 
 def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Whole numbers (n,) from 0, equal within a group.
+    """Number groups from 0, (n,).
 
-    groups: one value per sample, in their order; a Series goes by the ids of the samples, where
-    these have any.
+    groups: one value per sample, in their order; a Series is aligned by the ids of the samples,
+    where these have any.
     """
     if isinstance(groups, pd.Series) and ids is not None:
         groups = _groups_by_id(groups, ids)
-    found = np.asarray(groups)
-    if found.shape != (n,):
-        raise ValueError(f"groups has shape {found.shape}; pass one group for each of {n} samples")
-    lost = np.flatnonzero(pd.isna(found) | (found.astype(str) == ""))
-    if len(lost):
-        some = [int(i) if ids is None else ids[i] for i in lost]
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise ValueError(f"groups has shape {values.shape}; pass one group for each of {n} samples")
+    blank = np.flatnonzero(pd.isna(values) | (values.astype(str) == ""))
+    if len(blank):
+        lacking = [int(i) if ids is None else ids[i] for i in blank]
         word = "row" if ids is None else "sample"
-        raise ValueError(f"{word} {listed(some)} has no group; give it one, if of its own")
-    return pd.factorize(found)[0].astype(np.int64)
+        raise ValueError(
+            f"{word} {listed(lacking)} has no group; assign one, a unique value if it stands alone"
+        )
+    return pd.factorize(values)[0].astype(np.int64)
 
 
 def _groups_by_id(groups: pd.Series, ids: NDArray[Any]) -> pd.Series:
@@ -287,19 +291,19 @@ def _groups_by_id(groups: pd.Series, ids: NDArray[Any]) -> pd.Series:
 
 
 def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:
-    """(L, L): how many samples of mask (n, L) have both views; on the diagonal, the view."""
+    """Count samples of mask (n, L) that have both views, (L, L); on the diagonal, the view."""
     seen = np.asarray(mask, bool).astype(np.int64)
     return np.asarray(seen.T @ seen)
 
 
 def components(mask: ArrayLike, names: Sequence[str]) -> list[list[str]]:
-    """Names of views that samples connect, directly or by way of others; one list if all are."""
+    """Group names of views that samples connect, directly or indirectly."""
     _, part = connected_components(pair_counts(mask) > 0, directed=False)
     return [[k for k, q in zip(names, part, strict=True) if q == p] for p in np.unique(part)]
 
 
 def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
-    """One sentence where the views fall apart into components; else None."""
+    """Compose a warning for several components; None for one."""
     if len(parts) < 2:
         return None
     listed = " | ".join(", ".join(map(escaped, part)) for part in parts)

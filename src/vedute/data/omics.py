@@ -1,7 +1,7 @@
 """MuData and AnnData objects as views: modalities; or the matrix of an AnnData, cut by
 `feature_types`, and the matrices of its `obsm` that are no embeddings (names without X_).
 
-They are known by their attributes: neither package is imported.
+They are recognised by their attributes: neither package is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 from vedute.data.ids import warn_of_look_alikes
 
 KINDS = "feature_types"
-Dense = Callable[[Any, str], Any]  # an array of a sparse matrix, which is named where it is refused
+Dense = Callable[[Any, str], Any]  # (sparse matrix, name for messages) -> array
 
 
 def is_omics(X: Any) -> bool:
@@ -28,48 +28,48 @@ def is_mu(whole: Any) -> bool:
 
 
 def views(whole: Any, what: str = "X") -> dict[str, pd.DataFrame]:
-    """One frame per view with a row for every sample, in the order of `obs_names`."""
+    """Return one frame per view with a row for every sample, in the order of `obs_names`."""
     return in_order(whole, what, parts(whole, what))
 
 
-def in_order(whole: Any, what: str, found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def in_order(whole: Any, what: str, frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     ids = pd.Index(whole.obs_names.astype(str))
     if not ids.is_unique:
         twice = ids[ids.duplicated()][0]
         raise ValueError(f"{what}: id {twice!r} occurs twice; make obs_names unique")
-    warn_of_look_alikes({k: v.index for k, v in found.items()})
-    return {k: v.reindex(ids) for k, v in found.items()}
+    warn_of_look_alikes({k: v.index for k, v in frames.items()})
+    return {k: v.reindex(ids) for k, v in frames.items()}
 
 
-def plainly(x: Any, what: str) -> Any:
+def to_array(x: Any, what: str) -> Any:
     return x.toarray()
 
 
-def parts(whole: Any, what: str, dense: Dense = plainly) -> dict[str, pd.DataFrame]:
-    """The views with the samples that each of them has."""
+def parts(whole: Any, what: str, dense: Dense = to_array) -> dict[str, pd.DataFrame]:
+    """Return the views with the samples that each of them has."""
     if is_mu(whole):
         if not whole.mod:
             raise ValueError(f"{what} has no modality; write at least one")
         return {k: matrix(mod, f"{what}, {k}", dense) for k, mod in whole.mod.items()}
-    found = {}
+    frames = {}
     if whole.X is not None and whole.n_vars:
         table = matrix(whole, what, dense)
         kinds = whole.var[KINDS].astype(str) if KINDS in whole.var else None
         if kinds is not None and kinds.nunique() > 1:
-            found = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
+            frames = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
         else:
-            found = {"X": table}
+            frames = {"X": table}
     for name, a in whole.obsm.items():
         if not name.startswith("X_"):
             columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
-            found[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}", dense)
-    if not found:
+            frames[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}", dense)
+    if not frames:
         raise ValueError(f"{what} has no matrix X; write one")
-    return found
+    return frames
 
 
-def matrix(ann: Any, what: str, dense: Dense = plainly) -> pd.DataFrame:
-    """X of an AnnData, or of a modality."""
+def matrix(ann: Any, what: str, dense: Dense = to_array) -> pd.DataFrame:
+    """Frame of X of an AnnData, or of a modality."""
     return _frame(ann.X, ann.obs_names, ann.var_names, what, dense)
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 @cache
 def registered(group: str) -> dict[str, EntryPoint]:
-    """The entry points of installed distributions, by name; nothing is imported."""
+    """Entry points of installed distributions, by name; nothing is imported."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def imported(entry: EntryPoint) -> Any:
-    """The object at `module:name`."""
+    """Import the object at `module:name`."""
     try:
         return entry.load()
-    except Exception as e:  # the code of others raises anything
+    except Exception as e:  # third-party code may raise anything
         home = "" if entry.dist is None else f" of the distribution {entry.dist.name}"
         raise ImportError(
             f"{entry.value}{home} cannot be imported ({type(e).__name__}: {e}); "
-            "mend that module, or check the name"
+            "fix that module, or check the name"
         ) from e

@@ -1,8 +1,8 @@
-"""All problems of an input at once, each with what to do about it.
+"""All problems of an input at once, each with its fix.
 
-Whoever checks several things does so `with noted():`, one block each. As a rule the first error is
-raised as ever. Inside `all_at_once`, errors are kept and what follows is checked, too, as far as it
-can be; then they are raised together.
+Checks run inside `with noted():`, one block each. By default the first error is raised. Inside
+`all_at_once`, errors are collected and the remaining checks still run, as far as they can; then all
+are raised together.
 """
 
 from __future__ import annotations
@@ -29,54 +29,54 @@ class EnoughError(ValueError):
 
 
 @dataclass
-class _Found:
-    """errors, and whether the input lacks parts because of them."""
+class _Problems:
+    """Errors, and whether the input lacks parts because of them."""
 
     errors: list[Exception] = field(default_factory=list)
     incomplete: bool = False
 
 
-_found: ContextVar[_Found | None] = ContextVar("problems", default=None)
+_problems: ContextVar[_Problems | None] = ContextVar("problems", default=None)
 
 
 @contextmanager
 def all_at_once() -> Iterator[None]:
-    """Raise all errors that are noted inside: a single one as it is."""
-    found = _Found()
-    before = _found.set(found)
+    """Raise all errors that are noted inside; a single one unchanged."""
+    problems = _Problems()
+    before = _problems.set(problems)
     try:
         with noted():
             yield
     finally:
-        _found.reset(before)
-    sentences = dict.fromkeys(" ".join(str(e).split()) for e in found.errors)
+        _problems.reset(before)
+    sentences = dict.fromkeys(" ".join(str(e).split()) for e in problems.errors)
     if len(sentences) > 1:
         raise ProblemsError([*sentences])
     if sentences:
-        raise found.errors[0]
+        raise problems.errors[0]
 
 
 @contextmanager
 def noted(part: bool = True) -> Iterator[None]:
-    """Keep an error that ends this block, where all are gathered. part: the input lacks a part
-    then, so that others may seem to be wrong."""
+    """Collect an error that ends this block, inside `all_at_once`. part: the input then lacks a
+    part, so that other checks may fail."""
     try:
         yield
     except MISTAKES as error:
-        found = _found.get()
-        if found is None:
+        problems = _problems.get()
+        if problems is None:
             raise
         if not isinstance(error, EnoughError):
-            found.errors.append(error)
-        found.incomplete |= part
+            problems.errors.append(error)
+        problems.incomplete |= part
 
 
 def noted_any() -> bool:
-    found = _found.get()
-    return found is not None and bool(found.errors)
+    problems = _problems.get()
+    return problems is not None and bool(problems.errors)
 
 
 def incomplete() -> bool:
     """Whether parts of the input are left out because of errors."""
-    found = _found.get()
-    return found is not None and found.incomplete
+    problems = _problems.get()
+    return problems is not None and problems.incomplete

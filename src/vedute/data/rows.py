@@ -1,4 +1,4 @@
-"""Rows, some at a time."""
+"""Blocks of rows."""
 
 from __future__ import annotations
 

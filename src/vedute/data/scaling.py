@@ -18,29 +18,28 @@ from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
-Size = Any  # of rows, (n, 1, ...), or one number for all
+Size = Any  # sizes of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
-SIZED = ("length", "depth")  # rows are divided by their size, and zero stays zero until centred
-INNER = (*SIZED, "log", "log1p", "tokens")  # what kinds of views ask for
-PIXEL_BYTES = 2048  # images at a time
-BLOCK = 2**16  # rows that are in double precision at a time
+SIZED = ("length", "depth")  # rows are divided by their size; zeros stay zero until centred
+INNER = (*SIZED, "log", "log1p", "tokens")  # scalings of kinds of views
+PIXEL_BYTES = 2048  # images per block
+BLOCK = 2**16  # rows per block in double precision
 MANY = 2000  # samples to measure dimensions on
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """scaled = (g(x / size) - shift) / scale, feature by feature; shift, scale (*shape,) float64.
+    """Feature-wise scaling: scaled = (g(x / size) - shift) / scale; shift, scale (*shape,) float64.
 
-    `mean` and `std` (*shape,) are those of the scaled observed entries: what a network sees at a
-    hole, and the unit in which errors are measured (0 marks a constant feature). Tokens stay the
-    integers they are, and their `mean` is the word that is most often there.
+    `mean` and `std` (*shape,) are those of the scaled observed entries: the input of a network at a
+    hole, and the unit of errors (0 marks a constant feature). Tokens stay integers, and their
+    `mean` is the most frequent word.
 
-    g        log(x + offset), offset (*shape,); the identity where there is no offset
-    top      (*shape,), the largest g(x / size) that was observed under a logarithm: none larger is
-             restored
+    g        log(x + offset), offset (*shape,); the identity without an offset
+    top      (*shape,), the largest observed g(x / size) under a logarithm: none larger is restored
     size     of a row, over its observed entries: (sum of x^power / sum of profile)^(1 / power),
              profile (*shape,); 1 on average, where a row is missing, and where power is 0.
-             Power 1: how many were counted in it; 2: its length.
+             Power 1: the count of the row; 2: its length.
     """
 
     shift: Floats
@@ -55,8 +54,8 @@ class Scaler:
 
     @property
     def unit(self) -> Floats:
-        """What errors are divided by: the deviation of each feature, or, where rows were divided
-        by their size, that of the whole view, so that rare words weigh as little as they do."""
+        """Unit of errors: the deviation of each feature, or, where rows were divided by their
+        size, that of the whole view, so that rare words keep their low weight."""
         return np.where(self.std > 0, 1.0, 0.0) if self.power else self.std
 
     @property
@@ -65,20 +64,21 @@ class Scaler:
         return not self.power and self.offset is None
 
     def sizes(self, x: Part, seen: Seen) -> Tensor | None:
-        """What the rows of x (n, *shape) are divided by, (n,) float64; None where nothing is."""
+        """Sizes of the rows of x (n, *shape), (n,) float64; None if rows are not divided."""
         if self.profile is None:
             return None
         total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
         if isinstance(x, Sparse):
-            usual = torch.from_numpy(x.present) * profile.sum()
+            expected = torch.from_numpy(x.present) * profile.sum()
         else:
             parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(len(x))]
-            usual = torch.cat(parts)
-        some = (total > 0) & (usual > 0)
-        return torch.where(some, (total / usual).pow(1 / self.power), 1.0)
+            expected = torch.cat(parts)
+        nonzero = (total > 0) & (expected > 0)
+        return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
 
     def transform(self, x: Tensor, seen: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """(n, *shape) in any float -> float32, in float64 until then; the mean where not `seen`."""
+        """Scale (n, *shape) in any float -> float32, in float64 until then; the mean where not
+        `seen`."""
         if self.tokens:
             return torch.where(seen, x, 0).long()
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
@@ -86,28 +86,28 @@ class Scaler:
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
 
     def transform_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
-        """The same of a view that is kept sparse, and whose rows are divided by their sizes."""
+        """Scale a sparse view whose rows are divided by their sizes."""
         transformed = self._transformed_sparse(x, sizes)
         stored = (transformed.stored - x.each(self.shift)) / x.each(self.scale)
         return x.valued(stored.float(), -self.shift / self.scale)
 
     def _transformed_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
-        """g(x / size), which is zero where x is: the offset is 1, if there is one."""
+        """Compute g(x / size), which is zero where x is: the offset is 1, or None."""
         stored = x.stored.double() / torch.from_numpy(sizes.numpy()[x.rows])
         return x.valued(stored if self.offset is None else (stored + 1).log(), x.rest)
 
     def transformed(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """g(x / size)"""
+        """Compute g(x / size)."""
         x = x if sizes is None else x / sizes.view(-1, *[1] * (x.ndim - 1))
         return x if self.offset is None else (x + torch.from_numpy(self.offset)).log()
 
     @property
     def linear(self) -> Scaler:
-        """The same without what comes before shift and scale: it restores g(x / size)."""
+        """The scaler without the steps before shift and scale: it restores g(x / size)."""
         return replace(self, power=0, profile=None, offset=None)
 
     def restore(self, scaled: NDArray[Any], size: Size = 1.0) -> Floats:
-        """(..., *shape) back in the user's units; a constant feature as it always was."""
+        """Convert (..., *shape) to the user's units; a constant feature to its constant."""
         value = np.where(self.std > 0, scaled, self.mean) * self.scale + self.shift
         value = np.minimum(value, self.top, out=value)
         if self.offset is not None:
@@ -122,7 +122,7 @@ class Scaler:
         if self.offset is None:
             deviation = np.asarray(std * self.scale * (self.std > 0))
             return self.restore(mean, size), deviation if self.signed else size * deviation
-        std = np.minimum(std, self.std)  # what is known cannot be worse than knowing nothing
+        std = np.minimum(std, self.std)  # never worse than without any view
         value = self.restore(mean + std**2 * self.scale / 2) + self.offset
         deviation = value * np.sqrt(np.expm1((std * self.scale) ** 2))
         return size * (value - self.offset), size * deviation
@@ -130,15 +130,16 @@ class Scaler:
     def quantile(
         self, mean: Floats, std: Floats, z: NDArray[Any] | float, size: Size = 1.0
     ) -> Floats:
-        """What lies z standard deviations from the mean in scaled units; mean and std, and the
-        result, in the user's: the inverse of `moments`."""
+        """Value that lies z standard deviations from the mean in scaled units; mean and std, and
+        the result, in the user's: the inverse of `moments`."""
         if self.offset is None:
             return np.minimum(mean + z * std, self.top)
         level, spread = self._logarithm(mean, std, size)
         return np.asarray(size * (np.exp(np.minimum(level + z * spread, self.top)) - self.offset))
 
     def distance(self, x: Floats, mean: Floats, std: Floats, size: Size = 1.0) -> Floats:
-        """How many standard deviations x is from the mean in scaled units, all in the user's."""
+        """Distance of x from the mean in standard deviations, in scaled units; arguments in the
+        user's."""
         if self.offset is None:
             return np.asarray(np.abs(x - mean) / np.maximum(std, 1e-12))
         level, spread = self._logarithm(mean, std, size)
@@ -155,7 +156,8 @@ class Scaler:
 
 
 def fit(word: str, x: Part, seen: Seen) -> Scaler:
-    """The scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the step."""
+    """Fit the scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the
+    step."""
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
     x = x if word in SIZED or isinstance(x, Lazy) else dense(x)
@@ -165,7 +167,7 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
-    scaler = _before(word, x, seen)
+    scaler = _pretransform(word, x, seen)
     low, high, mean, std = _transformed_moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
@@ -183,8 +185,8 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _before(word: str, x: Part, seen: Seen) -> Scaler:
-    """A scaler that knows the size of rows and the logarithm, where its word asks for them."""
+def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
+    """Make a scaler with the size of rows and the logarithm of its word."""
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     plain = Scaler(zero, one, zero, one)
     match word:
@@ -195,20 +197,20 @@ def _before(word: str, x: Part, seen: Seen) -> Scaler:
         case "log1p":
             return replace(plain, offset=one)
         case "log":
-            each = [_least(dense(x[rows]), seen[rows]) for rows in pieces(x)]
-            least = torch.stack(each).amin(0).double()
+            minima = [_least(dense(x[rows]), seen[rows]) for rows in pieces(x)]
+            least = torch.stack(minima).amin(0).double()
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
             return plain
 
 
 def _least(x: Tensor, seen: Tensor) -> Tensor:
-    """The smallest positive value of each feature; infinite where there is none."""
+    """Smallest positive value of each feature; infinite without one."""
     return torch.where(seen & (x > 0), x, torch.inf).amin(0)
 
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
-    """With the profile of a row whose size is 1, the average of rows that are not zero."""
+    """Add the profile of a row of size 1, the average of nonzero rows."""
     if isinstance(x, Sparse):
         count = torch.tensor(int(x.present.sum()))
     else:
@@ -217,21 +219,21 @@ def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
-    filled = _filled(x, seen)
-    average = float(sizes[filled].mean()) if bool(filled.any()) else 1.0
+    nonzero = _nonzero_rows(x, seen)
+    average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
 
 
-def _filled(x: Part, seen: Seen) -> Tensor:
-    """Rows that are not zero, (n,)."""
+def _nonzero_rows(x: Part, seen: Seen) -> Tensor:
+    """Mask of rows that are not zero, (n,)."""
     if isinstance(x, Sparse):
         return torch.from_numpy(x.count(x.own.data != 0) > 0)
-    each = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
-    return torch.cat([there.any(1) for there in each])
+    blocks = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
+    return torch.cat([block.any(1) for block in blocks])
 
 
 def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
-    """Sums of x^power over what is seen, over rows (0) or columns (1), in float64."""
+    """Sums of x^power over observed entries, over rows (0) or columns (1), in float64."""
     if isinstance(x, Sparse):
         return x.sums(axis, power)
     parts = []
@@ -242,18 +244,18 @@ def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
 
 
 def _blocks(n: int) -> Iterator[slice]:
-    """Of rows; one where there are none."""
+    """Slices of rows; one where n is zero."""
     return (slice(start, start + BLOCK) for start in range(0, max(n, 1), BLOCK))
 
 
 def _total(parts: Sequence[Tensor]) -> Tensor:
-    """Their sum; a single one as it is."""
+    """Sum the parts; a single one is not copied."""
     first, *others = parts
     return sum(others, first)
 
 
 def _transformed_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
-    """`_moments` of g(x / size)."""
+    """Moments of g(x / size), see `_moments`."""
     sizes = scaler.sizes(x, seen)
     if isinstance(x, Sparse):
         assert sizes is not None
@@ -270,28 +272,28 @@ def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
 
 
 def _moments(block: Callable[[slice], tuple[Tensor, Tensor]], n: int) -> tuple[Floats, ...]:
-    """Minimum, maximum, mean and standard deviation per feature over what is seen; of n rows,
-    block by block: values, and which are seen."""
+    """Minimum, maximum, mean and standard deviation per feature over observed entries; block(rows):
+    values and mask of a slice of the n rows."""
     sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n))
-    total, count = _gathered(sums, torch.add)
+    total, count = _reduced(sums, torch.add)
     count = count.clamp(min=1)
     centre = total / count
     gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in _each(block, n))
-    gap, square = _gathered(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
+    gap, square = _reduced(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
     mean = centre + gap / count  # a second pass: exact at large offsets
     std = (square / count).sqrt()
-    known = (torch.where(seen, x, mean) for x, seen in _each(block, n))
-    low, high = _gathered(((-k.amin(0), k.amax(0)) for k in known), torch.maximum)
-    return _known_constants(-low, high, mean, std)
+    filled = (torch.where(seen, x, mean) for x, seen in _each(block, n))
+    low, high = _reduced(((-k.amin(0), k.amax(0)) for k in filled), torch.maximum)
+    return _with_constants(-low, high, mean, std)
 
 
-def _gathered(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
-    """All parts joined by f, in place: many small tensors among large ones scatter memory."""
-    found: list[Tensor] = []
+def _reduced(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
+    """Reduce all parts by f, in place: many small tensors among large ones scatter memory."""
+    totals: list[Tensor] = []
     for part in parts:
-        pairs = zip(found or part, part, strict=True)
-        found = [f(a, b, out=a) for a, b in pairs] if found else list(part)
-    return found
+        pairs = zip(totals or part, part, strict=True)
+        totals = [f(a, b, out=a) for a, b in pairs] if totals else list(part)
+    return totals
 
 
 def _each(
@@ -301,7 +303,7 @@ def _each(
 
 
 def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
-    """The same where entries that are not stored are zero."""
+    """Moments of a sparse view, whose other entries are zero."""
     count, at = max(int(x.present.sum()), 1), x.columns
     zeros = torch.from_numpy(x.others())
     mean = x.sums(0) / count
@@ -310,11 +312,11 @@ def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
     low, high = (np.where(zeros > 0, 0.0, end) for end in (np.inf, -np.inf))
     np.minimum.at(low, at, x.own.data)
     np.maximum.at(high, at, x.own.data)
-    return _known_constants(torch.from_numpy(low), torch.from_numpy(high), mean, std)
+    return _with_constants(torch.from_numpy(low), torch.from_numpy(high), mean, std)
 
 
-def _known_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:
-    """The same as arrays; what varies by rounding only is constant."""
+def _with_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:
+    """Convert to arrays; features that vary by rounding only become constant."""
     rounding = 1e-12 * torch.maximum(low.abs(), high.abs())
     constant = high - low <= rounding
     high, std = torch.where(constant, low, high), std.masked_fill(constant, 0.0)
@@ -322,30 +324,30 @@ def _known_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tu
 
 
 def _modes(x: Tensor, seen: Tensor) -> Floats:
-    """The commonest value of each feature over what is seen; 0 where nothing is."""
+    """Most frequent value of each feature over observed entries; 0 without any."""
     pairs = zip(x.flatten(1).T, seen.flatten(1).T, strict=True)
-    modes = [float(a[there].mode().values) if bool(there.any()) else 0.0 for a, there in pairs]
+    modes = [float(a[mask].mode().values) if bool(mask.any()) else 0.0 for a, mask in pairs]
     return np.array(modes).reshape(x.shape[1:])
 
 
 def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of images, exact in integers and a few rows at a time."""
+    """Mean and standard deviation of images, exact in integers, block by block."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
     for start in range(0, len(x), PIXEL_BYTES):
-        there = seen[start : start + PIXEL_BYTES]
-        values = dense(x[start : start + PIXEL_BYTES]).int().masked_fill(~there, 0)
+        mask = seen[start : start + PIXEL_BYTES]
+        values = dense(x[start : start + PIXEL_BYTES]).int().masked_fill(~mask, 0)
         first += values.sum(0)
         second += values.square().sum(0)
-        count += there.sum(0)
-    some = count.clamp(min=1).double()
-    mean = first.double() / some
-    variance = second.double() / some - mean.square()
+        count += mask.sum(0)
+    observed = count.clamp(min=1).double()
+    mean = first.double() / observed
+    variance = second.double() / observed - mean.square()
     return mean.numpy(), variance.clamp(min=0).sqrt().numpy()
 
 
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
-    """Every float view scaled to float32; zero where a view is missing."""
+    """Scale every float view to float32; zero where a view is missing."""
     x: list[Part] = []
     sizes: list[Tensor | None] = []
     for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
@@ -357,7 +359,7 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
 
 
 def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tensor) -> Part:
-    """One view; bytes stay as they are."""
+    """Scale one view; bytes are unchanged."""
     if x.dtype == torch.uint8:
         return x
     if isinstance(x, Sparse) and size is not None:
@@ -382,15 +384,15 @@ def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tens
 def _scaled_rows(
     scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
 ) -> Tensor:
-    """Some rows of a view on the disk."""
+    """Scale rows of a view on the disk."""
     return dense(_scaled(scaler, x, seen[rows], _part(size, rows), mask[rows]))
 
 
 def effective_dimensions(views: Views) -> Tensor:
-    """How many independent features each view amounts to, (L,): the squared sum of the eigenvalues
-    of its second moments over the sum of their squares. Its width where all features are
-    independent and equally strong, 1 where all say the same."""
-    found = []
+    """Number of independent features of each view, (L,): the squared sum of the eigenvalues of its
+    second moments over the sum of their squares. Its width where all features are independent and
+    equally strong, 1 where all are equal."""
+    dimensions = []
     for v in range(len(views.x)):
         rows = views.mask[:, v].nonzero()[:MANY, 0]
         x = views[rows].floating().x[v].flatten(1).float()
@@ -398,5 +400,5 @@ def effective_dimensions(views: Views) -> Tensor:
             x - x.mean(0) if views.parts[v].dtype == torch.uint8 else x
         )  # others are centered, or zero
         gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
-        found.append(gram.trace().square() / gram.square().sum())
-    return torch.stack(found).nan_to_num(1.0)
+        dimensions.append(gram.trace().square() / gram.square().sum())
+    return torch.stack(dimensions).nan_to_num(1.0)

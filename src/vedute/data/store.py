@@ -1,14 +1,14 @@
 """A store: views on the disk, one array each, of which rows are read when they are asked for.
 
-manifest.json       format, number of samples, seed of the shuffling, what each view looks like, and
+manifest.json       format, number of samples, seed of the shuffling, description of each view, and
                     shape, dtype and SHA-256 of each file
 view0.npy, ...      (n, *shape), zero where the view is missing
 mask.npy            (n, L) bool, True where a view was observed
 holes0.npy, ...     (n, *shape) bool, True at single missing entries, of views that have some
-ids.npy, y.npy      (n,) where there are some
-order.npy           (n,) the row that each row was in the data, where rows were shuffled
+ids.npy, y.npy      (n,), optional
+order.npy           (n,) position of each row in the data, where rows were shuffled
 
-Arrays are never unpickled. Those of views and holes are read when rows are asked for.
+Arrays are never unpickled. Those of views and holes are memory-mapped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from vedute.data.plain_files import plain_file
 
 Array = NDArray[Any]
 MANIFEST, FORMAT = "manifest.json", 1
-MEND = "convert the data again"
+REMEDY = "convert the data again"
 
 
 class Stored(NamedTuple):
-    """The content of a store, or some of its rows."""
+    """The content of a store, or of a slice of its rows."""
 
     x: list[Lazy]
     mask: Array
@@ -49,7 +49,7 @@ def is_store(folder: str | Path) -> bool:
 
 
 def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> Stored:
-    """What is in it; with `check` the sums of all files are compared, which reads them."""
+    """Open a store; with `check` the checksums of all files are compared, which reads them."""
     folder = Path(folder)
     facts = manifest(folder)
     lock = Shared(folder / MANIFEST)
@@ -57,47 +57,47 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
     try:
         files, n = facts["files"], int(facts["samples"])
         specs = tuple(map(_spec, facts["views"]))
-        found = {name: _file(folder / name, about, check)._replace(part=rows, lock=lock)
+        arrays = {name: _file(folder / name, about, check)._replace(part=rows, lock=lock)
                  for name, about in files.items() if name in _names(len(specs))}  # fmt: skip
-        x = [_lazy(found, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
-        mask = _shaped(found, "mask.npy", (n, len(specs))).array()
+        x = [_lazy(arrays, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
+        mask = _shaped(arrays, "mask.npy", (n, len(specs))).array()
         holes = [
-            _lazy(found, files, name, (n, *s.shape)) if name in found else None
+            _lazy(arrays, files, name, (n, *s.shape)) if name in arrays else None
             for name, s in zip(map("holes{}.npy".format, range(len(specs))), specs, strict=True)
         ]
         ids, y, order = (
-            _shaped(found, f"{k}.npy", (n,)).array() if f"{k}.npy" in found else None
+            _shaped(arrays, f"{k}.npy", (n,)).array() if f"{k}.npy" in arrays else None
             for k in ("ids", "y", "order")
         )
     except (KeyError, TypeError, AttributeError) as e:
-        raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {MEND}") from None
+        raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
     _check_kept(folder, facts, lock)
     return Stored(x, mask, holes, specs, ids, y, order, facts["id_name"])
 
 
 def _check_kept(folder: Path, facts: dict[str, Any], lock: Shared) -> None:
-    """Refuse a store that is replaced while it is opened."""
+    """Reject a store that is replaced while it is opened."""
     if not lock.held or manifest(folder) != facts:
         raise ValueError(f"{folder} is being replaced by another process; open it after that")
 
 
 def manifest(folder: Path) -> dict[str, Any]:
-    """What manifest.json says."""
+    """Read manifest.json."""
     path = folder / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is no store: it has no {MANIFEST}; see vedute convert")
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        found = facts["format"]
+        version = facts["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise ValueError(f"{path} is damaged ({e}); {MEND}") from None
-    if found != FORMAT:
-        raise ValueError(f"{path} has format {found}, this version reads {FORMAT}; {MEND}")
+        raise ValueError(f"{path} is damaged ({e}); {REMEDY}") from None
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}; {REMEDY}")
     return {"id_name": None} | dict(facts)
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -109,12 +109,12 @@ def _names(n_views: int) -> set[str]:
 
 
 def _file(path: Path, about: dict[str, Any], check: bool) -> File:
-    """An array that is read when asked, as the manifest describes it."""
+    """Open a memory-mapped array, as the manifest describes it."""
     try:
         version = Version.of(path.stat())
         a: Any = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
-        there = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
-        problem = "" if there else "shape or dtype is another"
+        matches = (list(a.shape), a.dtype.str) == (about["shape"], about["dtype"])
+        problem = "" if matches else "shape or dtype is another"
     except PermissionError:
         raise
     except (OSError, ValueError, EOFError, SyntaxError) as e:
@@ -122,19 +122,21 @@ def _file(path: Path, about: dict[str, Any], check: bool) -> File:
     if not problem and check and digest(path) != about["sha256"]:
         problem = "its content has changed"
     if problem:
-        raise ValueError(f"{path} is damaged ({problem}); {MEND}")
+        raise ValueError(f"{path} is damaged ({problem}); {REMEDY}")
     return File(path, a.dtype, a.shape, a.offset, version=version)
 
 
-def _shaped(found: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
-    file = found[name]
+def _shaped(arrays: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
+    file = arrays[name]
     if file.shape != shape:
-        raise ValueError(f"{name} in the store has shape {file.shape}, expected {shape}; {MEND}")
+        raise ValueError(f"{name} in the store has shape {file.shape}, expected {shape}; {REMEDY}")
     return file
 
 
-def _lazy(found: dict[str, File], files: dict[str, Any], name: str, shape: tuple[int, ...]) -> Lazy:
-    file = _shaped(found, name, shape)
+def _lazy(
+    arrays: dict[str, File], files: dict[str, Any], name: str, shape: tuple[int, ...]
+) -> Lazy:
+    file = _shaped(arrays, name, shape)
     return file.lazy(f"{files[name]['sha256']} {file.part}")
 
 

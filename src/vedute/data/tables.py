@@ -17,7 +17,7 @@ Columns = Mapping[str, Any]
 
 
 def as_table(X: Any) -> Any:
-    """What knows how to be an array is one, and a list of rows of plain numbers."""
+    """Convert objects with an array interface, and lists of rows of plain numbers, to arrays."""
     if isinstance(X, (list, tuple)):
         rows = all(isinstance(row, (list, tuple)) and len(row) == len(X[0]) > 0 for row in X)
         return np.asarray(X) if rows and X and np.ndim(X[0][0]) == 0 else X
@@ -41,8 +41,8 @@ def is_table(X: Any) -> bool:
 
 
 def top_levels(table: Any) -> Columns | None:
-    """The columns of each view in a frame whose columns have several levels: the top one names
-    the views."""
+    """Columns of each view in a frame whose columns have several levels: the top one names the
+    views."""
     if not isinstance(table, pd.DataFrame) or not isinstance(table.columns, pd.MultiIndex):
         return None
     tops = table.columns.get_level_values(0)
@@ -52,13 +52,13 @@ def top_levels(table: Any) -> Columns | None:
 
 
 def without(X: Any, drop: str | Sequence[Any]) -> Any:
-    """Frames, alone or in a container, without some columns; a name that none has is refused."""
+    """Drop columns of frames, alone or in a container; reject a name that none has."""
     names = [drop] if isinstance(drop, str) else list(drop)
     views = X.values() if isinstance(X, Mapping) else X if isinstance(X, (list, tuple)) else [X]
-    known = [c for v in views if isinstance(v, pd.DataFrame) for c in v.columns]
+    available = [c for v in views if isinstance(v, pd.DataFrame) for c in v.columns]
     for name in names:
-        if name not in known:
-            raise ValueError(f"no view has a column {name!r} to drop; {close_to(name, known)}")
+        if name not in available:
+            raise ValueError(f"no view has a column {name!r} to drop; {close_to(name, available)}")
     if isinstance(X, Mapping):
         return {k: _rest(v, names) for k, v in X.items()}
     return [_rest(v, names) for v in X] if isinstance(X, (list, tuple)) else _rest(X, names)
@@ -71,8 +71,8 @@ def _rest(view: Any, names: list[Any]) -> Any:
 
 
 def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
-    """Cut one 2-D table into views; without `columns` it is one view. lenient: a frame may lack
-    columns that are named."""
+    """Split one 2-D table into views; without `columns` it is one view. lenient: a frame may
+    lack columns that are named."""
     if columns is None:
         return {"view0": table}
     if not isinstance(columns, Mapping):
@@ -106,7 +106,7 @@ def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[st
 
 
 def _part(table: Any, which: Any, positions: bool, lenient: bool) -> Any:
-    """Columns of a table by slice, names or positions."""
+    """Select columns of a table by slice, names or positions."""
     which = chosen(which)
     if not isinstance(table, pd.DataFrame):
         return table[:, which]
@@ -116,29 +116,29 @@ def _part(table: Any, which: Any, positions: bool, lenient: bool) -> Any:
 
 
 def _are_positions(columns: Columns, names: pd.Index) -> bool:
-    """Whole numbers are positions, unless all of them are names of columns."""
+    """Whether whole numbers are positions: yes, unless all of them are names of columns."""
     try:
         parts = [chosen(which) for which in columns.values()]
-    except TypeError:  # refused where the view is cut
+    except TypeError:  # rejected where the view is split off
         return False
-    said = [c for part in parts if not isinstance(part, slice) for c in part]
-    numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in said)
-    return numbers and not all(c in names for c in said)
+    choices = [c for part in parts if not isinstance(part, slice) for c in part]
+    numbers = all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in choices)
+    return numbers and not all(c in names for c in choices)
 
 
 def chosen(which: Any) -> Any:
-    """The columns of a view, as a slice or a list."""
+    """Normalize the columns of a view to a slice or a list."""
     if isinstance(which, slice):
         return which
     return [which] if isinstance(which, (str, int, np.integer)) else list(which)
 
 
 def as_array(view: Any) -> NDArray[Any]:
-    """`np.asarray`, also of tensors that need gradients, are on a GPU or in bfloat16."""
+    """Apply `np.asarray`, also to tensors that need gradients, are on a GPU or in bfloat16."""
     if not isinstance(view, torch.Tensor):
         return np.asarray(view)
     if view.layout != torch.strided:
         raise ValueError("a view is a sparse tensor; pass to_dense() of it, or a matrix of scipy")
     view = view.detach().cpu()
-    found: NDArray[Any] = (view.float() if view.dtype == torch.bfloat16 else view).numpy()
-    return found
+    array: NDArray[Any] = (view.float() if view.dtype == torch.bfloat16 else view).numpy()
+    return array

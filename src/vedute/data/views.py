@@ -24,26 +24,26 @@ from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
-Shapes = Sequence[tuple[int, ...]]  # of one sample of each view
-Names = Sequence[str]  # of all views
-LARGE = 2**25  # entries: of such a view a notebook does not show the kind, which takes a second
+Shapes = Sequence[tuple[int, ...]]  # one sample of each view
+Names = Sequence[str]  # one per view
+LARGE = 2**25  # entries of views whose kind a notebook omits, since it takes a second
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
     """n samples and L views.
 
-    x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing. Of a view
-           that is kept sparse, or on the disk, x[v] is made anew each time: `parts` has it as it
-           is. So are the holes of a view on the disk: see `hole_parts`.
+    x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing. For views that
+           are sparse, or on the disk, x[v] is made at each access: `parts` has them as stored.
+           The same goes for holes on the disk: see `hole_parts`.
     mask   (n, L) bool, True where sample i was observed in view v
-    index  (n,) position in the dataset at hand, for per-sample training state
+    index  (n,) position in the dataset, for per-sample training state
     holes  per view (n, *shape_v) bool, True at single missing entries, or None
     names  L names
     ids    (n,) sample ids, or None (datasets only)
     y      (n,) labels, or None (evaluation only: no method ever sees them)
-    specs  L descriptions of the views as the user has them: columns, categories; or None
-    sizes  per view (n,), what its rows were divided by when they were scaled, or None
+    specs  L descriptions of the user's views: columns, categories; or None
+    sizes  per view (n,), divisors of its rows in scaling, or None
     """
 
     x: Sequence[Tensor]
@@ -68,14 +68,14 @@ class Views:
         dtype: torch.dtype | None = None,
         drop: str | Sequence[Any] = (),
     ) -> Views:
-        """The one way into the library.
+        """Read views from X, the only way into the library.
 
         X is a list or dict of arrays (n, *shape_v) or of DataFrames (joined by index), one 2-D
         table with `columns={"a": slice(0, 50), ...}`, or a Views. A row of NaN, a None view, or a
         sample absent from a frame is a missing view; single NaN are holes. `mask` (n, L): False
-        hides what is there. `like`: the views an estimator was fitted on. `dtype`: of float views;
-        by default float32, and float64 where that would round away what tells samples apart.
-        `drop`: columns of DataFrames that are left out, of whatever view.
+        hides observed views. `like`: the views an estimator was fitted on. `dtype`: of float views;
+        by default float32, and float64 where float32 would make samples equal. `drop`: columns of
+        DataFrames to leave out, in any view.
         """
         views = Entry.of(X, mask, columns, like=like, dtype=dtype, drop=drop).views
         if y is not None:
@@ -89,26 +89,25 @@ class Views:
 
     @classmethod
     def open(cls, folder: str | Path, check: bool = True, rows: slice = slice(None)) -> Views:
-        """A store that `vedute convert` wrote: its arrays stay on the disk, and rows are read when
-        they are asked for.
+        """Open a store that `vedute convert` wrote: its arrays are memory-mapped.
 
-        check: compare the sums of all files first, which reads them once. rows: some of them, such
-        as slice(0, 1000).
+        check: compare the checksums of all files first, which reads them once. rows: a slice of
+        them, such as slice(0, 1000).
         """
         return cls.stored(store.read(folder, rows, check))
 
     @classmethod
-    def stored(cls, found: store.Stored) -> Views:
-        """The content of a store."""
+    def stored(cls, content: store.Stored) -> Views:
+        """Wrap the content of a store."""
         return cls(
-            on_demand(found.x),
-            torch.from_numpy(found.mask),
-            torch.arange(len(found.mask)),
-            on_demand(found.holes),
-            tuple(s.name for s in found.specs),
-            found.ids,
-            found.y,
-            found.specs,
+            on_demand(content.x),
+            torch.from_numpy(content.mask),
+            torch.arange(len(content.mask)),
+            on_demand(content.holes),
+            tuple(s.name for s in content.specs),
+            content.ids,
+            content.y,
+            content.specs,
         )
 
     def __len__(self) -> int:
@@ -121,7 +120,7 @@ class Views:
         return f"Views({n} samples, {L} views: {views}; {self.mask.float().mean():.0%} observed)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the views, how much of each is there, and the most frequent patterns."""
+        """Format for notebooks: views, observed share of each, and the most frequent patterns."""
         heads = ("view", "shape", "samples", "kind", "single values missing")
         rows = [self._row(v) for v in range(len(self.x))]
         title = f"{len(self)} samples, {len(self.x)} views"
@@ -129,7 +128,7 @@ class Views:
         return html.section(title, html.table(heads, rows), patterns)
 
     def _row(self, v: int) -> list[str]:
-        """What a notebook shows of view v."""
+        """Format view v as a row of the notebook's table."""
         shape = html.shape(self.shapes[v])
         seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
         spec = None if self.specs is None else self.specs[v]
@@ -139,7 +138,7 @@ class Views:
         return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
 
     def __getitem__(self, rows: Any) -> Views:
-        """Rows by slice, integers or booleans; also as scikit-learn asks for them, X[rows, ...]."""
+        """Select rows by slice, integers or booleans; also X[rows, ...], as in scikit-learn."""
         rows = rows[0] if isinstance(rows, tuple) else rows
         if isinstance(rows, (int, np.integer)):
             rows = [range(len(self))[rows]]  # out of range: an IndexError, which ends iteration
@@ -162,21 +161,21 @@ class Views:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """The views as they are kept: tensors, or sparse."""
+        """The views as stored: tensors, sparse, or lazy."""
         return self.x.parts if isinstance(self.x, OnDemand) else self.x
 
     @property
     def hole_parts(self) -> Sequence[Tensor | Lazy | None]:
-        """The holes as they are kept: tensors, or on the disk."""
+        """The holes as stored: tensors, or lazy."""
         return self.holes.parts if isinstance(self.holes, OnDemand) else self.holes
 
     @property
     def on_disk(self) -> bool:
-        """Whether rows are read when they are asked for."""
+        """Whether any rows are read on demand."""
         return any(isinstance(part, Lazy) for part in (*self.parts, *self.hole_parts))
 
     def in_memory(self) -> Views:
-        """The same with all rows read."""
+        """Read all rows into memory."""
         return self._map(lambda a: dense(a) if isinstance(a, Lazy) else a)
 
     @property
@@ -187,11 +186,11 @@ class Views:
         return self._map(lambda a: (a if isinstance(a, Lazy) else dense(a)).to(device))
 
     def seen(self, v: int) -> Tensor:
-        """(n, *shape_v) bool: which entries of view v are there."""
+        """Mask (n, *shape_v) of the observed entries of view v."""
         return dense(self.seen_part(v))
 
     def seen_part(self, v: int) -> Tensor | Lazy:
-        """The same as it is kept."""
+        """Mask of the observed entries of view v, lazy where its holes are."""
         x = self.parts[v]
         row = _like(self.mask[:, v], x).expand(x.shape)
         holes = self.hole_parts[v]
@@ -200,49 +199,48 @@ class Views:
         return row if holes is None else row & ~holes
 
     def absent(self, v: int, rows: slice) -> Bools:
-        """(k, *shape_v): which entries of view v these rows lack."""
+        """Mask (k, *shape_v) of the missing entries of view v in these rows."""
         x, holes = self.parts[v], self.hole_parts[v]
         gone = _like(~self.mask[rows, v], x).expand(-1, *x.shape[1:])
         return (gone if holes is None else gone | holes[rows]).cpu().numpy()
 
     def ever_seen(self, v: int) -> Tensor:
-        """(*shape_v) bool: which features of view v some sample has."""
+        """Mask (*shape_v) of the features of view v that any sample has."""
         seen = self.seen_part(v)
         return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
 
     def share_of_holes(self, v: int) -> float:
-        """Of the entries of view v in samples that have it, those that are missing."""
+        """Share of missing entries of view v in samples that have it."""
         holes, entries = self.hole_parts[v], int(self.mask[:, v].sum()) * math.prod(self.shapes[v])
         many = 0 if holes is None else sum(int(holes[rows].sum()) for rows in pieces(holes))
         return many / entries if entries else 0.0
 
     def size(self, v: int) -> Any:
-        """(n, 1, ...), what the rows of view v were divided by; 1 where they were not."""
+        """Divisors of the rows of view v, (n, 1, ...); 1 without any."""
         size = self.sizes[v] if self.sizes else None
         return 1.0 if size is None else _like(size, self.parts[v]).cpu().numpy()
 
     def arrays(self) -> list[Array]:
-        """The views as arrays (n, *shape_v), NaN where nothing is known; bytes and whole numbers
-        as they are."""
+        """Convert to arrays (n, *shape_v), NaN where missing; bytes and integers are unchanged."""
         return [
             self.known(v) if x.dtype.is_floating_point else dense(x).cpu().numpy()
             for v, x in enumerate(self.parts)
         ]
 
     def known(self, v: int) -> Array:
-        """View v as numbers (n, *shape_v), NaN where nothing is known."""
+        """View v as numbers (n, *shape_v), NaN where missing."""
         return np.where(self.seen(v).cpu().numpy(), self.x[v].cpu().numpy(), np.nan)
 
     def filled(self, v: int) -> Array:
-        """View v in its own dtype (n, *shape_v); NaN only where there are holes."""
+        """View v in its own dtype (n, *shape_v); NaN only at holes."""
         return self.x[v].cpu().numpy() if self.holes[v] is None else self.known(v)
 
     def bare(self) -> Views:
-        """Without ids and labels: what training may see."""
+        """Drop ids and labels, which training must not see."""
         return replace(self, ids=None, y=None)
 
     def pick(self, *views: int) -> Views:
-        """Some of the views. Rows without any of them may result."""
+        """Select views. Rows without any of them may result."""
         return replace(
             self,
             x=on_demand([self.parts[v] for v in views]),
@@ -254,7 +252,7 @@ class Views:
         )
 
     def hide(self, hidden: Tensor) -> Views:
-        """The same samples with the views at `hidden` (n, L) missing too."""
+        """Hide the views at `hidden` (n, L), too."""
         mask = self.mask & ~hidden.to(self.mask.device)
         x = on_demand([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
         holes = on_demand(
@@ -266,7 +264,7 @@ class Views:
         return replace(self, x=x, mask=mask, holes=holes, sizes=sizes)
 
     def given(self, values: Mapping[int, Tensor]) -> Views:
-        """The same samples, with these values (n, *shape_v) of view v where it was missing."""
+        """Insert values (n, *shape_v) of views where these were missing."""
         x, mask = list(self.x), self.mask.clone()
         for v, value in values.items():
             x[v] = torch.where(_like(self.mask[:, v], x[v]), x[v], value.to(x[v].dtype))
@@ -274,24 +272,24 @@ class Views:
         return replace(self, x=tuple(x), mask=mask)
 
     def floating(self) -> Views:
-        """What networks see: bytes 0..255 become floats in [-1, 1], the rest stays."""
+        """Convert bytes 0..255 to floats in [-1, 1], the input of networks."""
         x = [_floating(a) if a.dtype == torch.uint8 else a for a in self.parts]
         return replace(self, x=on_demand(x))
 
     def present(self) -> list[Tensor] | None:
-        """Per view the rows that have it, to spare work for the others; None where there is
-        nothing to spare, or on a GPU, whose captured step needs one shape."""
+        """Rows that have each view, to spare work for the others; None where none can be spared,
+        or on a GPU, whose captured step needs one shape."""
         if self.mask.is_cuda or bool(self.mask.all()):
             return None
         return [seen.nonzero()[:, 0] for seen in self.mask.unbind(1)]
 
     def batches(self, size: int) -> Iterator[Views]:
-        """Consecutive slices of at most `size` rows; an empty one where there are no rows."""
+        """Iterate over slices of at most `size` rows; a single empty one for no rows."""
         for rows in slices(max(len(self), 1), size):
             yield self[rows]
 
     def pieces(self) -> Iterator[Views]:
-        """All rows, as many at a time as are taken from the disk at once."""
+        """Iterate over all rows, in blocks that are read from the disk together."""
         for rows in stretches(len(self), sum(map(math.prod, self.shapes))):
             yield self[rows]
 
@@ -308,18 +306,18 @@ class Views:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What a user passed, read once: as Views, and ready to be filled.
+    """The input of a user, read once: as Views, and ready to be filled.
 
-    views   checked; its specs say what each view looked like
+    views   checked; its specs describe the input
     parts   X taken apart; None where X is a Views, which is kept in `given`
-    back    what makes tables of polars or pyarrow of filled frames, where X has such
+    back    converts filled frames to tables of polars or pyarrow, where X has such
     anew    views that are written as a whole, observed values as well
     """
 
     views: Views
     parts: checks.Parts | None = None
     given: Views | None = None
-    back: foreign.Back = foreign.as_it_is
+    back: foreign.Back = foreign.unchanged
     anew: frozenset[int] = frozenset()
 
     @classmethod
@@ -357,7 +355,7 @@ class Entry:
         return cls(views, parts, back=back)
 
     def in_floats(self, anew: Iterable[int]) -> Entry:
-        """The same, to be filled with floats as a whole in some views: on another scale, say."""
+        """Convert views to floats that are filled as a whole: on another scale, say."""
         anew, parts, given = frozenset(anew), self.parts, self.given
         if parts is not None:
             parts = fill.in_floats(parts, [parts.specs[v].name for v in anew])
@@ -368,15 +366,15 @@ class Entry:
         return replace(self, parts=parts, given=given, anew=anew)
 
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
-        """A copy of X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
+        """Copy X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
         copy = Filling(self, everywhere)
         copy.add(values)
         return copy.filled()
 
 
 class Filling:
-    """A copy of what a user passed, filled some rows at a time where it has nothing, or
-    everywhere. NaN in values of the views `with_gaps` stays missing."""
+    """A copy of the user's input, filled block by block where it has gaps, or everywhere. NaN in
+    values of the views `with_gaps` stays missing."""
 
     def __init__(
         self, entry: Entry, everywhere: bool = False, with_gaps: Collection[int] = ()
@@ -386,7 +384,7 @@ class Filling:
         self.copy = _Completed(entry, with_gaps) if parts is None else fill.Filling(parts)
 
     def add(self, values: Sequence[Array]) -> None:
-        """Of the next rows, L arrays (k, *shape_v)."""
+        """Fill the next rows, L arrays (k, *shape_v)."""
         start, self.written = self.written, self.written + len(values[0])
         rows = slice(start, self.written)
         anew = range(len(values)) if self.everywhere else self.entry.anew
@@ -397,12 +395,12 @@ class Filling:
         self.copy.add(values, absent)
 
     def filled(self) -> Any:
-        """The copy, once all rows were added."""
+        """Return the copy, after all rows were added."""
         return self.entry.back(self.copy.filled())
 
 
 class _Completed:
-    """A Views like the one that was passed, in its own dtypes."""
+    """A complete copy of a Views, in its own dtypes."""
 
     def __init__(self, entry: Entry, with_gaps: Collection[int]) -> None:
         assert entry.given is not None
@@ -427,7 +425,7 @@ class _Completed:
 
 
 def _observed(views: Views, mask: Any) -> Views:
-    """A Views that was passed: renumbered, and masked further."""
+    """Renumber a Views of the user, and mask it further."""
     if not len(views):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
     seen = checks.observed(views.mask.cpu().numpy(), mask, views.names, views.ids)
@@ -436,7 +434,7 @@ def _observed(views: Views, mask: Any) -> Views:
 
 
 def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
-    """The same with its specs, compared with the views an estimator was fitted on."""
+    """Compare with the views an estimator was fitted on, and add specs."""
     if like is not None:
         fitted = tuple(s.name for s in like)
         if views.names != fitted:
@@ -452,9 +450,9 @@ def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
     return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in each))
 
 
-def _like_fitted(a: Part, there: bool, spec: ViewSpec) -> Part:
-    """A view in the shape that was fitted; bytes as numbers, where numbers were."""
-    if isinstance(a, Tensor) and not there and a.shape[1:] == (0,):
+def _like_fitted(a: Part, present: bool, spec: ViewSpec) -> Part:
+    """Convert a view to the fitted shape; bytes to numbers, where numbers were fitted."""
+    if isinstance(a, Tensor) and not present and a.shape[1:] == (0,):
         a = a.new_zeros(len(a), *spec.shape)
     checks.same_shape(tuple(a.shape[1:]), spec)
     if a.dtype != torch.uint8 or checks.keeps_bytes(spec):
@@ -463,7 +461,7 @@ def _like_fitted(a: Part, there: bool, spec: ViewSpec) -> Part:
 
 
 def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
-    """As the user had it, unless other numbers have come into its place since."""
+    """Return the user's spec, unless the view has been replaced by other numbers."""
     shape, dtypes = tuple(a.shape[1:]), ("uint8",) if a.dtype == torch.uint8 else ()
     if spec is not None and spec.shape == shape:
         image = len(shape) > 1
@@ -473,7 +471,7 @@ def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
 
 
 def _hidden(a: Part, mask: Tensor) -> Part:
-    """Zero where it is not seen."""
+    """Zero rows that are masked."""
     if isinstance(a, Sparse):
         return a.only(mask.cpu().numpy())
     if isinstance(a, Lazy):
@@ -482,18 +480,18 @@ def _hidden(a: Part, mask: Tensor) -> Part:
 
 
 def _holes_of(holes: Tensor | Lazy, mask: Tensor) -> Tensor | Lazy:
-    """Those of what is seen."""
+    """Restrict holes to observed rows."""
     if isinstance(holes, Lazy):
         return holes.then(partial(_zero_outside, mask.cpu()))
     return holes & _like(mask, holes)
 
 
 def _floating(a: Part) -> Tensor | Lazy:
-    """Bytes as floats in [-1, 1]."""
+    """Convert bytes to floats in [-1, 1]."""
     return a.then(_centered, torch.float32) if isinstance(a, Lazy) else _centered(dense(a))
 
 
-# Of some rows of what is made when asked for: their values, and which they are.
+# Functions for `Lazy.then`: (values of rows, their indices) -> new values
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
@@ -530,8 +528,8 @@ def _tensor(
 
 
 def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
-    """float32, unless it has no room for a number, or rounds by a thousandth of the range of a
-    feature: time stamps, say."""
+    """Convert to float32, unless it cannot hold a number, or rounds by a thousandth of the range
+    of a feature: time stamps, say."""
     small = t.float()
     if t.dtype == torch.float32 or not len(t):
         return small
@@ -543,12 +541,12 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
 
 
 def loses(lost: Tensor, spread: Tensor) -> bool:
-    """Whether what is lost by rounding is too much in some feature; both (*shape,)."""
+    """Whether rounding errors are too large in some feature; both (*shape,)."""
     return bool(((lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()).any())
 
 
 def _compact_sparse(a: Sparse) -> Sparse:
-    """The same, where zeros are not stored."""
+    """Convert a sparse view to float32 under the same condition."""
     small, seen = a.to(torch.float32), a.own[a.present]
     if a.dtype == torch.float32 or not seen.nnz:
         return small

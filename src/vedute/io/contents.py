@@ -21,7 +21,7 @@ Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
 class Reading(NamedTuple):
-    """How to read a file: options of the command line.
+    """Options for reading a file, as on the command line.
 
     views     names, prefixes or patterns of the columns of each view, for one wide table
     id        column of sample ids in that table; the first one if None
@@ -53,7 +53,7 @@ class Data(NamedTuple):
     NaN, and False in the mask (n, L), mark missing values.
     keys     names of the views in the file
     path     the file; how: the options it was read with, for writing another one like it
-    id_name  name of the id column there
+    id_name  name of its id column
     whole    a store, whose `views` here are empty
     order    row of each sample in the data that the store was made of, where rows were shuffled
     """

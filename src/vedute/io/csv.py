@@ -384,7 +384,7 @@ def _whole_columns(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
 
 
 class Dialect(NamedTuple):
-    """How a text table is written. unnamed: 1 if the header omits the id column, as in R."""
+    """Format of a text table. unnamed: 1 if the header omits the id column, as in R."""
 
     separator: str
     encoding: str

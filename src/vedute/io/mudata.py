@@ -1,7 +1,7 @@
 """MuData (.h5mu): one view per modality. AnnData (.h5ad): its matrix, cut by --views or by
 `feature_types`, and the matrices of `obsm` that are no embeddings (names without X_).
 
-Written files have every sample in every modality, X unchanged (NaN where there was nothing), and
+Written files have every sample in every modality, X unchanged (NaN where it had no value), and
 all values in the layer "filled"; `embed` and `cluster` write .obsm["X_vedute"] and .obs["vedute"].
 """
 

@@ -62,7 +62,7 @@ def read(path: Path) -> Keyed:
 
 
 def ids_of(path: Path) -> pd.Index | None:
-    """Read the ids of the rows of an array, in their order, if there is a file of them."""
+    """Read the ids of the rows of an array, in their order, if a file has them."""
     names = _ids_file(path)
     if not names.is_file():
         return None

@@ -128,7 +128,7 @@ def blocks(whole: Views, like: Sequence[ViewSpec]) -> Iterator[Views]:
 
 
 def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
-    """Reorder views to those of a fitted model; views that are not there are missing."""
+    """Reorder views to those of a fitted model; others are missing."""
     at = {name: v for v, name in enumerate(views.names)}
     names = tuple(s.name for s in like)
     unknown = [name for name in at if name not in names]
