@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from vedute import __version__, commands
 from vedute.commands import _ranks
 from vedute.data.escaping import escaped
-from vedute.data.problems import MOST_SHOWN, ProblemsError
+from vedute.data.problems import PROBLEMS_SHOWN, ProblemsError
 from vedute.training import stopping
 
 ClickException: Any = typer.BadParameter.__mro__[2]  # typer may bring a click of its own
@@ -124,7 +124,7 @@ def one_sentence(error: BaseException) -> str:
 
 def listed(sentences: Sequence[str]) -> str:
     """Several problems, one per line."""
-    shown = [f"  - {sentence}" for sentence in sentences[:MOST_SHOWN]]
+    shown = [f"  - {sentence}" for sentence in sentences[:PROBLEMS_SHOWN]]
     more = len(sentences) - len(shown)
     shown += [f"  - ... and {more} more"] if more else []
     return "\n".join([f"{len(sentences)} problems:", *shown])

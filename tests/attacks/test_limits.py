@@ -25,7 +25,7 @@ from vedute.estimators import saving
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch, tmp_path):
-    monkeypatch.setenv(limits.NAME, "100000")
+    monkeypatch.setenv(limits.LIMIT_VARIABLE, "100000")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d/b.csv").write_text("id,b\np1,1\np2,2\n")
@@ -87,7 +87,7 @@ def test_images_are_measured_before_they_are_decoded(tmp_path):
 
 
 def test_no_number_of_bytes_is_a_mistake(monkeypatch):
-    monkeypatch.setenv(limits.NAME, "much")
+    monkeypatch.setenv(limits.LIMIT_VARIABLE, "much")
     assert "whole number of bytes, got 'much'" in refused("inspect", "d")
 
 
@@ -95,7 +95,7 @@ def test_no_number_of_bytes_is_a_mistake(monkeypatch):
 
 
 def saved(method, monkeypatch, **settings):
-    monkeypatch.delenv(limits.NAME)
+    monkeypatch.delenv(limits.LIMIT_VARIABLE)
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(30, 3)), rng.normal(size=(30, 2))]
     methods.find(method)(random_state=0, **settings).fit(X).save("run")

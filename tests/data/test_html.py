@@ -63,7 +63,7 @@ def test_rare_patterns_are_counted_together():
 
 
 def test_large_views_are_shown_without_their_kind(monkeypatch):
-    monkeypatch.setattr("vedute.data.views.LARGE", 3)
+    monkeypatch.setattr("vedute.data.views.MOST_SUMMARIZED", 3)
     assert "numbers" not in Views.of([np.random.default_rng(0).normal(size=(4, 2))])._repr_html_()
 
 

@@ -65,6 +65,6 @@ def test_a_category_of_many_that_did_not_occur_is_new():
 
 
 def test_more_than_there_is_memory_for_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setenv(limits.NAME, "100000")
+    monkeypatch.setenv(limits.LIMIT_VARIABLE, "100000")
     with pytest.raises(ValueError, match=r"column 'code' of 199 categories takes 318.4 kB"):
         Views.of(frames(1000, 1000))

@@ -11,7 +11,7 @@ from vedute.data import patterns
 from vedute.data.missing import ALL, drop_views, group_codes, make_mask, rates
 from vedute.data.views import Views
 
-DATA = (*patterns.VALUES, patterns.GROUP)
+DATA = (*patterns.VALUE_PROTOCOLS, patterns.GROUP_PROTOCOL)
 
 
 def some_views(n: int = 400, L: int = 4, seed: int = 0) -> Views:
@@ -62,7 +62,7 @@ def test_every_row_keeps_a_view_and_seeds_decide(protocol, rate):
     assert a.all() == (rate == 0)
 
 
-@pytest.mark.parametrize("protocol", patterns.VALUES)
+@pytest.mark.parametrize("protocol", patterns.VALUE_PROTOCOLS)
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.74])
 def test_values_hide_exactly_the_share_that_was_asked_for(protocol, rate):
     assert rates(drop_views(some_views(), rate, 3, protocol).mask).slots == rate
@@ -112,7 +112,7 @@ def test_what_is_written_in_missing_views_changes_no_mask():
     views = drop_views(some_views(), 0.5, 7)
     poisoned = torch.where(views.mask[:, 2:3], views.x[2], 1e6)
     other = Views.of([*views.arrays()[:2], poisoned.numpy(), views.arrays()[3]], mask=views.mask)
-    for protocol in patterns.VALUES:
+    for protocol in patterns.VALUE_PROTOCOLS:
         a, b = (drop_views(v, 0.3, 0, protocol).mask for v in (views, other))
         assert torch.equal(a, b)
 

@@ -155,7 +155,7 @@ def test_many_rows_are_scaled_block_by_block(monkeypatch, word):
     x = np.abs(holed()) + (1e6 if word in KINDS else 0.0)
     whole, views = fit(word, x)
     out = scaling.transform([whole], views)
-    monkeypatch.setattr(scaling, "BLOCK", 7)
+    monkeypatch.setattr(scaling, "PRECISE_ROWS", 7)
     scaler, _ = fit(word, x)
     for name in ("shift", "scale", "mean", "std", "top"):
         assert np.allclose(getattr(scaler, name), getattr(whole, name), rtol=1e-12, atol=1e-12)

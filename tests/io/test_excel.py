@@ -94,7 +94,7 @@ REFUSED = {
     "times": ({"a": [["id", "x"], ["p", time(1, 2)]]}, r"'x' holds time.*--drop x"),
     "text": ({"a": [["id", "x"], ["p", "red"]]}, r"xlsx/a, column 'x', row 'p' holds 'red'"),
     "no name": ({"a": [["id", None], ["p", 1]]}, r"d\.xlsx/a: column 2 has no name"),
-    "names twice": ({"a": [["id", "x", "x"], ["p", 1, 2]]}, r"column 'x' is there twice"),
+    "names twice": ({"a": [["id", "x", "x"], ["p", 1, 2]]}, r"column 'x' occurs twice"),
     "ids twice": ({"a": [["id", "x"], ["p", 1], ["p", 2]]}, r"d\.xlsx/a: id 'p' occurs twice"),
     "no rows": ({"a": [["id", "x"]]}, r"d\.xlsx/a has no rows; fill"),
     "no columns": ({"a": [["id"], ["p"]]}, r"d\.xlsx/a has no columns beside"),

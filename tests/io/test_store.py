@@ -307,7 +307,7 @@ def test_what_is_no_store():
 
 
 def test_what_comes_of_a_store_stays_on_the_disk(place, monkeypatch):
-    monkeypatch.setattr(mapped, "ROWS", 13)
+    monkeypatch.setattr(mapped, "READ_ROWS", 13)
     model, views = small(MVP, n_clusters=3).fit(Views.open("store")), Views.open("store")
     assert isinstance(model.embedding_, np.memmap)
     assert np.allclose(model.embedding_, model.transform(views.in_memory()), atol=1e-5)
@@ -338,7 +338,7 @@ def test_an_array_of_a_model_that_was_changed_is_refused(place):
 
 def test_kinds_and_scaling_are_those_of_data_in_memory(tmp_path, monkeypatch):
     """Whatever the kind, found in passes; the largest value, or the only broken one, comes late."""
-    monkeypatch.setattr(mapped, "ROWS", 16)
+    monkeypatch.setattr(mapped, "READ_ROWS", 16)
     rng, n = np.random.default_rng(0), 200
     counts = rng.poisson(rng.gamma(1.0, 5.0, size=(n, 1)), size=(n, 12)).astype(float)
     late = rng.integers(3, size=(n, 4)).astype(float)
@@ -415,8 +415,8 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     tables(tmp_path / "data")
     done("convert", "data", "-o", "whole")
     monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
-    monkeypatch.setattr(streaming, "CHUNK_ROWS", 16)
-    monkeypatch.setattr(mapped, "ROWS", 7)
+    monkeypatch.setattr(streaming, "TABLE_CHUNK_ROWS", 16)
+    monkeypatch.setattr(mapped, "READ_ROWS", 7)
     monkeypatch.setattr(store, "BUCKET_ROWS", 11)
     monkeypatch.setattr(io, "enter", None)  # which reads all at once
     done("convert", "data", "-o", "pieces")
@@ -436,7 +436,7 @@ def test_one_large_table_is_converted_piece_by_piece(tmp_path, monkeypatch, kind
     words = "convert", f"t.{kind}", "--views", "spec.toml", "-o"
     done(*words, "whole")
     monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
-    monkeypatch.setattr(streaming, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(streaming, "TABLE_CHUNK_ROWS", 16)
     done(*words, "pieces")
     for file in (tmp_path / "whole").iterdir():
         assert file.read_bytes() == (tmp_path / "pieces" / file.name).read_bytes(), file.name

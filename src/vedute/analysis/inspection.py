@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vedute.data import kinds, missing, scaling
 from vedute.data.frames import ViewSpec, listed
-from vedute.data.holdout import FEWEST, SHARE
+from vedute.data.holdout import FEWEST_HIDDEN, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
 from vedute.estimators import panels
@@ -100,7 +100,7 @@ class Inspection:
 
     @property
     def early_stopping(self) -> bool:
-        return self.hideable >= FEWEST
+        return self.hideable >= FEWEST_HIDDEN
 
     def warnings(self) -> Iterator[str]:
         """Warnings to read before fitting, one sentence each."""
@@ -119,12 +119,12 @@ class Inspection:
                 yield f"Blend will leave out {name} ({reason})"
         if not self.early_stopping and len(self.views) > 1:
             yield (
-                f"only {self.hideable} views could be hidden, {FEWEST} are needed to end training "
-                "early: it will run for a fixed number of steps"
+                f"only {self.hideable} views could be hidden, {FEWEST_HIDDEN} are needed to end "
+                "training early: it will run for a fixed number of steps"
             )
 
 
-def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO) -> Inspection:
+def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> Inspection:
     """Inspect raw views in the user's units; `given` sets the kinds of views."""
     specs = views.specs or ()
     seen = views.mask.numpy()

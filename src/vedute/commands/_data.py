@@ -299,7 +299,7 @@ def _write_rows(
     annotated = ending in io.ANNOTATED
     if annotated and ending != Path(source).suffix.lower():
         raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-    endings = [ending] if annotated else [*io.TABLES]
+    endings = [ending] if annotated else [*io.RESULT_FORMATS]
     with guarded_ids(safe_csv), new_file(out, force, endings) as part:
         model, given, entry = open_run(run, source, reading, method)
         if annotated:
@@ -317,7 +317,7 @@ def new_table(out: Path, force: bool, source: str) -> AbstractContextManager[Pat
     from vedute import io
 
     check_place(out, source)
-    return new_file(out, force, [*io.TABLES])
+    return new_file(out, force, [*io.RESULT_FORMATS])
 
 
 def write_table(
@@ -332,7 +332,7 @@ def write_table(
 
     table, ending = _rows(columns, model, given, views), part.suffix.lower()
     ids = table.pop("")
-    io.TABLES[ending](part, io.with_ids(ids, given.id_name, table, ending))
+    io.RESULT_FORMATS[ending](part, io.with_ids(ids, given.id_name, table, ending))
     return table
 
 

@@ -18,15 +18,15 @@ MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?"
 INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
-EXACT = Context(prec=1000)  # digits; the largest float has 309
+EXACT_DECIMALS = Context(prec=1000)  # digits; the largest float has 309
 MOST_NAMED = 5  # columns named in a note
 MOST_LEVELS = 50  # more texts in a column are names, or notes
 CONVERSIONS = {
     "period": "days since the first one",
     **dict.fromkeys(("timedelta", "timedelta64"), "seconds"),
 }
-PAIRS = (("true", "false"), ("yes", "no"), ("y", "n"))
-TRUTHS = {word: word == pair[0] for pair in PAIRS for word in pair}
+TRUTH_PAIRS = (("true", "false"), ("yes", "no"), ("y", "n"))
+TRUTHS = {word: word == pair[0] for pair in TRUTH_PAIRS for word in pair}
 LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)")
 
 
@@ -111,7 +111,7 @@ def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
 def truth_words(cells: pd.Series) -> tuple[str, str] | None:
     """Return the words for no and yes in the case of the first cell; None if it is another word."""
     first = next(iter(cells.dropna()), None)
-    if not isinstance(first, str) or TRUTHS.get(first.lower()) is None or first.lower() in PAIRS[0]:
+    if not isinstance(first, str) or first.lower() not in {*TRUTHS} - {*TRUTH_PAIRS[0]}:
         return None
     no, yes = as_text([False, True], truth=first)
     return no, yes
@@ -173,10 +173,10 @@ def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> 
     unit = Decimal(1).scaleb(-places)
     exact = [x if isinstance(x, Decimal) else Decimal(repr(float(x))) for x in numbers]
     if digits is not None:
-        most = Decimal(1).scaleb(digits - places, EXACT)
-        most = EXACT.subtract(most, unit)
+        most = Decimal(1).scaleb(digits - places, EXACT_DECIMALS)
+        most = EXACT_DECIMALS.subtract(most, unit)
         exact = [min(max(x, most.copy_negate()), most) for x in exact]
-    return [x.quantize(unit, context=EXACT) for x in exact]
+    return [x.quantize(unit, context=EXACT_DECIMALS) for x in exact]
 
 
 def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[str]:
@@ -185,7 +185,7 @@ def as_text(cells: Iterable[Any], decimal: str = ".", truth: str = "") -> list[s
     values = [x.item() if isinstance(x, np.generic) else x for x in cells]
     text = [repr(x) if isinstance(x, float) else str(x) for x in values]
     if values and all(isinstance(x, bool) for x in values):
-        pair = next((p for p in PAIRS if truth.lower() in p), PAIRS[0])
+        pair = next((p for p in TRUTH_PAIRS if truth.lower() in p), TRUTH_PAIRS[0])
         upper, lower = truth.isupper(), truth.islower()
         text = [pair[not x] for x in values]
         return [t.upper() if upper else t if lower else t.capitalize() for t in text]

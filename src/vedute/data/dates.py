@@ -23,7 +23,7 @@ MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.(?P<f>\d{1,9}))?)?Z?)?"
-DAY, MONTH, NAME, YEAR = (
+DAY, MONTH, MONTH_NAME, YEAR = (
     r"(?P<d>\d{1,2})",
     r"(?P<m>\d{1,2})",
     r"(?P<b>[A-Za-z]{3,9})",
@@ -33,8 +33,8 @@ ORDERS = (
     *(rf"{YEAR}{s}{MONTH}{s}{DAY}" for s in ("-", "/", r"\.")),
     *(rf"{DAY}{s}{MONTH}{s}{YEAR}" for s in (r"\.", "/", "-")),
     *(rf"{MONTH}{s}{DAY}{s}{YEAR}" for s in ("/", "-")),
-    *(rf"{DAY}{s}{NAME}{s}{YEAR}" for s in ("", " ", "-")),
-    *(rf"{NAME} {DAY}{s} {YEAR}" for s in (",", "")),
+    *(rf"{DAY}{s}{MONTH_NAME}{s}{YEAR}" for s in ("", " ", "-")),
+    *(rf"{MONTH_NAME} {DAY}{s} {YEAR}" for s in (",", "")),
 )
 FORMS = tuple(re.compile(order + TIME) for order in ORDERS)
 EARLIEST, LATEST = (np.datetime64(day, "us") for day in ("1678-01-01", "2261-12-31"))
@@ -61,7 +61,7 @@ class Wording(NamedTuple):
         return self.template.format(**parts, **times)
 
 
-PLAIN, WITH_TIME = (
+DATE_ONLY, DATE_AND_TIME = (
     Wording("{y:04}-{m:02}-{d:02}"),
     Wording("{y:04}-{m:02}-{d:02} {H:02}:{M:02}:{S:02}"),
 )
@@ -211,7 +211,7 @@ def written(dates: Stamps, like: Wording | None = None) -> list[str]:
     """Format dates as text."""
     if like is None:
         whole = bool((dates == dates.astype("datetime64[D]")).all())
-        like = PLAIN if whole else WITH_TIME
+        like = DATE_ONLY if whole else DATE_AND_TIME
     return like.write(dates)
 
 

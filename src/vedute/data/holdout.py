@@ -21,14 +21,14 @@ from vedute.data.views import Views
 
 Array = NDArray[Any]
 Holes = Sequence[Tensor | Lazy | None]  # one per view
-SHARE, FEWEST = 0.1, 20
+SHARE, FEWEST_HIDDEN = 0.1, 20
 HOLED_ROWS = 2000  # most rows with hidden entries
 HIDDEN_NUMBERS = 2**25  # most values of hidden samples
 
 
 def choose(
     mask: Tensor,
-    fewest: int = FEWEST,
+    fewest: int = FEWEST_HIDDEN,
     width: int = 1,
     groups: Tensor | None = None,
     holes: Holes = (),
@@ -41,7 +41,8 @@ def choose(
     that no other row of it gives away what was. holes: those of the views, if any.
     """
     rows = (mask.sum(1) > 1).nonzero()[:, 0]
-    count = min(len(rows), round(SHARE * int(mask.sum())), max(FEWEST, HIDDEN_NUMBERS // width))
+    most = max(FEWEST_HIDDEN, HIDDEN_NUMBERS // width)
+    count = min(len(rows), round(SHARE * int(mask.sum())), most)
     if count < fewest:
         return None
     hidden = (
@@ -127,7 +128,8 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     of a view, nor the last of a column. Only HOLED_ROWS rows lose some: the rest remains for
     training."""
     chosen, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
-    drawn = torch.randperm(len(data))[: max(FEWEST, min(HOLED_ROWS, HIDDEN_NUMBERS // width))]
+    most = max(FEWEST_HIDDEN, min(HOLED_ROWS, HIDDEN_NUMBERS // width))
+    drawn = torch.randperm(len(data))[:most]
     if data.on_disk:
         return _hide_on_disk(data, drawn.sort().values, scalers)
     chosen[drawn] = True

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 PATTERNS_SHOWN = 8
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:middle"
 SQUARE = "display:inline-block;width:10px;height:10px;margin-right:3px;border-radius:2px"
-SEEN, LOST = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
+FILLED_SQUARE, EMPTY_SQUARE = "background:#3f6fb5", "box-shadow:inset 0 0 0 1px #9a9ea8"
 
 
 def section(title: str, *parts: str) -> str:
@@ -70,7 +70,7 @@ def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
     """Draw one square per view, filled where it is observed, with its name as the title."""
     pairs = zip(names, pattern, strict=True)
     return "".join(
-        f'<span style="{SQUARE};{SEEN if seen else LOST}" '
+        f'<span style="{SQUARE};{FILLED_SQUARE if seen else EMPTY_SQUARE}" '
         f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
         for name, seen in pairs
     )
@@ -78,4 +78,4 @@ def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
 
 def _bar(share: float) -> str:
     style = f"display:inline-block;height:10px;width:{max(round(120 * share), 1)}px"
-    return f'<span style="{style};margin-right:6px;{SEEN}"></span>'
+    return f'<span style="{style};margin-right:6px;{FILLED_SQUARE}"></span>'

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
-MOST_SHOWN = 2  # pairs
+PAIRS_SHOWN = 2
 MOST_COMPARED = 8  # ids of one form
 
 Pair = tuple[Hashable, Hashable]
@@ -33,7 +33,7 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
         return
     names = [*indices]
     where = [[f"{i!r} of view {_first(names, views[i])!r}" for i in pair] for pair in pairs]
-    examples = "; ".join(" and ".join(pair) for pair in where[:MOST_SHOWN])
+    examples = "; ".join(" and ".join(pair) for pair in where[:PAIRS_SHOWN])
     many = f"{len(pairs)} pairs of ids are" if len(pairs) > 1 else "two ids are"
     warnings.warn(
         f"{many} one but for blanks, case, zeros or separators, and read as two samples: "

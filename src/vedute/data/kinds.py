@@ -32,14 +32,17 @@ from vedute.data.mapped import Lazy, pieces, stretches
 from vedute.data.sparse_view import Part, Sparse, dense
 
 Seen = Tensor | Lazy
-AUTO = "auto"
+AUTO_WORD = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variation of sums, columns
 COLUMN_TAIL = 3.0  # counts of few columns: largest / median of the median column
-SKEWED, ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
-FEW, OFTEN = 10, 5  # ordinal: different values, and mean number of occurrences
-SUMS, ENDS = 1e-2, 0.05  # proportions: rounding of sums; how close to 0 and 1 values come
-MANY = 2000  # rows to measure skewness on
+SKEWED, SKEWED_ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
+ORDINAL_VALUES, REPEATS = 10, 5  # ordinal: different values, and mean number of occurrences
+SUM_TOLERANCE, END_TOLERANCE = (
+    1e-2,
+    0.05,
+)  # proportions: deviation of sums from 1, of ends from 0, 1
+SKEWNESS_SAMPLE_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -122,14 +125,14 @@ def per_view(
         strange = [k for k in given if k not in names]
         if strange:
             raise ValueError(f"{setting} names view {strange[0]!r}; X has {', '.join(names)}")
-        given = [given.get(k, AUTO) for k in names]
+        given = [given.get(k, AUTO_WORD) for k in names]
     each = [given] * len(names) if isinstance(given, str) else list(given)
     if len(each) != len(names):
         raise ValueError(f"{setting} names {len(each)} views, X has {len(names)}")
     for word in each:
-        if word not in (AUTO, *known):
+        if word not in (AUTO_WORD, *known):
             what = "kind" if setting == "kinds" else setting
-            raise ValueError(f"no {what} {word!r}; choose from {', '.join((AUTO, *known))}")
+            raise ValueError(f"no {what} {word!r}; choose from {', '.join((AUTO_WORD, *known))}")
     return each
 
 
@@ -232,7 +235,7 @@ def _informative(values: Tensor) -> set[float]:
     fractional = values != values.round()
     if bool(fractional.any()):
         return {*ends, float(values[fractional.int().argmax()])}
-    few = ends[1] - ends[0] <= 10 * FEW
+    few = ends[1] - ends[0] <= 10 * ORDINAL_VALUES
     return set(values.unique().tolist()) if few else set(ends)  # type: ignore[no-untyped-call]
 
 
@@ -277,9 +280,9 @@ def _whole(x: Part, seen: Seen, entries: Observed) -> Recognised | None:
     if not bool((entries.values == entries.values.round()).all()):
         return None
     (low, high), many = entries.ends, entries.many
-    near = high - low <= 10 * FEW
+    near = high - low <= 10 * ORDINAL_VALUES
     different = len(set(entries.values.tolist())) + (entries.zeros > 0) if near else many
-    if 1 < different <= FEW and many >= OFTEN * different and _sparse(x, entries) is None:
+    if 1 < different <= ORDINAL_VALUES and many >= REPEATS * different and not _sparse(x, entries):
         return Recognised(KINDS["ordinal"], f"{different} whole values, {low:g} to {high:g}")
     if not (low >= 0 and high > TAIL * float(entries.values.median())):
         return None
@@ -298,9 +301,9 @@ def _dense(x: Part, seen: Seen, entries: Observed) -> Recognised:
     if low < 0:
         return Recognised(KINDS["numbers"], "some are negative")
     sums = entries.sums[entries.counts == x.shape[1]]
-    if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUMS).all()):
+    if x.shape[1] > 2 and len(sums) and bool(((sums - 1).abs() < SUM_TOLERANCE).all()):
         return Recognised(KINDS["proportions"], "every row sums to 1")
-    if low <= ENDS and 1 - ENDS <= high <= 1:
+    if low <= END_TOLERANCE and 1 - END_TOLERANCE <= high <= 1:
         return Recognised(KINDS["proportions"], "all from 0 to 1")
     if entries.share <= RARE and _skewed(x, seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
@@ -318,14 +321,14 @@ def _long_tailed(part: Part, known: Seen) -> bool:
 def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:
     """Take the first rows that have the view, in double precision, and their mask."""
     first = slice(next(pieces(known)).stop)
-    rows = known[first].any(1).nonzero()[:MANY, 0]
+    rows = known[first].any(1).nonzero()[:SKEWNESS_SAMPLE_ROWS, 0]
     return dense(part[rows]).double(), known[rows]
 
 
 def _skewed(part: Part, known: Seen) -> bool:
     """Whether most columns are skewed to the right, and less so under a logarithm."""
     x, seen = _first_rows(part, known)
-    if len(x) < ROWS:
+    if len(x) < SKEWED_ROWS:
         return False
     least = torch.where(seen & (x > 0), x, torch.inf).amin(0)
     plain, transformed = _skewness(x, seen), _skewness((x + least / 2).log(), seen)

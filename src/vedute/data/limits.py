@@ -15,15 +15,15 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-NAME = "VEDUTE_MAX_BYTES"
+LIMIT_VARIABLE = "VEDUTE_MAX_BYTES"
 UNKNOWN_MEMORY = 16 * 2**30  # where the system does not report its memory
 
 
 def most_bytes() -> int:
     """Return the memory that one file may take."""
-    setting = os.environ.get(NAME, "")
+    setting = os.environ.get(LIMIT_VARIABLE, "")
     if setting and not (setting.isdecimal() and int(setting)):
-        raise ValueError(f"{NAME} is a whole number of bytes, got {setting!r}")
+        raise ValueError(f"{LIMIT_VARIABLE} is a whole number of bytes, got {setting!r}")
     if setting:
         return int(setting)
     try:
@@ -41,7 +41,7 @@ def check(size: int, what: object) -> None:
 def reject(what: object, size: str, enough: str) -> NoReturn:
     raise ValueError(
         f"{what} takes {size} of memory, more than the {shown(most_bytes())} it may; take fewer "
-        f"samples or features, or allow it: {NAME}={enough}"
+        f"samples or features, or allow it: {LIMIT_VARIABLE}={enough}"
     )
 
 

@@ -23,7 +23,7 @@ from vedute.data.lock import Shared
 from vedute.data.rows import slices
 
 Array = NDArray[Any]
-ROWS, NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
+READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
 SCATTERED = 2**10  # rows per random access: each loads the pages around it
 
 
@@ -145,7 +145,7 @@ def pieces(x: Any) -> Iterator[slice]:
 
 def stretches(n: int, width: int) -> Iterator[slice]:
     """Slices of n rows of so many numbers that fit into memory; at least one."""
-    size = max(1, min(ROWS, NUMBERS // max(1, width)))
+    size = max(1, min(READ_ROWS, READ_NUMBERS // max(1, width)))
     return slices(max(n, 1), size)
 
 

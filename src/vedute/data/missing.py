@@ -48,7 +48,7 @@ def drop_views(
     whole = _views(views)
     n, L = whole.shape
     before = whole.mask.cpu()
-    if protocol in (*patterns.VALUES, patterns.GROUP):
+    if protocol in (*patterns.VALUE_PROTOCOLS, patterns.GROUP_PROTOCOL):
         drawn = _by_data(whole, rate, seed, protocol, groups)
     else:
         drawn = make_mask(n, L, rate, seed, protocol)
@@ -188,7 +188,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
 } | {"dsimvc": uniform}
 
 
-ALL = (*PROTOCOLS, *patterns.COHORTS, *patterns.VALUES, patterns.GROUP)
+ALL = (*PROTOCOLS, *patterns.COHORTS, *patterns.VALUE_PROTOCOLS, patterns.GROUP_PROTOCOL)
 
 
 class Rates(NamedTuple):
@@ -207,7 +207,7 @@ def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -
     n, L = whole.shape
     _check(protocol, rate, L)
     rng = np.random.default_rng(seed)
-    if protocol == patterns.GROUP:
+    if protocol == patterns.GROUP_PROTOCOL:
         groups = rng.integers(patterns.SITES, size=n) if groups is None else groups
         return patterns.by_group(group_codes(groups, n, whole.ids), L, rate, rng)
     scores = [patterns.scores(whole.known(v)) for v in range(L)]
@@ -251,7 +251,7 @@ def _check(protocol: str, rate: float, L: int) -> None:
         raise KeyError(f"no protocol {protocol!r}; choose from {', '.join(ALL)}")
     if L < 2:
         raise ValueError("cannot hide the only view of a sample; hide entries with drop_entries")
-    fewest = patterns.FEWEST.get(protocol, 2)
+    fewest = patterns.FEWEST_VIEWS.get(protocol, 2)
     if fewest > L:
         raise ValueError(f"protocol {protocol!r} needs {fewest} views, there are {L}")
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from vedute.data.ids import warn_of_look_alikes
 
-KINDS = "feature_types"
+FEATURE_TYPES = "feature_types"
 Dense = Callable[[Any, str], Any]  # (sparse matrix, name for messages) -> array
 
 
@@ -54,7 +54,7 @@ def parts(whole: Any, what: str, dense: Dense = to_array) -> dict[str, pd.DataFr
     frames = {}
     if whole.X is not None and whole.n_vars:
         table = matrix(whole, what, dense)
-        kinds = whole.var[KINDS].astype(str) if KINDS in whole.var else None
+        kinds = whole.var[FEATURE_TYPES].astype(str) if FEATURE_TYPES in whole.var else None
         if kinds is not None and kinds.nunique() > 1:
             frames = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
         else:

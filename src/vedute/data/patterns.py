@@ -56,8 +56,8 @@ def two_components(L: int) -> Pairs:
 COHORTS: Mapping[str, Callable[[int], Pairs]] = {
     f.__name__: f for f in (chain, ring, star, two_components)
 }
-VALUES, GROUP = ("mar", "mnar"), "group"
-FEWEST = dict.fromkeys(COHORTS, 3) | {"two_components": 4}  # views
+VALUE_PROTOCOLS, GROUP_PROTOCOL = ("mar", "mnar"), "group"
+FEWEST_VIEWS = dict.fromkeys(COHORTS, 3) | {"two_components": 4}  # views
 
 
 def cohorts(n: int, L: int, rows: int, pairs: Pairs, rng: Generator) -> Mask:

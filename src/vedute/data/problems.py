@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 MISTAKES = (ValueError, TypeError, ImportError, FileNotFoundError, FileExistsError, OverflowError)
-MOST_SHOWN = 50
+PROBLEMS_SHOWN = 50
 
 
 class ProblemsError(ValueError):

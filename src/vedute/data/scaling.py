@@ -22,9 +22,9 @@ Size = Any  # sizes of rows, (n, 1, ...), or one number for all
 WORDS = ("standard", "minmax", "none")
 SIZED = ("length", "depth")  # rows are divided by their size; zeros stay zero until centred
 INNER = (*SIZED, "log", "log1p", "tokens")  # scalings of kinds of views
-PIXEL_BYTES = 2048  # images per block
-BLOCK = 2**16  # rows per block in double precision
-MANY = 2000  # samples to measure dimensions on
+IMAGES_PER_BLOCK = 2048
+PRECISE_ROWS = 2**16  # rows per block in double precision
+DIMENSION_SAMPLE_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
 
 def _blocks(n: int) -> Iterator[slice]:
     """Slices of rows; one where n is zero."""
-    return (slice(start, start + BLOCK) for start in range(0, max(n, 1), BLOCK))
+    return (slice(start, start + PRECISE_ROWS) for start in range(0, max(n, 1), PRECISE_ROWS))
 
 
 def _total(parts: Sequence[Tensor]) -> Tensor:
@@ -334,9 +334,9 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers, block by block."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
-    for start in range(0, len(x), PIXEL_BYTES):
-        mask = seen[start : start + PIXEL_BYTES]
-        values = dense(x[start : start + PIXEL_BYTES]).int().masked_fill(~mask, 0)
+    for start in range(0, len(x), IMAGES_PER_BLOCK):
+        mask = seen[start : start + IMAGES_PER_BLOCK]
+        values = dense(x[start : start + IMAGES_PER_BLOCK]).int().masked_fill(~mask, 0)
         first += values.sum(0)
         second += values.square().sum(0)
         count += mask.sum(0)
@@ -373,7 +373,7 @@ def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tens
         scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
         return scaled.masked_fill(~row[rows], 0)
 
-    if len(x) <= BLOCK:
+    if len(x) <= PRECISE_ROWS:
         return block(slice(None))
     out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
     for rows in _blocks(len(x)):
@@ -394,7 +394,7 @@ def effective_dimensions(views: Views) -> Tensor:
     equally strong, 1 where all are equal."""
     dimensions = []
     for v in range(len(views.x)):
-        rows = views.mask[:, v].nonzero()[:MANY, 0]
+        rows = views.mask[:, v].nonzero()[:DIMENSION_SAMPLE_ROWS, 0]
         x = views[rows].floating().x[v].flatten(1).float()
         x = (
             x - x.mean(0) if views.parts[v].dtype == torch.uint8 else x

@@ -27,7 +27,7 @@ from vedute.data.mapped import File, Lazy, Version
 from vedute.data.plain_files import plain_file
 
 Array = NDArray[Any]
-MANIFEST, FORMAT = "manifest.json", 1
+MANIFEST, MANIFEST_FORMAT = "manifest.json", 1
 REMEDY = "convert the data again"
 
 
@@ -91,8 +91,10 @@ def manifest(folder: Path) -> dict[str, Any]:
         version = facts["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise ValueError(f"{path} is damaged ({e}); {REMEDY}") from None
-    if version != FORMAT:
-        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}; {REMEDY}")
+    if version != MANIFEST_FORMAT:
+        raise ValueError(
+            f"{path} has format {version}, this version reads {MANIFEST_FORMAT}; {REMEDY}"
+        )
     return {"id_name": None} | dict(facts)
 
 

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Shapes = Sequence[tuple[int, ...]]  # one sample of each view
 Names = Sequence[str]  # one per view
-LARGE = 2**25  # entries of views whose kind a notebook omits, since it takes a second
+MOST_SUMMARIZED = 2**25  # entries of views whose kind a notebook omits, since it takes a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class Views:
         seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
         spec = None if self.specs is None else self.specs[v]
         x = self.parts[v]
-        large = (len(x.stored) if isinstance(x, Sparse) else math.prod(x.shape)) > LARGE
+        large = (len(x.stored) if isinstance(x, Sparse) else math.prod(x.shape)) > MOST_SUMMARIZED
         kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
         return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
-from vedute.data.kinds import AUTO, KINDS, Recognised, Seen
+from vedute.data.kinds import AUTO_WORD, KINDS, Recognised, Seen
 from vedute.data.mapped import Lazy, pieces
 from vedute.data.scaling import Scaler
 from vedute.data.sparse_view import Part, Sparse, dense, on_demand
@@ -56,15 +56,15 @@ class FittedView:
         raw: Views,
         v: int,
         likelihood: Likelihood | None = None,
-        scaled: str = AUTO,
-        kind: str = AUTO,
+        scaled: str = AUTO_WORD,
+        kind: str = AUTO_WORD,
     ) -> FittedView:
         """View v of raw data; what is not given follows from its kind, and that from its values."""
         assert raw.specs is not None
         x, seen = raw.parts[v], raw.seen_part(v)
         found = _kind(raw, v, likelihood, scaled, kind)
         likelihood = likelihood or LIKELIHOODS[found.kind.likelihood]
-        own = scaled == AUTO
+        own = scaled == AUTO_WORD
         word = (found.kind.scaling if own else scaled) if likelihood.scaled else "none"
         x = x if word in scaling.SIZED or isinstance(x, Lazy) else dense(x)
         _check_likelihood(raw.names[v], likelihood, x, seen)
@@ -74,7 +74,7 @@ class FittedView:
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
         words = 1 + _largest(x, seen) if likelihood.text else 0
-        bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO else FREE
+        bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO_WORD else FREE
         about = (found.kind.name, found.why, bounds)
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
 
@@ -229,7 +229,7 @@ def _largest(x: Part, seen: Seen) -> int:
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
     """What a view is taken for: what the user says, else what its likelihood is for, else what its
     values look like; numbers, where the user scales them."""
-    if kind != AUTO:
+    if kind != AUTO_WORD:
         return Recognised(KINDS[kind])
     if likelihood is not None and not likelihood.scaled:
         own = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
@@ -237,7 +237,7 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
     found = kinds.recognise(raw.parts[v], raw.seen_part(v), raw.specs[v] if raw.specs else None)
     if likelihood is not None and found.kind.likelihood != "normal":
         return Recognised(KINDS["numbers"], "by its likelihood")
-    if scaled != AUTO and found.kind.likelihood == "normal" and found.kind.name != "images":
+    if scaled != AUTO_WORD and found.kind.likelihood == "normal" and found.kind.name != "images":
         return Recognised(KINDS["numbers"], "its scaling is given")
     return found
 

@@ -114,7 +114,7 @@ class Learner(Reader):
             model.learn(data, None, context.second())
 
     def choose_hidden(
-        self, data: Views, context: FitContext, fewest: int = holdout.FEWEST
+        self, data: Views, context: FitContext, fewest: int = holdout.FEWEST_HIDDEN
     ) -> torch.Tensor | None:
         """The views to hide, (n, L) bool; None where fewer than these can be."""
         width = self.model.n_features_in_

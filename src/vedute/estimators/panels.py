@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HIDDEN_NUMBERS
-from vedute.data.kinds import AUTO
+from vedute.data.kinds import AUTO_WORD
 from vedute.data.sparse_view import dense
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView, scaled
@@ -34,13 +34,16 @@ LEAST_STD = 1e-9  # standard deviation of residuals
 
 
 def fitted(
-    raw: Views, likelihoods: Sequence[Likelihood | None], kinds: Sequence[str], scaling: str = AUTO
+    raw: Views,
+    likelihoods: Sequence[Likelihood | None],
+    kinds: Sequence[str],
+    scaling: str = AUTO_WORD,
 ) -> list[FittedView]:
     """All views as they are fitted; what is `auto` or None follows from their values."""
     each = enumerate(zip(likelihoods, kinds, strict=True))
     views = [FittedView.of(raw, v, own, scaling, kind) for v, (own, kind) in each]
     undecided = [
-        v for v, view in enumerate(views) if view.kind == "log_counts" and kinds[v] == AUTO
+        v for v, view in enumerate(views) if view.kind == "log_counts" and kinds[v] == AUTO_WORD
     ]
     decisions = {v: decided(raw, v, views) for v in undecided}
     return [decisions.get(v, view) for v, view in enumerate(views)]

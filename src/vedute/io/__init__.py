@@ -31,9 +31,9 @@ from vedute.io.contents import Reading as Reading
 from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
 from vedute.io.files import below as below
-from vedute.io.mudata import ENDINGS
+from vedute.io.mudata import OMICS_ENDINGS
 from vedute.io.mudata import annotate as annotate
-from vedute.io.rows import TABLES as TABLES
+from vedute.io.rows import RESULT_FORMATS as RESULT_FORMATS
 from vedute.io.rows import with_ids as with_ids
 from vedute.io.rows import write_csv as write_csv
 from vedute.io.rows import write_npz as write_npz
@@ -41,13 +41,13 @@ from vedute.io.table import read_spec as read_spec
 
 FORMATS: Mapping[str, Format] = {
     ".npz": npz,
-    **dict.fromkeys(onefile.KINDS, table),
+    **dict.fromkeys(onefile.TABLE_FORMATS, table),
     excel.ENDING: excel,
     ".mat": mat,
-    **dict.fromkeys(ENDINGS, mudata),
+    **dict.fromkeys(OMICS_ENDINGS, mudata),
 }
-ANNOTATED = ENDINGS  # files that take results beside the data
-NOT_HIDDEN = (*ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
+ANNOTATED = OMICS_ENDINGS  # files that take results beside the data
+NOT_HIDDEN = (*OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
 DEFAULT_READING = Reading()
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
          "decimal": "--decimal", "drop": "--drop"}  # fmt: skip

@@ -59,7 +59,7 @@ SNIFFED_LINES = 20
 FORMULA_STARTS = ("=", "+", "@", "\t")
 # before 3.1, pandas rounds by default
 PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
-NEAREST: Mapping[str, Any] = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}
+ROUND_TRIP: Mapping[str, Any] = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}
 CELLS_PER_BLOCK = 2_000_000  # in memory as text
 FEW_NAMES = 10  # more texts than this, all different, are names or notes
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands separators
@@ -310,7 +310,7 @@ def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
             keep_default_na=False,
             skipinitialspace=True,
             low_memory=False,
-            **NEAREST,
+            **ROUND_TRIP,
             **options,
         )
 

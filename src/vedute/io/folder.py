@@ -35,7 +35,7 @@ from vedute.io.npy import Keyed
 from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
-FOLDERS = (*onefile.KINDS, ".npy", ".zarr")  # names of folders that look like views
+FOLDERS = (*onefile.TABLE_FORMATS, ".npy", ".zarr")  # names of folders that look like views
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
 
@@ -155,7 +155,7 @@ def _check_ignored(file: Path) -> None:
 
 
 def _is_table(file: Path) -> bool:
-    return file.is_file() and onefile.ending(file) in onefile.KINDS
+    return file.is_file() and onefile.ending(file) in onefile.TABLE_FORMATS
 
 
 def _is_keyed(file: Path) -> bool:

@@ -18,8 +18,8 @@ from vedute.io.contents import Array, checked_ids
 from vedute.io.files import below
 from vedute.io.npy import Keyed
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-GREY = ("1", "L", "LA")  # modes
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+GREY_MODES = ("1", "L", "LA")
 
 
 def are_in(folder: Path) -> bool:
@@ -63,19 +63,19 @@ def write(out: Path, source: Path, values: Array, ids: Array) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.iterdir() if f.suffix.lower() in ENDINGS and f.is_file())
+    return sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_ENDINGS and f.is_file())
 
 
 def _size(file: Path) -> int:
     """Bytes of its pixels, according to the header."""
     with _opened(file) as image:
-        return int(image.width * image.height * (1 if image.mode in GREY else 3))
+        return int(image.width * image.height * (1 if image.mode in GREY_MODES else 3))
 
 
 def _pixels(file: Path) -> Array:
     """Decode to (height, width) or (height, width, 3), in bytes."""
     with _opened(file) as image:
-        return np.asarray(image.convert("L" if image.mode in GREY else "RGB"))
+        return np.asarray(image.convert("L" if image.mode in GREY_MODES else "RGB"))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from vedute.io.contents import Array, Data, Filled, Reading, labels, name_of, no
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
-ENDINGS = (".h5mu", ".h5ad")
+OMICS_ENDINGS = (".h5mu", ".h5ad")
 ZARR = (".zgroup", "zarr.json")  # markers of a folder of zarr, which only `convert` reads
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vedute.io import csv, parquet
 from vedute.io.contents import Only, Reading, every
 
-KINDS: Mapping[str, ModuleType] = {
+TABLE_FORMATS: Mapping[str, ModuleType] = {
     ".csv": csv,
     ".tsv": csv,
     ".csv.gz": csv,
@@ -35,7 +35,7 @@ def stem(path: Path) -> str:
 
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     """Read typed columns; the index is ids, as text."""
-    frame: pd.DataFrame = KINDS[ending(path)].read(path, how, only)
+    frame: pd.DataFrame = TABLE_FORMATS[ending(path)].read(path, how, only)
     return frame
 
 
@@ -48,9 +48,9 @@ def write(
     ends: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
     """Write the table of `source` with the rows of `filled`, and its values where `missing`."""
-    KINDS[ending(source)].write(out, source, filled, missing, how, ends)
+    TABLE_FORMATS[ending(source)].write(out, source, filled, missing, how, ends)
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
     """Write a table that has no source file."""
-    KINDS[ending(out)].write_new(out, frame)
+    TABLE_FORMATS[ending(out)].write_new(out, frame)

@@ -59,7 +59,7 @@ def with_ids(
     return {"ids" if name is None or taken or ending == ".npz" else name: ids, **columns}
 
 
-TABLES: Mapping[str, Callable[[Path, Mapping[str, Array]], None]] = {
+RESULT_FORMATS: Mapping[str, Callable[[Path, Mapping[str, Array]], None]] = {
     ".npz": write_npz,
     ".csv": write_csv,
     ".parquet": write_parquet,

@@ -28,7 +28,7 @@ from vedute.io.files import atomic_folder
 BLOCK_ROWS, BLOCK_VALUES = 4096, 2**22  # largest block
 BUCKET_ROWS, BUCKET_VALUES = 2**19, 2**25  # largest bucket
 Arrays = dict[str, Array]  # rows by file
-ENDS = ("lower", "upper")  # of intervals: stores inside the store
+INTERVAL_ENDS = ("lower", "upper")  # stores of their own inside the store
 
 
 def read(path: Path) -> Data:
@@ -52,8 +52,8 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
     """Yield a folder to write that becomes `out`; `force` replaces a store, and nothing else."""
     if force and out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise FileExistsError(f"{out} is a folder, but no store; choose another name")
-    old = [file for end in (".", *ENDS) for file in (out / end).glob("*.npy")]
-    old += [out / end / store.MANIFEST for end in ENDS]
+    old = [file for end in (".", *INTERVAL_ENDS) for file in (out / end).glob("*.npy")]
+    old += [out / end / store.MANIFEST for end in INTERVAL_ENDS]
     stale = [str(file.relative_to(out)) for file in old]
     with atomic_folder(out, force, stale=stale) as part, _unread(out):
         yield part
@@ -63,7 +63,7 @@ def new_store(out: Path, force: bool) -> Iterator[Path]:
 def _unread(out: Path) -> Iterator[None]:
     """Lock the store `out`, and those in it, against readers; raise if one has it open."""
     with ExitStack() as locks:
-        for manifest in [out / end / store.MANIFEST for end in (".", *ENDS)]:
+        for manifest in [out / end / store.MANIFEST for end in (".", *INTERVAL_ENDS)]:
             if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
                 raise FileExistsError(
                     f"{out} is open, and its rows are still read; wait until it is closed, or "
@@ -182,7 +182,7 @@ class Writer:
         manifest."""
         if order is not None:
             self._write("order.npy", order.astype(np.int64))
-        facts = {"format": store.FORMAT, "samples": self.n}
+        facts = {"format": store.MANIFEST_FORMAT, "samples": self.n}
         facts |= {word: about[word] for word in ("seed", "id_name")}
         views = [_described(spec) for spec in specs]
         files = {name: file.facts() for name, file in self.files.items()}

@@ -30,7 +30,7 @@ from vedute.io.contents import Only, Reading, checked_ids, joined, name_of, null
 from vedute.io.unwanted import Unwanted
 
 STREAMED_BYTES = 2**28  # smaller files are read into memory
-CHUNK_ROWS = 2**16
+TABLE_CHUNK_ROWS = 2**16
 Dtypes = Mapping[Any, Any]
 _Bools = NDArray[np.bool_]
 
@@ -75,15 +75,15 @@ def _files(path: Path) -> dict[str, Path] | None:
     if path.is_dir():
         files = folder.files(path)
         return files if all(file.is_file() for file in files.values()) else None
-    return {"": path} if onefile.ending(path) in onefile.KINDS else None
+    return {"": path} if onefile.ending(path) in onefile.TABLE_FORMATS else None
 
 
 def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
-    is_text = onefile.KINDS[onefile.ending(path)] is csv
+    is_text = onefile.TABLE_FORMATS[onefile.ending(path)] is csv
     spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
-    with closing((csv if is_text else parquet).chunks(path, how, CHUNK_ROWS)) as chunks:
+    with closing((csv if is_text else parquet).chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for chunk_columns in chunks:
             chunk = chunk_columns[only(list(chunk_columns.columns))]
             _check_numbers(chunk)

@@ -150,8 +150,8 @@ def read_groups(word: str, data: Data) -> pd.Series:
 
 
 def _groups_of_file(path: Path, data: Data) -> pd.Series:
-    if onefile.ending(path) not in onefile.KINDS:
-        raise ValueError(f"{path}: files of groups end in {', '.join(onefile.KINDS)}")
+    if onefile.ending(path) not in onefile.TABLE_FORMATS:
+        raise ValueError(f"{path}: files of groups end in {', '.join(onefile.TABLE_FORMATS)}")
     if data.ids is None:
         raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
     columns = _column_names(path, Reading())

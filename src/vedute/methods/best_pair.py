@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from vedute.data.holdout import FEWEST, HoldOut
+from vedute.data.holdout import FEWEST_HIDDEN, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, engine, progress, saving
 from vedute.estimators import settings as declared
@@ -240,7 +240,7 @@ class BestPair(Estimator):
         inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
         model.learner.check(some)
         watched = None if held is None else hidden_in(held, pair)
-        few = watched is None or len(watched.hidden) < FEWEST
+        few = watched is None or len(watched.hidden) < FEWEST_HIDDEN
         torch.manual_seed(self.seed_)  # no pair hangs on those before it
         with progress.task("+".join(some.names)):
             model.learn(some, None if few else watched, inner)

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from vedute import methods
-from vedute.data.holdout import FEWEST, HiddenEntries, HoldOut
+from vedute.data.holdout import FEWEST_HIDDEN, HiddenEntries, HoldOut
 from vedute.data.mapped import Stack
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
@@ -304,7 +304,7 @@ class BlendLearner(Learner):
         model = self.model
         hidden = self.choose_hidden(data, context, 1)
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
-        few = hidden is None or int(hidden.sum()) < FEWEST
+        few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
         some = data if hidden is None else data.hide(hidden)
         fewer = self.without_entries(some)
         used = model.used(data)

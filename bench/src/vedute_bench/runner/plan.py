@@ -209,7 +209,7 @@ def _runs_on(
         )
     samples = dataset if split is None else f"{dataset}-{split}"
     for protocol, rate in study.hidden():
-        if study.patterns and truth.shape[1] < patterns.FEWEST.get(protocol, 2):
+        if study.patterns and truth.shape[1] < patterns.FEWEST_VIEWS.get(protocol, 2):
             continue
         file = f"{samples}-{protocol}-{rate:g}-seed{study.mask_seed}.npz"
         here: dict[str, Any] = {
