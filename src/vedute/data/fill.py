@@ -189,10 +189,10 @@ def _filled_frame(
     levels = [spec.levels[c] if spec.levels is not None else None for c in order]
     origins = [spec.origins[c] if spec.origins else None for c in order]
     ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
-    where, alike, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
+    where, by_dtype, single = index.get_indexer(frame.index), dict[Any, list[int]](), {}
     for j, dtype in enumerate(frame.dtypes):
         if levels[j] is None and origins[j] is None and is_plain(dtype):
-            alike.setdefault(dtype, []).append(j)
+            by_dtype.setdefault(dtype, []).append(j)
             continue
         at = slice(ends[j] - numbers(levels[j]), ends[j])
         holes = gap[:, at.start]
@@ -200,7 +200,7 @@ def _filled_frame(
         single[j] = _filled_column(column, where, len(index), value[:, at], holes, *about)
     series = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
     parts = [pd.DataFrame(series)] if series else []
-    for positions in alike.values():
+    for positions in by_dtype.values():
         mine = frame if len(positions) == len(order) else frame.iloc[:, positions]
         cells = _filled_numbers(mine, where, value, gap, ends[positions] - 1)
         parts.append(_frame_of(cells, frame.dtypes.iloc[positions[0]], positions, index))

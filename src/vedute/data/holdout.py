@@ -208,9 +208,9 @@ class HiddenEntries:
 
     def truth_of(self, v: int) -> Views:
         """View v in these rows; entries that are not hidden are holes."""
-        gone = self._gone(v)
-        rows = gone.flatten(1).any(1)
-        return replace(self.truth.pick(v)[rows], holes=(~gone[rows],))
+        hidden = self._gone(v)
+        rows = hidden.flatten(1).any(1)
+        return replace(self.truth.pick(v)[rows], holes=(~hidden[rows],))
 
     def of_view(self, v: int) -> tuple[Array, Array, Array]:
         """Rows (k,) with hidden entries of view v, their truth, and the mask of these entries; both

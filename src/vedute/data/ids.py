@@ -55,10 +55,10 @@ def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pai
     """Find pairs of ids of one form that are in no common view."""
     lone = [i for i, bits in views.items() if bits != everywhere]
     forms = _forms(lone)
-    alike: dict[str, list[Hashable]] = {}
+    by_form: dict[str, list[Hashable]] = {}
     for at in np.flatnonzero(pd.Index(forms, dtype=object).duplicated(keep=False)).tolist():
-        alike.setdefault(forms[at], []).append(lone[at])
-    for same in alike.values():
+        by_form.setdefault(forms[at], []).append(lone[at])
+    for same in by_form.values():
         for a, b in combinations(same[:MOST_COMPARED], 2):
             if not views[a] & views[b]:
                 yield a, b

@@ -126,14 +126,14 @@ def per_view(
         if strange:
             raise ValueError(f"{setting} names view {strange[0]!r}; X has {', '.join(names)}")
         given = [given.get(k, AUTO_WORD) for k in names]
-    each = [given] * len(names) if isinstance(given, str) else list(given)
-    if len(each) != len(names):
-        raise ValueError(f"{setting} names {len(each)} views, X has {len(names)}")
-    for word in each:
+    words = [given] * len(names) if isinstance(given, str) else list(given)
+    if len(words) != len(names):
+        raise ValueError(f"{setting} names {len(words)} views, X has {len(names)}")
+    for word in words:
         if word not in (AUTO_WORD, *known):
             what = "kind" if setting == "kinds" else setting
             raise ValueError(f"no {what} {word!r}; choose from {', '.join((AUTO_WORD, *known))}")
-    return each
+    return words
 
 
 def problem(kind: Kind, x: Part, seen: Seen) -> str | None:

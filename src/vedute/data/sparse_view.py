@@ -9,6 +9,7 @@ Rows that are missing are zero, like those of any view.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,19 +46,19 @@ class Sparse:
         numbers or single NaN, or an array is hardly larger."""
         if view.ndim != 2 or view.dtype.kind not in "biuf":
             return None
-        own = sparse.csr_array(view)
-        if not own.has_canonical_format:  # duplicates are summed, in a copy of the user's
-            own = own.copy()
-            own.sum_duplicates()
-        if own.dtype not in (np.float32, np.float64):
-            own = own.astype(np.float64)
-        whole = cls(own, np.zeros(own.shape[1], own.dtype), np.ones(own.shape[0], bool))
-        unknown = whole.count(np.isnan(own.data))
-        missing = unknown == own.shape[1]
+        stored = sparse.csr_array(view)
+        if not stored.has_canonical_format:  # duplicates are summed, in a copy of the user's
+            stored = stored.copy()
+            stored.sum_duplicates()
+        if stored.dtype not in (np.float32, np.float64):
+            stored = stored.astype(np.float64)
+        whole = cls(stored, np.zeros(stored.shape[1], stored.dtype), np.ones(stored.shape[0], bool))
+        unknown = whole.count(np.isnan(stored.data))
+        missing = unknown == stored.shape[1]
         if (unknown[~missing] > 0).any():
             return None
         converted = whole.only(~missing)
-        return converted if converted.own.nnz <= STORED * own.shape[0] * own.shape[1] else None
+        return converted if converted.own.nnz <= STORED * math.prod(stored.shape) else None
 
     @classmethod
     def missing(cls, n: int, width: int) -> Sparse:
@@ -126,8 +127,8 @@ class Sparse:
     def valued(self, stored: Any, rest: Any) -> Sparse:
         """Replace the values of the same entries."""
         parts = np.asarray(stored), self.own.indices, self.own.indptr
-        own = sparse.csr_array(parts, shape=self.shape)
-        return replace(self, own=own, rest=np.asarray(rest, own.dtype))
+        entries = sparse.csr_array(parts, shape=self.shape)
+        return replace(self, own=entries, rest=np.asarray(rest, entries.dtype))
 
     def to(self, dtype: torch.dtype) -> Sparse:
         return self if dtype == self.dtype else self.valued(self.stored.to(dtype), self.rest)

@@ -201,8 +201,8 @@ class Views:
     def absent(self, v: int, rows: slice) -> Bools:
         """Mask (k, *shape_v) of the missing entries of view v in these rows."""
         x, holes = self.parts[v], self.hole_parts[v]
-        gone = _like(~self.mask[rows, v], x).expand(-1, *x.shape[1:])
-        return (gone if holes is None else gone | holes[rows]).cpu().numpy()
+        missing = _like(~self.mask[rows, v], x).expand(-1, *x.shape[1:])
+        return (missing if holes is None else missing | holes[rows]).cpu().numpy()
 
     def ever_seen(self, v: int) -> Tensor:
         """Mask (*shape_v) of the features of view v that any sample has."""
@@ -342,9 +342,9 @@ class Entry:
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         X = without(X, drop) if len(drop) else X
         parts = checks.read(X, mask, columns, like, aligned)
-        each = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
+        triples = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
-            on_demand([_tensor(a, dtype, seen, holes, own) for a, seen, holes in each]),
+            on_demand([_tensor(a, dtype, seen, holes, own) for a, seen, holes in triples]),
             torch.from_numpy(parts.mask),
             torch.arange(len(parts.mask)),
             tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
@@ -405,10 +405,10 @@ class _Completed:
     def __init__(self, entry: Entry, with_gaps: Collection[int]) -> None:
         assert entry.given is not None
         self.given, self.with_gaps = entry.given, with_gaps
-        each = zip(self.given.x, entry.views.shapes, strict=True)
+        pairs = zip(self.given.x, entry.views.shapes, strict=True)
         self.views = [
             fill.Copy((x if x.shape[1:] == shape else x.new_zeros(len(x), *shape)).cpu().numpy())
-            for x, shape in each
+            for x, shape in pairs
         ]
 
     def add(self, values: Sequence[Array], absent: Sequence[Array]) -> None:
@@ -446,8 +446,8 @@ def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
         pairs = zip(views.parts, views.mask.any(0).tolist(), like, strict=True)
         views = replace(views, x=on_demand([_like_fitted(*pair) for pair in pairs]))
     known = views.specs or (None,) * len(views.x)
-    each = zip(views.names, views.parts, known, strict=True)
-    return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in each))
+    triples = zip(views.names, views.parts, known, strict=True)
+    return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in triples))
 
 
 def _like_fitted(a: Part, present: bool, spec: ViewSpec) -> Part:

@@ -120,10 +120,10 @@ def aligned(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     return frame.reindex(text_ids).set_axis(ids)
 
 
-def own_first(ids: pd.Index, own: Iterable[str]) -> Any:
+def own_first(ids: pd.Index, file_ids: Iterable[str]) -> Any:
     """Positions in `ids` of the rows of a file, in its order, then of the others; a slice if
     nothing moves, so that a wide table is not copied."""
-    at = pd.Index(ids.astype(str)).get_indexer(pd.Index(list(own)))
+    at = pd.Index(ids.astype(str)).get_indexer(pd.Index(list(file_ids)))
     order = np.concatenate([at[at >= 0], np.setdiff1d(np.arange(len(ids)), at)])
     return slice(None) if (order == np.arange(len(ids))).all() else order
 

@@ -101,11 +101,11 @@ def write(
     """
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
-    own, blank = _lines_by_id(source, d, key), [""] * len(d.columns)
-    order = own_first(filled.index, own)
+    own_lines, blank = _lines_by_id(source, d, key), [""] * len(d.columns)
+    order = own_first(filled.index, own_lines)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
-    lines = [own.get(i) or CELL_END.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
+    lines = [own_lines.get(i) or CELL_END.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
     into = _Cells.of(lines, filled, missing, d)
     place = {c: j for j, c in enumerate(d.columns)}
     beside = [

@@ -83,21 +83,21 @@ def _move(part: Path, target: Path) -> bool:
     return True
 
 
-def _swap(part: Path, target: Path, gone: Collection[Path]) -> bool:
-    """Link all files of `target` but those in `gone` into `part`, and exchange the two; where the
+def _swap(part: Path, target: Path, dropped: Collection[Path]) -> bool:
+    """Link all files of `target` but those `dropped` into `part`, and exchange the two; where the
     system cannot, `target` stays unchanged."""
     here = Path.cwd()
-    if target == here or target in here.parents:  # a shell would be left in a folder that is gone
+    if target == here or target in here.parents:  # a shell would be left in a removed folder
         return False
     try:
         for folder, inside, files in os.walk(target, topdown=False):
-            home = Path(folder).relative_to(target)
+            relative = Path(folder).relative_to(target)
             names = [*files, *(n for n in inside if Path(folder, n).is_symlink())]
-            _link(target, part, [home / n for n in names if home / n not in gone])
+            _link(target, part, [relative / n for n in names if relative / n not in dropped])
             if not (inside or files):
-                (part / home).mkdir(parents=True, exist_ok=True)
-            if (part / home).is_dir():
-                shutil.copymode(folder, part / home)
+                (part / relative).mkdir(parents=True, exist_ok=True)
+            if (part / relative).is_dir():
+                shutil.copymode(folder, part / relative)
         return exchange(part, target)
     except (OSError, NotImplementedError):
         return False
@@ -189,9 +189,9 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
         raise FileExistsError(f"{out} is a {'file' if folder else 'folder'}; choose another name")
     if target.exists() and not force:
         raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
-    home = next(p for p in target.parents if p.exists())
-    _collect(home, target.name)
-    place = home / f".{target.name}{_mark(target, home, folder)}{SCRATCH}"
+    parent = next(p for p in target.parents if p.exists())
+    _collect(parent, target.name)
+    place = parent / f".{target.name}{_mark(target, parent, folder)}{SCRATCH}"
     place.mkdir(mode=0o700, exist_ok=True)
     return place
 

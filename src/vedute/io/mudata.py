@@ -176,8 +176,9 @@ def _widened(mod: Any, ids: Any, name: str, layers: Mapping[str, Filled]) -> Any
     """Extend a modality to a row for every sample."""
     from anndata import AnnData
 
-    own = omics.matrix(mod, name)
-    wide = AnnData(own.reindex(ids).to_numpy(), obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
+    table = omics.matrix(mod, name)
+    x = table.reindex(ids).to_numpy()
+    wide = AnnData(x, obs=mod.obs.reindex(ids), var=mod.var, uns=mod.uns)
     for layer, filled in layers.items():
-        wide.layers[layer] = filled[name].to_numpy(own.to_numpy().dtype)
+        wide.layers[layer] = filled[name].to_numpy(table.to_numpy().dtype)
     return wide

@@ -49,11 +49,11 @@ def write(
     from pyarrow import Table, array, parquet
 
     raw = _stored(source)
-    own = _with_ids(raw, source, how).index
-    order = own_first(filled.index, own)
+    source_ids = _with_ids(raw, source, how).index
+    order = own_first(filled.index, source_ids)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
-    rows = own.get_indexer(ids)
+    rows = source_ids.get_indexer(ids)
     table = parquet.read_table(literal(source)).take(array(rows, mask=rows < 0))
     for j, (name, column) in enumerate(filled.items()):
         if missing[:, j].any():
@@ -92,12 +92,13 @@ def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, pa
     inside = _in_index(raw, how)
     at = -1 if inside else id_column(list(raw.columns), how.id, path)
     name = table.schema.pandas_metadata["index_columns"][0] if inside else str(raw.columns[at])
-    made = array(_as_stored(ids, raw.index.dtype if inside else raw.dtypes.iloc[at]).to_numpy())
+    column = array(_as_stored(ids, raw.index.dtype if inside else raw.dtypes.iloc[at]).to_numpy())
     at = table.schema.get_field_index(name)
     with suppress(ArrowException):
-        stored = made.cast(table.schema.types[at])
-        made = stored if len(stored.unique()) == len(stored) else made  # two texts of one moment
-    return table.set_column(at, name, made)
+        stored = column.cast(table.schema.types[at])
+        if len(stored.unique()) == len(stored):  # else two texts of one moment
+            column = stored
+    return table.set_column(at, name, column)
 
 
 def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:

@@ -136,7 +136,7 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
         raise ValueError(f"unknown view {unknown[0]!r}; fitted views are {', '.join(names)}")
     if views.names == names:
         return views
-    n, own = len(views), views.specs or ()
+    n, specs = len(views), views.specs or ()
     absent = torch.zeros(n, dtype=torch.bool)
     return replace(
         views,
@@ -144,7 +144,7 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
         mask=torch.stack([views.mask[:, at[k]] if k in at else absent for k in names], 1),
         holes=on_demand([views.hole_parts[at[k]] if k in at else None for k in names]),
         names=names,
-        specs=tuple(own[at[s.name]] if s.name in at else s for s in like),
+        specs=tuple(specs[at[s.name]] if s.name in at else s for s in like),
     )
 
 

@@ -252,22 +252,22 @@ def _scan(x: Lazy, name: str) -> _Scan:
     ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
     for rows in pieces(x):
         a = x[rows]
-        gone = a.isnan()
+        missing = a.isnan()
         if bool(a.isinf().any()):
             raise NotPlainError(f"view {name!r} holds infinite values")
-        present[rows] = ~gone.flatten(1).all(1)
-        holes = holes or bool(gone[present[rows]].any())
-        torch.maximum(ends, _ends(a, gone), out=ends)
+        present[rows] = ~missing.flatten(1).all(1)
+        holes = holes or bool(missing[present[rows]].any())
+        torch.maximum(ends, _ends(a, missing), out=ends)
     wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
     return _Scan(present, holes, torch.float64 if wide else torch.float32)
 
 
-def _ends(a: Tensor, gone: Tensor) -> Tensor:
+def _ends(a: Tensor, missing: Tensor) -> Tensor:
     """Minus the smallest value, the largest, and the rounding error of float32, per feature: (3,
     *shape)."""
-    low, high = (sign * a.masked_fill(gone, -sign * torch.inf) for sign in (-1, 1))
-    lost = (a.float().to(a.dtype) - a).abs().masked_fill(gone, 0)
-    return torch.stack([x.amax(0) for x in (low, high, lost)])
+    low, high = (sign * a.masked_fill(missing, -sign * torch.inf) for sign in (-1, 1))
+    rounding = (a.float().to(a.dtype) - a).abs().masked_fill(missing, 0)
+    return torch.stack([x.amax(0) for x in (low, high, rounding)])
 
 
 def _zeros(dtype: torch.dtype, x: Tensor, rows: Any) -> Tensor:

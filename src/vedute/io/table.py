@@ -75,8 +75,8 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     """Write the table with missing values filled; columns in no view are copied unchanged."""
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
-    filled, known = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
-    onefile.write(out, data.path, filled, known.isna().to_numpy(), data.how, parts)
+    filled, source = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
+    onefile.write(out, data.path, filled, source.isna().to_numpy(), data.how, parts)
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
@@ -104,19 +104,19 @@ def chosen(
 ) -> dict[str, list[Any]]:
     """Select the columns of each view in the order of the table; each in one view only. lenient:
     allow missing ones."""
-    home: dict[Any, str] = {}
+    view_of: dict[Any, str] = {}
     for name, patterns in wanted.items():
         for pattern in patterns:
             matches: list[Any] = []
             with noted():
                 matches = _matching(pattern, columns, name, path, lenient)
             for column in matches:
-                if home.setdefault(column, name) != name:
+                if view_of.setdefault(column, name) != name:
                     raise ValueError(
-                        f"{path}: column {column!r} is in the views {home[column]!r} and {name!r}; "
-                        "leave it in one"
+                        f"{path}: column {column!r} is in the views {view_of[column]!r} and "
+                        f"{name!r}; leave it in one"
                     )
-    selected = {name: [c for c in columns if home.get(c) == name] for name in wanted}
+    selected = {name: [c for c in columns if view_of.get(c) == name] for name in wanted}
     return {name: part for name, part in selected.items() if part}
 
 

@@ -22,8 +22,8 @@ class Unwanted:
             return columns
         names = [str(c) for c in columns]
         self.known |= dict.fromkeys(names)
-        gone = {name for word in self.how.drop for name in _names(word, names)}
-        return [c for c in columns if str(c) not in gone]
+        dropped = {name for word in self.how.drop for name in _names(word, names)}
+        return [c for c in columns if str(c) not in dropped]
 
     def check(self, path: Path) -> None:
         """Reject a name that no table has."""
