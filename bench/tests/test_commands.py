@@ -78,3 +78,16 @@ def test_picture_demo(tmp_path, monkeypatch):
 def test_deep_json_among_records_is_no_record(tmp_path):
     (tmp_path / "r.jsonl").write_text("[" * 10**5 + "\n")
     assert "line 1 of" in refused("bench-tables", tmp_path / "r.jsonl", "-o", tmp_path / "out")
+
+
+def test_a_dataset_in_records_writes_nothing_outside(tmp_path, monkeypatch):
+    place = tmp_path / "deep"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    record = {"study": "s", "label": "MoPoE", "method": "mopoe", "seed": 42, "dataset": "../x"}
+    record |= {"rate": 0.0, "overrides": {}, "settings": {}, "seconds": 1, "task": "generation"}
+    record |= {"scores": {"nmi_1": 50.0}, "evaluation": 1, "device": "a machine"}
+    (place / "r.jsonl").write_text(json.dumps(record) + "\n")
+    before = sorted(tmp_path.rglob("*"))
+    assert "cannot name a file" in refused("bench-tables", "r.jsonl", "-o", "out")
+    assert sorted(tmp_path.rglob("*")) == before

@@ -158,19 +158,6 @@ def test_a_renamed_view_in_a_model_writes_nothing_outside(tmp_path, monkeypatch)
     assert everything(tmp_path) == before
 
 
-def test_a_dataset_in_records_writes_nothing_outside(tmp_path, monkeypatch):
-    place = tmp_path / "deep"
-    place.mkdir()
-    monkeypatch.chdir(place)
-    record = {"study": "s", "label": "MoPoE", "method": "mopoe", "seed": 42, "dataset": "../x"}
-    record |= {"rate": 0.0, "overrides": {}, "settings": {}, "seconds": 1, "task": "generation"}
-    record |= {"scores": {"nmi_1": 50.0}, "evaluation": 1, "device": "a machine"}
-    (place / "r.jsonl").write_text(json.dumps(record) + "\n")
-    before = everything(tmp_path)
-    assert "cannot name a file" in refused("report", "r.jsonl", "-o", "out")
-    assert everything(tmp_path) == before
-
-
 def test_nothing_is_written_or_removed_through_a_link(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
