@@ -30,7 +30,7 @@ from vedute.estimators.settings import declared
 from vedute.methods import mvp, presets
 from vedute.methods.mvp import VARIANTS, Variant
 from vedute.nn import gaussian
-from vedute.nn.coders import WIDEST
+from vedute.nn.coders import MAX_OUTPUT
 from vedute.nn.gaussian import Gaussian, kl
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.nn.sources import Sources
@@ -132,7 +132,7 @@ def test_unbounded_latents(monkeypatch):
     with torch.no_grad():
         for p in model.encoders.parameters():
             p.mul_(2.0)
-    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < WIDEST
+    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < MAX_OUTPUT
     compare(monkeypatch, model, batch, 3)
 
 

@@ -20,7 +20,7 @@ from oracles.slow_mvp import SlowMVP
 
 from vedute.methods.deep.shared import regularization
 from vedute.nn import gaussian
-from vedute.nn.coders import WIDEST
+from vedute.nn.coders import MAX_OUTPUT
 from vedute.nn.sources import Sources
 
 
@@ -63,7 +63,7 @@ def test_unbounded_latents(monkeypatch):
     with torch.no_grad():
         for p in model.encoders.parameters():
             p.mul_(2.0)
-    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < WIDEST
+    assert 1 < model.latents(batch, model.sources(batch)).mean.abs().max() < MAX_OUTPUT
     compare(monkeypatch, model, batch, 1)
 
 
@@ -73,7 +73,7 @@ def test_maps_do_not_take_unbounded_latents_beyond_numbers():
         for p in (*model.encoders.parameters(), *model.maps.parameters()):
             p.mul_(100.0)
     z = model.latents(batch, model.sources(batch))
-    assert max(t.abs().max() for t in z) == WIDEST
+    assert max(t.abs().max() for t in z) == MAX_OUTPUT
     terms = model.loss(batch)
     assert all(torch.isfinite(t) for t in terms.values())
     assert all(torch.isfinite(g).all() for g in gradients(model, terms).values())

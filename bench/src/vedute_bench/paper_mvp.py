@@ -21,7 +21,7 @@ from vedute.methods import mvp
 from vedute.methods.mvp import MVP, MVPModel, Pair, Variant
 from vedute.nn.correspondences import Correspondences, identities
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.permutations import random_rings
 from vedute.nn.sources import Sources
 from vedute.training.model import Terms
@@ -78,7 +78,9 @@ class PaperMVP(MVP):
         given = {name: value for name, value in asked.items() if value is not None}
         return replace(super().switches(shapes), **given)
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> PaperModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> PaperModel:
         return PaperModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
 
 

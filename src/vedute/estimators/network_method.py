@@ -18,7 +18,7 @@ from vedute.estimators.search_space import Range
 from vedute.estimators.settings import estimator, setting
 from vedute.estimators.threads import ARM
 from vedute.nn import coders, convolutions
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.history import Record
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms, load_state
 
@@ -96,7 +96,7 @@ class NetworkMethod(LearnedNetworks, Estimator):
     soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
 
     @abstractmethod
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> Model:
+    def build(self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int) -> Model:
         """The untrained model for views of these shapes, likelihoods and names, which is to be
         trained for so many steps, or epochs where these are counted. Needs no fitted state."""
 

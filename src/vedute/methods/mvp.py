@@ -38,10 +38,10 @@ from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout, hide_some
 from vedute.metrics import ssim
 from vedute.nn import gaussian, noise
-from vedute.nn.coders import WIDEST, Decoder, Encoder, by_convolution, encode
+from vedute.nn.coders import MAX_OUTPUT, Decoder, Encoder, by_convolution, encode
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
-from vedute.nn.likelihoods import LIKELIHOODS, Kinds
+from vedute.nn.likelihoods import LIKELIHOODS, Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.nn.permutations import random_cycles
 from vedute.nn.sources import Sources
@@ -191,7 +191,9 @@ class MVP(NeuralEstimator):
     most_views = 24  # a map for each pair of views
     absent = "predicted from the observed views"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVPModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> MVPModel:
         return MVPModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
 
     def for_training(self, shapes: Shapes, length: int) -> Any:
@@ -249,7 +251,7 @@ class MVPModel(Regularized):
     scale: Tensor
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Kinds, hp: Any, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, names: Names, length: int
     ) -> None:
         super().__init__(hp, len(shapes), length)
         self.likelihoods = likelihoods
@@ -310,7 +312,7 @@ class MVPModel(Regularized):
         z: Gaussian = self.maps(encode(self.encoders, batch), sources)
         if self.variant.bounded:
             return z
-        return z.map(lambda t: t.clamp(-WIDEST, WIDEST))  # maps may leave what encoders keep to
+        return z.map(lambda t: t.clamp(-MAX_OUTPUT, MAX_OUTPUT))  # maps are unbounded
 
     def rows(self, z: Gaussian) -> Gaussian:
         """w_i: the product of each row's first k dimensions, (P, L, D) -> (P, k)."""
@@ -387,7 +389,7 @@ class MVPModel(Regularized):
             codes.append(_drawn(fused))
         return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
 
-    def _decoded_errors(self, kinds: Kinds, code: Tensor, batch: Views) -> Tensor:
+    def _decoded_errors(self, kinds: Likelihoods, code: Tensor, batch: Views) -> Tensor:
         """Averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
         mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(

@@ -19,8 +19,8 @@ from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 NORMAL = LIKELIHOODS["normal"]
-WIDEST = 15.0  # of means and log-variances that nothing else bounds
-STEEPEST = 0.9  # beyond, tanh is too flat to start at
+MAX_OUTPUT = 15.0  # limit of means and log-variances that nothing else bounds
+MAX_TANH_START = 0.9  # beyond it, tanh is too flat to start at
 
 
 def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -34,22 +34,22 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
-    """q(z_v | x_v) of every view, (B, L, D); zero where a view is missing and was not
+    """Encode every view: q(z_v | x_v), (B, L, D), zero where a view is missing and was not
     encoded."""
-    found = batch.present()
+    present = batch.present()
 
     def one(v: int) -> Gaussian:
         x = batch.x[v]
         with shards.present(v):
-            q: Gaussian = encoders[v](x if found is None else x[found[v]])
-        return q if found is None else q.map(_spread(found[v], len(x)))
+            q: Gaussian = encoders[v](x if present is None else x[present[v]])
+        return q if present is None else q.map(_spread(present[v], len(x)))
 
     parts = parallel_streams([partial(one, v) for v in range(len(encoders))], batch.x)
     return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
 
 
 def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
-    """(m, D) -> (n, D): each row to its place among n, zero elsewhere."""
+    """Scatter rows, (m, D) -> (n, D), zero elsewhere."""
     return lambda t: t.new_zeros(n, t.shape[1]).index_copy(0, rows, t)
 
 
@@ -58,7 +58,7 @@ class Encoder(nn.Module):
 
     Images, minus the mean image `center`, go through 2-D convolutions, tokens (shape (T, V), V
     words) through convolutions along the text, everything else through an mlp. `bounded`: mean and
-    log-variance are bounded by tanh; else they are clamped to ±WIDEST, against outliers.
+    log-variance are bounded by tanh; else they are clamped to ±MAX_OUTPUT, against outliers.
     """
 
     center: Tensor | None
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> Gaussian:
         out = self.net(x if self.center is None else x - self.center).float()
-        out = out.tanh() if self.bounded else out.clamp(-WIDEST, WIDEST)
+        out = out.tanh() if self.bounded else out.clamp(-MAX_OUTPUT, MAX_OUTPUT)
         return Gaussian(*out.chunk(2, dim=-1))
 
 
@@ -136,33 +136,35 @@ class Decoder(nn.Module):
 def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
     """Set the center of image networks to the mean image of their view, in [-1, 1]. Without it,
     networks for objects on white learn the background first and may ignore the latent."""
-    each = (networks for networks in model.children() if isinstance(networks, nn.ModuleList))
-    for networks in each:  # one network per view
+    lists = (child for child in model.children() if isinstance(child, nn.ModuleList))
+    for networks in lists:  # one network per view
         for network, mean in zip(networks, means, strict=False):
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
                 through_tanh = isinstance(network, Decoder) and network.tanh
-                image = image.clamp(-STEEPEST, STEEPEST).atanh() if through_tanh else image
+                image = (
+                    image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh() if through_tanh else image
+                )
                 network.center.copy_(image)
 
 
 def _register_center(
     owner: nn.Module, shape: Sequence[int], network: str, likelihood: Likelihood
 ) -> None:
-    """A buffer for the mean image, if the view holds images."""
+    """Register a buffer for the mean image, if the view holds images."""
     images = not likelihood.text and by_convolution(shape, network)
     owner.register_buffer("center", torch.zeros(tuple(shape)) if images else None)
 
 
 def by_convolution(shape: Sequence[int], network: str) -> bool:
-    """Whether a view goes through 2-D convolutions."""
+    """Return whether a view is encoded by 2-D convolutions."""
     if network not in convolutions.NETWORKS:
-        known = ", ".join(convolutions.NETWORKS)
-        raise ValueError(f"network must be one of {known}, got {network!r}")
+        choices = ", ".join(convolutions.NETWORKS)
+        raise ValueError(f"network must be one of {choices}, got {network!r}")
     return network != "mlp" and convolutions.is_image(shape)
 
 
 def zero_init(layer: nn.Module) -> None:
-    """Zero a last layer: at first only the linear path beside it has an effect."""
+    """Zero a last layer, so that at first only the linear path beside it has an effect."""
     for parameter in layer.parameters():
         nn.init.zeros_(parameter)

@@ -20,7 +20,8 @@ from vedute.nn.shards import Dropout
 
 
 class Plan(NamedTuple):
-    """First and most channels, the side to stop at, the width of the dense layer (None: latent)."""
+    """Channels of the first layer, most channels, smallest side, width of the dense layer (None:
+    that of the latent)."""
 
     first: int
     most: int
@@ -31,40 +32,41 @@ class Plan(NamedTuple):
 PLANS = {"mvp": Plan(64, 512, 2, None), "polymnist": Plan(32, 128, 4, 512)}
 AUTO, LARGE, SMALL = "auto", "mvp", "polymnist"
 NETWORKS = (AUTO, "mlp", *PLANS)
-SMALLEST = 8  # smaller images go through an mlp
+SMALLEST_SIDE = 8  # smaller images go through an mlp
 EMBEDDING = 64  # numbers per token
-EIGHT = 8
+CHANNEL_MULTIPLE = 8  # of channels that the convolutions of a GPU need
 
 
 def is_image(shape: Sequence[int]) -> bool:
-    """(C, H, W) with one or three channels, square, and large enough to be halved."""
-    return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST
+    """Return whether samples are images: (C, H, W), square, with one or three channels, and large
+    enough to be halved."""
+    return len(shape) == 3 and shape[0] in (1, 3) and shape[1] == shape[2] >= SMALLEST_SIDE
 
 
 def chosen(device: str) -> str:
-    """The convolutions that `auto` takes on a device: on a CPU a step of the large ones takes
+    """Return the network that `auto` selects for a device. On a CPU a step of the large one takes
     seconds."""
     return SMALL if device == "cpu" else LARGE
 
 
 def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
-    """Refuse what looks like images and would go through an mlp as if pixels had no neighbours."""
-    mend = _image_mend(shape, of_bytes)
-    if mend is not None:
+    """Reject what looks like images but would go through an mlp that ignores their geometry."""
+    fix = _image_fix(shape, of_bytes)
+    if fix is not None:
         raise ValueError(
             f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
-            f"width), square: {mend}, or pass network='mlp'"
+            f"width), square: {fix}, or pass network='mlp'"
         )
 
 
-def _image_mend(shape: Sequence[int], of_bytes: bool) -> str | None:
-    """What makes images of the samples; None: they are images, or do not look like any."""
-    if len(shape) == 2 and of_bytes and min(shape) >= SMALLEST:
+def _image_fix(shape: Sequence[int], of_bytes: bool) -> str | None:
+    """Say how to turn samples into images; None if they are images, or do not look like any."""
+    if len(shape) == 2 and of_bytes and min(shape) >= SMALLEST_SIDE:
         return "add the channel axis (x[:, None])"
     if len(shape) != 3 or is_image(shape):
         return None
     sides, channels = (shape[:2], shape[2]) if shape[0] > 4 else (shape[1:], shape[0])
-    if min(sides) < SMALLEST or channels > 4:
+    if min(sides) < SMALLEST_SIDE or channels > 4:
         return None
     if channels == shape[2]:
         return "move the channel axis (numpy.moveaxis(x, -1, 1))"
@@ -74,8 +76,8 @@ def _image_mend(shape: Sequence[int], of_bytes: bool) -> str | None:
 def image_encoder(
     shape: Sequence[int], latent_dim: int, network: str, dropout: float = 0.0
 ) -> nn.Sequential:
-    """(B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights are
-    a little smaller than those of two would be. Dropout follows the convolutions."""
+    """Build (B, C, H, W) -> (B, 2 D): mean and log-variance from one layer, whose initial weights
+    are a little smaller than those of two would be. Dropout follows the convolutions."""
     plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], plan)
     layers: list[nn.Module] = []
@@ -88,7 +90,7 @@ def image_encoder(
 
 
 def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Sequential:
-    """(B, D) -> (B, C, H, W), linear at the end."""
+    """Build (B, D) -> (B, C, H, W) with a linear last layer."""
     plan = PLANS[LARGE if network == AUTO else network]
     sides, channels = _sizes(shape[1], plan)
     flat = channels[-1] * sides[-1] ** 2
@@ -102,31 +104,31 @@ def image_decoder(latent_dim: int, shape: Sequence[int], network: str) -> nn.Seq
 
 
 class Conv2d(nn.Conv2d):
-    """On a GPU, colours are filled up with zeros to EIGHT channels, which its convolutions want:
-    else they do this themselves, several times, in kernels of their own."""
+    """A convolution that, on a GPU, pads its input with zeros to CHANNEL_MULTIPLE channels: cuDNN
+    otherwise pads by itself, several times, in separate kernels."""
 
     def forward(self, x: Tensor) -> Tensor:
-        few = -self.in_channels % EIGHT
-        if not (few and x.is_cuda):
+        extra = -self.in_channels % CHANNEL_MULTIPLE
+        if not (extra and x.is_cuda):
             return super().forward(x)
-        x, weight = (pad(t, (0, 0, 0, 0, 0, few)) for t in (x, self.weight))
+        x, weight = (pad(t, (0, 0, 0, 0, 0, extra)) for t in (x, self.weight))
         return conv2d(x, weight, self.bias, self.stride, self.padding)
 
 
 class ConvTranspose2d(nn.ConvTranspose2d):
-    """The way back: channels beyond the colours are cut off."""
+    """The transposed counterpart of `Conv2d`: it drops the padding channels."""
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
-        few = -self.out_channels % EIGHT
-        if not (few and x.is_cuda) or self.bias is None:
+        extra = -self.out_channels % CHANNEL_MULTIPLE
+        if not (extra and x.is_cuda) or self.bias is None:
             return super().forward(x, output_size)
-        weight, bias = pad(self.weight, (0, 0, 0, 0, 0, few)), pad(self.bias, (0, few))
+        weight, bias = pad(self.weight, (0, 0, 0, 0, 0, extra)), pad(self.bias, (0, extra))
         out = conv_transpose2d(x, weight, bias, 2, 1, self.output_padding)
         return out[:, : self.out_channels]
 
 
 class TextEncoder(nn.Module):
-    """Tokens (B, T) of a vocabulary of V -> (B, 2 D)."""
+    """Encoder of tokens: (B, T), from a vocabulary of V -> (B, 2 D)."""
 
     def __init__(self, shape: Sequence[int], latent_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -147,7 +149,7 @@ class TextEncoder(nn.Module):
 
 
 class TextDecoder(nn.Module):
-    """(B, D) -> logits (B, T, V)."""
+    """Decoder of tokens: (B, D) -> logits (B, T, V)."""
 
     def __init__(self, latent_dim: int, shape: Sequence[int]) -> None:
         super().__init__()
@@ -170,7 +172,7 @@ class TextDecoder(nn.Module):
 
 
 def _sizes(side: int, plan: Plan) -> tuple[list[int], list[int]]:
-    """Sides and channels after each layer."""
+    """Return the side and the channels after each layer."""
     sides: list[int] = []
     while side > plan.least:
         side = -(-side // 2)

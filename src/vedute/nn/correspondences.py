@@ -36,7 +36,7 @@ class Correspondences(nn.Module):
             self._build(2 * len(source), dim, hidden, skip)
 
     def _build(self, groups: int, dim: int, hidden: Sequence[int], skip: bool) -> None:
-        """The networks, of which `groups` are stacked."""
+        """Build the networks, `groups` of them stacked."""
         layers: list[nn.Module] = []
         for a, b in pairwise((dim, *hidden, dim)):
             layers += [StackedLinear(groups, a, b), nn.LeakyReLU(inplace=True)]
@@ -46,36 +46,37 @@ class Correspondences(nn.Module):
             zero_init(self.curve[-1])
 
     def forward(self, q: Gaussian, sources: Sources | None = None) -> Gaussian:
-        """(B, L, D) -> (P, L, D): row (b, i), column j holds f_ij(z_i) of sample b.
+        """Predict all latents, (B, L, D) -> (P, L, D): row (b, i), column j holds f_ij(z_bi).
 
-        Without `sources`, of all pairs, P = B L.
+        Without `sources`, the rows are all pairs, P = B L.
         """
-        own = torch.stack(q)  # (2, B, L, D)
-        _, B, L, D = own.shape
+        latents = torch.stack(q)  # (2, B, L, D)
+        _, B, L, D = latents.shape
         if sources is None:
-            sources = Sources.of(torch.ones(B, L, dtype=torch.bool, device=own.device), whole=True)
-        diagonal = own.flatten(1, 2).index_select(1, sources.pairs)  # (2, P, D)
+            mask = torch.ones(B, L, dtype=torch.bool, device=latents.device)
+            sources = Sources.of(mask, whole=True)
+        diagonal = latents.flatten(1, 2).index_select(1, sources.pairs)  # (2, P, D)
         if self.curve is None and self.linear is None:
             return Gaussian(*diagonal.unsqueeze(2).expand(2, -1, L, D))
         rows, slot = _groups(sources)
-        z = own[:, rows, torch.arange(L, device=own.device)[:, None]]  # (2, L, m, D)
+        z = latents[:, rows, torch.arange(L, device=latents.device)[:, None]]  # (2, L, m, D)
         z = z.unsqueeze(2).expand(2, L, L - 1, *z.shape[2:]).flatten(0, 2)
         paths = [path(z) for path in (self.curve, self.linear) if path is not None]
         predicted = sum(paths[1:], start=paths[0]).float().view(2, -1, D)
-        view, targets = (sources.pairs % L)[:, None], torch.arange(L, device=own.device)
+        view, targets = (sources.pairs % L)[:, None], torch.arange(L, device=latents.device)
         group = view * (L - 1) + targets - (targets > view).long()  # (P, L)
         index = (group * rows.shape[1] + slot[:, None]).masked_fill(
             view == targets, predicted.shape[1]
         )
-        at = torch.arange(len(view), device=own.device) * L + view[:, 0]
+        at = torch.arange(len(view), device=latents.device) * L + view[:, 0]
         table = (take(part, index.flatten()) for part in predicted.unbind(0))
         filled = (t.index_copy_(0, at, d) for t, d in zip(table, diagonal, strict=True))
         return Gaussian(*(t.view(-1, L, D) for t in filled))
 
 
 def _groups(sources: Sources) -> tuple[Tensor, Tensor]:
-    """Per view the samples that have it, filled up to the longest with others, (L, m); and of
-    each pair its place among them, (P,)."""
+    """Return the samples that have each view, (L, m), padded with other samples to the same length,
+    and the position of each pair among them, (P,)."""
     (B, L), pairs, mask = sources.mask.shape, sources.pairs, sources.mask
     if sources.whole:
         return torch.arange(B, device=pairs.device).expand(L, B), pairs // L
@@ -84,7 +85,7 @@ def _groups(sources: Sources) -> tuple[Tensor, Tensor]:
 
 
 def identities(groups: int, dim: int) -> StackedLinear:
-    """Stacked linear maps that start as the identity."""
+    """Build stacked linear maps that start as the identity."""
     linear = StackedLinear(groups, dim, dim)
     with torch.no_grad():
         linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))

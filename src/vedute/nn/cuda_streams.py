@@ -1,5 +1,6 @@
-"""Work on several views at once: on a GPU each view has a CUDA stream, so that small kernels of
-several views overlap, also in a captured step and in its backward pass. On a CPU, one by one."""
+"""Work on several views in parallel: on a GPU each view has a CUDA stream, so that small kernels
+of several views overlap, also in a captured step and in its backward pass. On a CPU they run in
+sequence."""
 
 from __future__ import annotations
 
@@ -11,25 +12,25 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T", bound=Tensor | tuple[Tensor, ...])
-MOST_STREAMS = 8  # streams
+MAX_STREAMS = 8
 
 
-def parallel_streams(tasks: Sequence[Callable[[], T]], given: Sequence[Tensor]) -> list[T]:
-    """The results of the tasks, in order. `given`: the tensors from outside that they read."""
-    if len(tasks) < 2 or not given[0].is_cuda:
+def parallel_streams(tasks: Sequence[Callable[[], T]], inputs: Sequence[Tensor]) -> list[T]:
+    """Return the results of the tasks, in order. `inputs`: the outside tensors that they read."""
+    if len(tasks) < 2 or not inputs[0].is_cuda:
         return [task() for task in tasks]
-    here, results = torch.cuda.current_stream(), []
-    used = _streams(given[0].device.index)[: len(tasks)]
+    current, results = torch.cuda.current_stream(), []
+    used = _streams(inputs[0].device.index)[: len(tasks)]
     for stream in used:
-        stream.wait_stream(here)
-        _share(given, stream)
+        stream.wait_stream(current)
+        _share(inputs, stream)
     for i, task in enumerate(tasks):
         with torch.cuda.stream(used[i % len(used)]):
             results.append(task())
     for stream in used:
-        here.wait_stream(stream)
+        current.wait_stream(stream)
     for result in results:
-        _share([result] if isinstance(result, Tensor) else result, here)
+        _share([result] if isinstance(result, Tensor) else result, current)
     return results
 
 
@@ -41,4 +42,4 @@ def _share(tensors: Iterable[Tensor], stream: torch.cuda.Stream) -> None:
 
 @cache
 def _streams(device: int) -> list[torch.cuda.Stream]:
-    return [torch.cuda.Stream(device) for _ in range(MOST_STREAMS)]  # type: ignore[no-untyped-call]
+    return [torch.cuda.Stream(device) for _ in range(MAX_STREAMS)]  # type: ignore[no-untyped-call]

@@ -25,12 +25,12 @@ class Gaussian(NamedTuple):
 
 
 def standard(like: Tensor) -> Gaussian:
-    """N(0, 1) in the shape of a tensor."""
+    """Return N(0, 1) in the shape of a tensor."""
     return Gaussian(torch.zeros_like(like), torch.zeros_like(like))
 
 
 def standard_like(q: Gaussian) -> Gaussian:
-    """N(0, 1) in the shape of q."""
+    """Return N(0, 1) in the shape of q."""
     return standard(q.mean)
 
 
@@ -39,42 +39,42 @@ def std(q: Gaussian) -> Tensor:
 
 
 def sample(q: Gaussian) -> Tensor:
-    """Reparameterised draw, mean + std * eps."""
+    """Return a reparameterised draw, mean + std * eps."""
     return q.mean + std(q) * noise.normal(q.mean)
 
 
 def draws(q: Gaussian, n: int) -> Tensor:
-    """n draws of each, (..., D) -> (n, ..., D)."""
+    """Return n draws of each Gaussian, (..., D) -> (n, ..., D)."""
     return sample(q.map(lambda t: t.expand(n, *t.shape)))
 
 
 def log_prob(q: Gaussian, z: Tensor) -> Tensor:
-    """log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
+    """Return log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
     scaled = (z - q.mean).square() * torch.exp(-q.logvar)
     return -0.5 * (scaled + q.logvar + math.log(2 * math.pi)).sum(-1)
 
 
 def kl(q: Gaussian, p: Gaussian) -> Tensor:
-    """KL(q || p), summed over the latent axis: (..., D) -> (...)."""
+    """Return KL(q || p), summed over the latent axis: (..., D) -> (...)."""
     log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * torch.exp(-p.logvar)
     return 0.5 * (log_ratio.exp() - log_ratio - 1.0 + shift).sum(-1)
 
 
 def symmetric_kl(q: Gaussian, p: Gaussian) -> Tensor:
-    """Half of KL(q || p) + KL(p || q): the log-variances cancel, (..., D) -> (...)."""
+    """Return half of KL(q || p) + KL(p || q): the log-variances cancel, (..., D) -> (...)."""
     log_ratio = q.logvar - p.logvar
     shift = (q.mean - p.mean).square() * (torch.exp(-p.logvar) + torch.exp(-q.logvar))
     return 0.25 * (log_ratio.exp() + (-log_ratio).exp() - 2.0 + shift).sum(-1)
 
 
 def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
-    """Product of the experts along `dim`: precisions add, means average by precision.
+    """Return the product of the experts along `dim`: precisions add, means average by precision.
 
         1 / var* = sum_v 1 / var_v        mean* = var* sum_v mean_v / var_v
 
     `mask` (broadcastable, True = keep) leaves experts out; one per product must remain. Precisions
-    are relative to the largest: none overflows. (On a CPU half the time of softmax and logsumexp.)
+    are relative to the largest, so none overflows. (On a CPU, twice as fast as softmax and logsumexp.)
     """
     log_precision = -q.logvar
     if mask is not None:

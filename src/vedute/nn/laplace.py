@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vedute.nn import noise
 
-NARROWEST = 1e-6  # a scale that a softmax has driven to nothing
+MIN_SCALE = 1e-6  # where a softmax underflows
 
 
 class Laplace(NamedTuple):
@@ -26,13 +26,13 @@ class Laplace(NamedTuple):
 
 
 def standard_like(t: Tensor) -> Laplace:
-    """Lap(0, 1) in the shape of t."""
+    """Return Lap(0, 1) in the shape of t."""
     return Laplace(torch.zeros_like(t), torch.ones_like(t))
 
 
 def shared_width(h: Tensor) -> Tensor:
-    """Scales D softmax(h) over the latent axis: one dimension narrows only as others widen."""
-    return h.shape[-1] * h.softmax(-1) + NARROWEST
+    """Return the scales D softmax(h) over the latent axis: one narrows only as others widen."""
+    return h.shape[-1] * h.softmax(-1) + MIN_SCALE
 
 
 def variance(q: Laplace) -> Tensor:
@@ -40,12 +40,12 @@ def variance(q: Laplace) -> Tensor:
 
 
 def sample(q: Laplace, rows: int = 0) -> Tensor:
-    """Reparameterised draw, loc + scale * eps; eps is a difference of two exponentials. `rows`:
-    the axis of the samples."""
+    """Return a reparameterised draw, loc + scale * eps; eps is the difference of two exponentials.
+    `rows`: the axis of the samples."""
     up, down = (noise.like(q.loc, noise.exponential, rows) for _ in range(2))
     return q.loc + q.scale * (up - down)
 
 
 def log_prob(q: Laplace, z: Tensor) -> Tensor:
-    """log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
+    """Return log q(z), summed over the latent axis: (..., D) -> (...), broadcast against q."""
     return -((z - q.loc).abs() / q.scale).sum(-1) - (2 * q.scale).log().sum(-1)

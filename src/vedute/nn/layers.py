@@ -1,4 +1,4 @@
-"""Linear layers side by side."""
+"""Stacked linear layers."""
 
 from __future__ import annotations
 

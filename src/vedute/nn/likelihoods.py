@@ -1,10 +1,10 @@
 """p(x | decoder output) of a view: Normal, Laplace, Bernoulli, Categorical, Tokens.
 
-A likelihood says everything that depends on the kind of a view: its density, the mean and a draw,
-which values are possible, and whether it is scaled. `error` is -log p without the constant, at the
-scale where it is the bare squared error (normal, variance 1/2) or absolute error (laplace, 1). A
+A likelihood defines everything that depends on the kind of a view: its density, mean and draws,
+the possible values, and whether the view is scaled. `error` is -log p without the constant, at the
+scale where it equals the squared error (normal, variance 1/2) or the absolute error (laplace, 1). A
 categorical view is one-hot over its last axis; its output and the bernoulli one are logits. A view
-of tokens holds integers (T,); its output (T, V) has the logits of every word.
+of tokens holds integers (T,); its output (T, V) holds the logits of every word.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from vedute.data.views import Names
 from vedute.nn import noise
 
 Array = NDArray[Any]
-ROUNDING = 1e-6  # what scaling to [0, 1] may leave beyond
+ROUNDING = 1e-6  # tolerance of values scaled to [0, 1]
 
 
 class Likelihood(ABC):
-    """The kind of a view; there is one object of each.
+    """The distribution of a view given decoder outputs; one object per class.
 
     logits       decoder outputs are logits, not values
-    text         samples are sequences of words, given by their numbers
+    text         samples are sequences of words, as integers
     scaled       the estimator's scaling applies
     bounds       the lowest and highest possible value, in the user's units
-    shares       values of a row are shares of one: one-hot, or probabilities
+    shares       the values of a row sum to one: one-hot, or probabilities
     """
 
     name: ClassVar[str]
@@ -50,32 +50,32 @@ class Likelihood(ABC):
 
     @abstractmethod
     def error(self, out: Tensor, x: Tensor) -> Tensor:
-        """Element-wise -log p(x | out) up to its constant; out (..., *shape), x broadcastable.
-        Categorical: the terms sum to it."""
+        """Return -log p(x | out) up to its constant per element; out (..., *shape), x broadcasts.
+        Categorical: the sum of the terms is -log p."""
 
     def mean(self, out: Tensor) -> Tensor:
-        """E[x | out]; of tokens the likeliest ones."""
+        """Return E[x | out], or the most likely tokens."""
         return out
 
     @abstractmethod
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
-        """A value given the mean; `std` is the standard deviation of real values."""
+        """Draw values given the mean; `std` is the standard deviation of real values."""
 
     def variance(self, mean: Array, uncertain: Array, noise: Array) -> Array:
-        """Of a value: that of its mean, `uncertain`, and that of the noise around it."""
+        """Return the variance of values: that of the mean, `uncertain`, plus that of the noise."""
         return np.asarray(uncertain + noise)
 
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
-        """Why a view cannot have this likelihood, and the mend; x and seen (n, *shape)."""
+        """Say why a view cannot have this likelihood and how to fix it; x and seen (n, *shape)."""
         return None
 
     def spread(self, scale: float) -> float:
-        """-log p = error / spread(scale) + constant, at this standard deviation (normal) or b
-        (laplace)."""
+        """Return the divisor in -log p = error / spread(scale) + constant; `scale` is the standard
+        deviation (normal) or b (laplace)."""
         return 1.0
 
     def entries(self, shape: Sequence[int]) -> int:
-        """How many entries a sample has, for decoder outputs of this shape."""
+        """Return the number of entries of a sample with decoder outputs of this shape."""
         return math.prod(shape)
 
 
@@ -107,7 +107,7 @@ class Laplace(Likelihood):
 
 
 class _Probability(Likelihood):
-    """Logits of zeros and ones."""
+    """A distribution of zeros and ones with logits as parameters."""
 
     logits, scaled, bounds = True, False, (0.0, 1.0)
 
@@ -118,8 +118,8 @@ class _Probability(Likelihood):
         if x.dtype == torch.uint8:
             return f"holds bytes; pass {self.name} values as floats between 0 and 1"
         wrong = x[seen & ((x < -ROUNDING) | (x > 1 + ROUNDING))]
-        mend = f"{self.name} values lie between 0 and 1: rescale them"
-        return f"holds {float(wrong[0]):g}; {mend}" if len(wrong) else None
+        fix = f"{self.name} values lie between 0 and 1: rescale them"
+        return f"holds {float(wrong[0]):g}; {fix}" if len(wrong) else None
 
 
 class Bernoulli(_Probability):
@@ -176,21 +176,21 @@ class Tokens(Likelihood):
 
     def problem(self, x: Tensor, seen: Tensor) -> str | None:
         wrong = x[seen & ((x < 0) | (x != x.round()))]
-        mend = "tokens are whole numbers from 0: number the words"
-        return f"holds {float(wrong[0]):g}; {mend}" if len(wrong) else None
+        fix = "tokens are whole numbers from 0: number the words"
+        return f"holds {float(wrong[0]):g}; {fix}" if len(wrong) else None
 
     def entries(self, shape: Sequence[int]) -> int:
         return shape[0]
 
 
-Kinds = Sequence[Likelihood]  # of all views
+Likelihoods = Sequence[Likelihood]  # one per view
 LIKELIHOODS: Mapping[str, Likelihood] = {
     likelihood.name: likelihood
     for likelihood in (Normal(), Laplace(), Bernoulli(), Categorical(), Tokens())
 }
 
 
-def named(given: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
-    """The likelihood of each view, as a user gave it: one name for all, one each, or by view;
-    None where the kind of the view has one."""
-    return [LIKELIHOODS.get(k) for k in per_view("likelihood", given, names, tuple(LIKELIHOODS))]
+def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
+    """Return the likelihood of each view from the setting of a user: one name for all, one per
+    view, or a dict by view; None where the kind of the view decides."""
+    return [LIKELIHOODS.get(k) for k in per_view("likelihood", value, names, tuple(LIKELIHOODS))]

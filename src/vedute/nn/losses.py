@@ -1,4 +1,4 @@
-"""Terms that several methods share. Pure functions of tensors."""
+"""Loss terms that several methods share, as pure functions of tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vedute.data.views import Views
 from vedute.nn import shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Kinds, Likelihood
+from vedute.nn.likelihoods import Likelihood, Likelihoods
 
 Rows = slice | Tensor
 
@@ -23,10 +23,10 @@ Rows = slice | Tensor
 def view_error(
     likelihood: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
 ) -> Tensor:
-    """-log p(x | out) up to a constant, over the observed entries of a view.
+    """Return -log p(x | out) up to a constant, over the observed entries of a view.
 
     out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
-    entries (free of the width of the view), else they are summed.
+    entries (independent of the width of the view), else they are summed.
     """
     e = likelihood.error(out.float(), x)
     axes = tuple(range(-x.ndim + 1, 0))
@@ -38,16 +38,16 @@ def view_error(
 
 
 def view_errors(
-    likelihoods: Kinds,
+    likelihoods: Likelihoods,
     decode: Callable[[int, Rows], Tensor],
     batch: Views,
     mean: bool,
     code: Tensor | None = None,
 ) -> Tensor:
-    """`view_error` of every view, (S, B, L); decode(v, rows) gives view v, (S, rows, *shape_v).
+    """Return `view_error` of every view, (S, B, L); decode(v, rows) -> (S, rows, *shape_v).
 
-    On a CPU, only rows that have a view are decoded, the others get zero.
-    `code`: the tensor that `decode` reads; where it is given, a GPU decodes the views in parallel.
+    On a CPU, only rows that have a view are decoded; the error of the others is zero.
+    `code`: the tensor that `decode` reads; if passed, a GPU decodes the views in parallel.
     """
     present = batch.present()
 
@@ -59,13 +59,13 @@ def view_errors(
         return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
 
     tasks = [partial(one, v) for v in range(len(likelihoods))]
-    given = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
-    errors = parallel_streams(tasks, given) if given else [task() for task in tasks]
+    inputs = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
+    errors = parallel_streams(tasks, inputs) if inputs else [task() for task in tasks]
     return torch.stack(errors, dim=-1)
 
 
 def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Sum over views of the mean over the samples that have it; values and mask (B, L)."""
+    """Sum over views the mean over the samples that have the view; values and mask (B, L)."""
     seen = values.masked_fill(~mask, 0.0).sum(0)
     return (seen / shards.number_with(mask)).sum()
 
@@ -74,7 +74,7 @@ def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
-    """Soft labels by Student's t with one degree of freedom, q_k ~ 1 / (1 + |z - u_k|^2).
+    """Return soft labels by Student's t with one degree of freedom, q_k ~ 1 / (1 + |z - u_k|^2).
 
     z (..., D), centers (..., K, D) -> log q (..., K).
     """
@@ -82,24 +82,24 @@ def log_student_t(z: Tensor, centers: Tensor) -> Tensor:
 
 
 def sharpen(q: Tensor) -> Tensor:
-    """q^2 renormalised row by row, (..., K): likely clusters become likelier."""
+    """Return q^2 normalised per row, (..., K): likely clusters become likelier."""
     return q.square() / q.square().sum(-1, keepdim=True)
 
 
 def mixture_log_joint(z: Tensor, log_weights: Tensor, parts: Gaussian) -> Tensor:
-    """log pi_k + log N(z; m_k, s_k): z (..., D), weights (K,), parts (K, D) -> (..., K)."""
+    """Return log pi_k + log N(z; m_k, s_k): z (..., D), weights (K,), parts (K, D) -> (..., K)."""
     square = (z.unsqueeze(-2) - parts.mean).square() * torch.exp(-parts.logvar)
     return log_weights - 0.5 * (square + parts.logvar + math.log(2 * math.pi)).sum(-1)
 
 
 def match_clusters(cost: Tensor) -> Tensor:
-    """The partner of each row in the cheapest one-to-one matching: cost (K, K) -> (K,)."""
+    """Return the partner of each row in the optimal one-to-one matching: cost (K, K) -> (K,)."""
     _, partner = linear_sum_assignment(cost.detach().cpu().double().numpy())
     return torch.from_numpy(partner).to(cost.device)
 
 
 def contingency(a: Tensor, b: Tensor, K: int) -> Tensor:
-    """How often labels i of `a` and j of `b`, both (n,), go together: (K, K) counts."""
+    """Count how often labels i of `a` and j of `b`, both (n,), co-occur: (K, K)."""
     return torch.bincount(a * K + b, minlength=K * K).view(K, K)
 
 
@@ -107,26 +107,26 @@ def contingency(a: Tensor, b: Tensor, K: int) -> Tensor:
 
 
 def spectral_contrastive(a: Tensor, b: Tensor, radius: float = 3.0**0.5) -> Tensor:
-    """Sample i's part of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2.
+    """Return sample i's term of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2.
 
-    (..., B, D) -> (..., B). Vectors longer than `radius` are shortened to it.
+    (..., B, D) -> (..., B). Vectors longer than `radius` are rescaled to it.
     """
     a, b = _within(a, radius), _within(b, radius)
     B = a.shape[-2]
-    own = (a * b).sum(-1)
-    others = (a @ b.mT).square().sum(-1) - own.square()
-    return others / max(1, B * (B - 1)) - 2.0 / B * own
+    positive = (a * b).sum(-1)
+    negatives = (a @ b.mT).square().sum(-1) - positive.square()
+    return negatives / max(1, B * (B - 1)) - 2.0 / B * positive
 
 
 def _within(h: Tensor, radius: float) -> Tensor:
-    """(..., D): rescaled to `radius` where longer."""
+    """Rescale vectors (..., D) to length `radius` where they are longer."""
     length = h.norm(dim=-1, keepdim=True)
     short: Tensor = h * (radius / length.clamp(min=radius))
     return short
 
 
 def cluster_contrastive(p: Tensor, q: Tensor, tau: float, negatives: str) -> Tensor:
-    """Two soft labelings of the same samples, (..., B, K) -> (...): columns alike by pairs.
+    """Contrast the columns of two soft labelings of the same samples, (..., B, K) -> (...).
 
     With s the cosine of columns and k' the counterpart of k, the mean over all 2K columns of
     -log e^(s(k, k')/tau) / (e^(s(k, k')/tau) + sum of e^(s/tau) over the negatives), the other
@@ -147,19 +147,20 @@ def cluster_contrastive(p: Tensor, q: Tensor, tau: float, negatives: str) -> Ten
 
 
 def entropy_balance(p: Tensor) -> Tensor:
-    """log K - H(mean over the samples), zero for clusters of one size: (..., B, K) -> (...)."""
+    """Return log K - H(mean over the samples), zero for clusters of equal size:
+    (..., B, K) -> (...)."""
     mean = p.mean(-2)
     return math.log(p.shape[-1]) + (mean * (mean + 1e-8).log()).sum(-1)
 
 
 def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
-    """Normalised temperature-scaled cross-entropy, (..., B, D) -> (...): mean over 2B vectors of
+    """Return the normalised temperature-scaled cross-entropy, (..., B, D) -> (...): mean over 2B of
     -log e^(s(i, i')/tau) / sum_{j != i} e^(s(i, j)/tau), with s the inner product."""
     B = a.shape[-2]
     both = torch.cat([a, b], dim=-2)
     s = both @ both.mT / tau
     alone = torch.eye(2 * B, dtype=torch.bool, device=s.device)
-    positive = (a * b).sum(-1).mean(-1) / tau  # both ways the same
+    positive = (a * b).sum(-1).mean(-1) / tau  # the same in both directions
     return s.masked_fill(alone, -torch.inf).logsumexp(-1).mean(-1) - positive
 
 
@@ -167,7 +168,7 @@ def nt_xent(a: Tensor, b: Tensor, tau: float) -> Tensor:
 
 
 def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
-    """T = C1^-1 S12 C2^-T, whose singular values are the canonical correlations, and C1, C2.
+    """Return T = C1^-1 S12 C2^-T, whose singular values are the canonical correlations, and C1, C2.
 
     h1, h2 (n, D), centred here; S_jj + ridge I = C_j C_j'. In float64: (D, D) each.
     """
@@ -180,17 +181,17 @@ def whitened(h1: Tensor, h2: Tensor, ridge: float) -> tuple[Tensor, Tensor, Tens
 
 
 def cca_corr(h1: Tensor, h2: Tensor, ridge: float) -> Tensor:
-    """The D canonical correlations of h1 and h2 (n, D), descending, in float64.
+    """Return the D canonical correlations of h1 and h2 (n, D), descending, in float64.
 
-    Their gradient needs the singular vectors only as a product: it is finite where they repeat.
+    Their gradient needs the singular vectors only as a product, so it is finite at ties.
     """
     values: Tensor = torch.linalg.svdvals(whitened(h1, h2, ridge)[0])
     return values
 
 
 def mutual_information(p: Tensor, q: Tensor, alpha: float) -> Tensor:
-    """I(P) + alpha (H(P_a) + H(P_b)), in float64, of the joint P_ab = mean of p_a q_b over the
-    samples, made symmetric: p, q (B, K) on the simplex (Ji et al., ICCV 2019)."""
+    """Return I(P) + alpha (H(P_a) + H(P_b)), in float64, of the joint P_ab = mean of p_a q_b over
+    the samples, made symmetric: p, q (B, K) on the simplex (Ji et al., ICCV 2019)."""
     joint = p.double().t() @ q.double()
     joint = (joint + joint.t()) / (2 * joint.sum())
     row, column, joint = (

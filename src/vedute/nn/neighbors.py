@@ -1,11 +1,11 @@
-"""Nearest neighbours: exact, in pieces, the same on every machine.
+"""Nearest neighbours: exact, in chunks, identical on every machine.
 
     cosine      score = <a, b> / (|a| |b|), 0 where a or b is zero      the larger, the nearer
     euclidean   score = |a - b|                                         the smaller, the nearer
 
-Scores are formed in float64 (what training does to the precision of products on a GPU must not
-choose neighbours), and equal scores are ranked by index: equal to some twelve digits, since the
-last ones depend on how many queries are multiplied at once.
+Scores are computed in float64 (the reduced precision of products in training on a GPU must not
+affect neighbours). Ties are ranked by index; scores tie if they agree to some twelve digits, since
+the last ones depend on the number of queries per product.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 METRICS = ("cosine", "euclidean")
-PAIRS_AT_ONCE = 2**24  # scores at a time, 128 MiB: never the whole (m, n) where it is larger
+PAIRS_PER_CHUNK = 2**24  # 128 MiB of scores: never the whole (m, n) where it is larger
 
 
 def nearest(
@@ -26,14 +26,15 @@ def nearest(
     k: int,
     blocked: Tensor | None = None,
     metric: str = "cosine",
-    chunk: int = PAIRS_AT_ONCE,
+    chunk: int = PAIRS_PER_CHUNK,
 ) -> tuple[Tensor, Tensor]:
-    """The k keys (n, D) nearest to each query (m, D): scores (m, k), nearest first, and indices.
+    """Return the k keys (n, D) nearest to each query (m, D): scores (m, k), nearest first, and
+    indices.
 
     `blocked`: (n,) bool, keys excluded for all queries; or (m,) long, the one key excluded
     for each query, itself (-1: none). Where fewer than k are left, the index is -1 and the score
     that of the farthest, -inf (cosine) or inf (euclidean). At most `chunk` scores, or those of one
-    query, exist at a time.
+    query, are in memory.
     """
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
@@ -44,25 +45,28 @@ def nearest(
     elif n:  # a common shift changes no distance, but less is lost to rounding
         a, b = a - b.mean(0), b - b.mean(0)
     scores = query.new_full((m, k), -torch.inf, dtype=torch.float64)
-    found = torch.full((m, k), -1, device=query.device)
-    few = min(k, n)
+    indices = torch.full((m, k), -1, device=query.device)
+    most = min(k, n)
     rows = max(1, chunk // max(n, 1))
-    for i in range(0, m, rows) if few else ():
+    for i in range(0, m, rows) if most else ():
         near = _nearness(a[i : i + rows], b, metric)
         if blocked is not None and blocked.dtype == torch.bool:
             near[:, blocked] = -torch.inf
         elif blocked is not None:
-            own = blocked[i : i + rows, None]
-            near.scatter_(1, own.clamp(min=0), torch.where(own < 0, near[:, :1], -torch.inf))
-        scores[i : i + rows, :few], found[i : i + rows, :few] = _largest(near, few)
-    found[scores == -torch.inf] = -1
+            excluded = blocked[i : i + rows, None]
+            near.scatter_(
+                1, excluded.clamp(min=0), torch.where(excluded < 0, near[:, :1], -torch.inf)
+            )
+        scores[i : i + rows, :most], indices[i : i + rows, :most] = _largest(near, most)
+    indices[scores == -torch.inf] = -1
     if metric == "euclidean":
         scores = scores.neg().clamp(min=0.0).sqrt()
-    return scores.to(query.dtype), found
+    return scores.to(query.dtype), indices
 
 
 def _nearness(a: Tensor, b: Tensor, metric: str) -> Tensor:
-    """The larger, the nearer: (m, D), (n, D) -> (m, n). Squared distances, negative."""
+    """Return scores that grow with nearness, (m, D), (n, D) -> (m, n): cosines, or negative squared
+    distances."""
     product = a @ b.t()
     if metric == "cosine":
         return _rounded(product, 1.0)
@@ -72,19 +76,19 @@ def _nearness(a: Tensor, b: Tensor, metric: str) -> Tensor:
 
 
 def _rounded(scores: Tensor, unit: float) -> Tensor:
-    """To 40 binary digits of the unit, a number that does not depend on the queries."""
+    """Round to 40 binary digits of the unit, a number that does not depend on the queries."""
     step = 2.0 ** (math.frexp(unit)[1] - 40)
     return scores.div_(step).round_().mul_(step)
 
 
 def _largest(near: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, (m, k) values and indices; equal ones by index."""
-    values, found = near.topk(min(k + 1, near.shape[1]), dim=1)
+    """Return the k largest of each row, (m, k) values and indices; ties by index."""
+    values, indices = near.topk(min(k + 1, near.shape[1]), dim=1)
     tied = values[:, k - 1] == values[:, -1]  # topk takes any of several equal ones
-    values, found = values[:, :k], found[:, :k]
+    values, indices = values[:, :k], indices[:, :k]
     if near.shape[1] > k and tied.any():
         ranked = near[tied].sort(dim=1, descending=True, stable=True)
-        values[tied], found[tied] = ranked.values[:, :k], ranked.indices[:, :k]
-    found, order = found.sort(1)
+        values[tied], indices[tied] = ranked.values[:, :k], ranked.indices[:, :k]
+    indices, order = indices.sort(1)
     values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
-    return values, found.gather(1, order)
+    return values, indices.gather(1, order)

@@ -1,12 +1,12 @@
-"""Noise of draws: of each row by itself, or common to all rows; and the generators it comes from.
+"""Random noise, independent per row or common to all rows, and the generators it is drawn from.
 
-Training draws from torch's global generators, since generators of one's own break the compilation
-of its steps; one thread at a time, in `alone`. All else draws from generators of its own, in
-`seeded`, whichever thread it runs in and whatever other threads do.
+Training draws from torch's global generators, since explicit generators break the compilation of
+its steps; `alone` serialises the threads that do. Everything else draws from generators of the
+current thread, in `seeded`, whatever other threads do.
 
-Draws that are given to users are independent from row to row. Draws that only measure a spread take
-the same noise for every row of a call: then the spread of a row depends on that row alone, and not
-on where it stands and which rows are beside it.
+Draws that users receive are independent per row. Draws that only measure a spread use the same
+noise for every row of a call, so that the spread of a row depends on that row alone, and not on
+its position or on the other rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_, init.uniform_, init.normal_, in
 
 
 class Generators:
-    """Of one seed, one on each device that is drawn on."""
+    """The generators of one seed, one per device, made when first used."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self._by_device = seed, dict[torch.device, torch.Generator]()
@@ -38,47 +38,47 @@ class Generators:
         return self._by_device[device]
 
 
-class _Here(threading.local):
-    """Of this thread; unlike a context variable, it can be compiled."""
+class _Local(threading.local):
+    """The state of the current thread; unlike a context variable, it can be compiled."""
 
     common = False
     generators: Generators | None = None
 
 
-_here, _alone = _Here(), threading.RLock()
+_local, _global_lock = _Local(), threading.RLock()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Inside, torch's global generators are this thread's: other threads wait. They are put back
-    in the end."""
-    with _alone, torch.random.fork_rng():
+    """Reserve torch's global generators for this thread: other threads wait. Their state is
+    restored on exit."""
+    with _global_lock, torch.random.fork_rng():
         yield
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, this thread draws from generators of its own that start at the seed."""
-    before, _here.generators = _here.generators, Generators(seed)
+    """Draw from new generators with this seed, in this thread only."""
+    before, _local.generators = _local.generators, Generators(seed)
     try:
         yield
     finally:
-        _here.generators = before
+        _local.generators = before
 
 
 @contextmanager
 def common_to_rows() -> Iterator[None]:
-    """Inside, noise (draws, B, ...) is the same for all B rows, and the same every time."""
-    before, _here.common = _here.common, True
+    """Use the same noise (draws, B, ...) for all B rows, and the same in every call."""
+    before, _local.common = _local.common, True
     try:
         with seeded(0):
             yield
     finally:
-        _here.common = before
+        _local.common = before
 
 
 class WeightsFrom(TorchFunctionMode):
-    """Inside, networks are built with weights from this generator; the global one stays."""
+    """A context that draws initial weights of networks from this generator, not the global one."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -87,65 +87,65 @@ class WeightsFrom(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = {"generator": self.generator} if func in RANDOM_FILLS else {}
-        return func(*args, **(kwargs or {}) | given)
+        extra = {"generator": self.generator} if func in RANDOM_FILLS else {}
+        return func(*args, **(kwargs or {}) | extra)
 
 
 def is_common() -> bool:
-    return _here.common
+    return _local.common
 
 
 def normal(t: Tensor) -> Tensor:
-    """Standard normal noise in the shape of t. Common noise has no mean and unit covariance over
-    the draws, in blocks of dimensions: what it has by chance, every row would have."""
+    """Draw standard normal noise in the shape of t. Common noise has zero mean and unit covariance
+    over the draws, in blocks of dimensions: deviations by chance would affect every row."""
     noise = like(t, standard)
     return _whitened(noise) if is_common() else noise
 
 
 def uniform(*shape: int, device: torch.device) -> Tensor:
-    """Between 0 and 1, for rows that are the first axis."""
+    """Draw uniform noise between 0 and 1; the rows are the first axis."""
     return shards.draw(torch.empty(shape, device=device), even)
 
 
 def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
-    """Noise in the shape of t by a function like `standard`; `rows`: their axis, the second where
-    noise is common to them."""
+    """Draw noise in the shape of t by a function like `standard`; `rows`: the axis of the rows,
+    which is the second for common noise."""
     if not is_common():
         return shards.draw(t, draw, rows)
     return draw(t.new_empty(len(t), 1, *t.shape[2:])).expand_as(t)
 
 
 def standard(t: Tensor) -> Tensor:
-    """Standard normal draws in the shape of t."""
-    own = generator(t.device)
-    return torch.randn_like(t) if own is None else torch.empty_like(t).normal_(generator=own)
+    """Return standard normal draws in the shape of t."""
+    source = generator(t.device)
+    return torch.randn_like(t) if source is None else torch.empty_like(t).normal_(generator=source)
 
 
 def even(t: Tensor) -> Tensor:
-    """Draws between 0 and 1 in the shape of t."""
-    own = generator(t.device)
-    return torch.rand_like(t) if own is None else torch.empty_like(t).uniform_(generator=own)
+    """Return uniform draws between 0 and 1 in the shape of t."""
+    source = generator(t.device)
+    return torch.rand_like(t) if source is None else torch.empty_like(t).uniform_(generator=source)
 
 
 def exponential(t: Tensor) -> Tensor:
-    """Exponential draws of mean 1 in the shape of t."""
+    """Return exponential draws of mean 1 in the shape of t."""
     return torch.empty_like(t).exponential_(generator=generator(t.device))
 
 
 def generator(device: torch.device) -> torch.Generator | None:
-    """Of this thread; None: the global one."""
-    return None if _here.generators is None else _here.generators.on(device)
+    """Return the generator of this thread on a device; None: the global one."""
+    return None if _local.generators is None else _local.generators.on(device)
 
 
 def seed() -> int:
-    """For numpy and scikit-learn."""
+    """Draw a seed for numpy and scikit-learn."""
     cpu = torch.device("cpu")
     return int(torch.randint(2**31 - 1, (), generator=generator(cpu)))
 
 
 def _whitened(noise: Tensor) -> Tensor:
-    """Noise (draws, B, ...) that is common to the rows, made orthogonal to ones and to each other
-    in blocks of draws - 1 dimensions."""
+    """Orthogonalise noise (draws, B, ...) that is common to the rows, in blocks of draws - 1
+    dimensions, which also removes its mean."""
     freedom, ones = len(noise) - 1, torch.ones_like(noise[:, 0].flatten(1)[:, :1])
     blocks = noise[:, 0].flatten(1).split(freedom, 1)  # type: ignore[no-untyped-call]
     unit = [torch.linalg.qr(torch.cat([ones, block], 1)).Q[:, 1:] for block in blocks]

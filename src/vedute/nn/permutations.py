@@ -7,7 +7,7 @@ from vedute.nn import noise
 
 
 def random_rings(mask: Tensor, count: int) -> Tensor:
-    """The views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
+    """Draw the views in random order, observed ones first: (B, L) bool -> (B, count, L) long."""
     B, L = mask.shape
     shuffle = noise.uniform(B, count, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
     return shuffle.argsort(-1)

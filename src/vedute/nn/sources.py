@@ -1,7 +1,7 @@
-"""The table of latents z_ij, view j predicted from view i, with a row for each i that is observed.
+"""The table of latents z_ij, view j predicted from view i, with a row for each observed view i.
 
-Half of a table of all (B, L, L, D) entries may be predicted from views that are missing. Here a
-table is (P, L, D): its rows are the P pairs of a sample b and a view i that it has.
+Half of a full table (B, L, L, D) may be predicted from missing views. Here a table is (P, L, D):
+its rows are the P pairs of a sample b and an observed view i.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Which pairs the rows are.
+    """The pairs of sample and view that form the rows of a table.
 
     mask    (B, L), the views that are observed
     pairs   (P,), b L + i
-    number  (B, L), the row of each pair; anything where a view is missing and has none
+    number  (B, L), the row of each pair; undefined where a view is missing and has no row
     """
 
     mask: Tensor
@@ -28,7 +28,7 @@ class Sources:
 
     @classmethod
     def of(cls, mask: Tensor, whole: bool) -> Sources:
-        """whole: with a row for missing views, too, so that the shape does not depend on them."""
+        """Build from a mask; `whole`: with rows for missing views, so that the shape is fixed."""
         flat = mask.flatten()
         if whole:
             pairs = torch.arange(len(flat), device=mask.device)
@@ -40,13 +40,13 @@ class Sources:
         return len(self.pairs) == self.mask.numel()
 
     def spread(self, t: Tensor) -> Tensor:
-        """(P, ...) -> (B, L, ...), zero where a view is missing."""
+        """Scatter (P, ...) -> (B, L, ...), zero where a view is missing."""
         if not self.whole:
             t = t.new_zeros(self.mask.numel(), *t.shape[1:]).index_copy(0, self.pairs, t)
         return t.view(*self.mask.shape, *t.shape[1:])
 
     def own(self, t: Tensor) -> Tensor:
-        """z_ii, the latent of every view from the view itself: (P, L, D) -> (P, D)."""
+        """Return z_ii, the latent of every view from the view itself: (P, L, D) -> (P, D)."""
         P, L, D = t.shape
         if self.whole:  # the diagonal
             return t.view(-1, L, L, D).diagonal(dim1=1, dim2=2).mT.reshape(P, D)
@@ -54,7 +54,7 @@ class Sources:
         return take(t.flatten(0, 1), rows * L + self.pairs % L)
 
     def permuted(self, t: Tensor, permutations: Tensor) -> Tensor:
-        """Exchange the sources within every column: z_ij of sample b becomes its z_kj,
+        """Permute the sources within every column: z_ij of sample b becomes its z_kj,
         k = permutations[b, j, i]. t (P, L, D), permutations (B, L, L), one per column j."""
         P, L, D = t.shape
         if self.whole:
@@ -65,22 +65,22 @@ class Sources:
         rows = self.number[sample[:, None], k] * L + columns
         return take(t.flatten(0, 1), rows.flatten()).view_as(t)
 
-    def column(self, t: Tensor, wanted: Tensor) -> Tensor:
-        """What every source says of some views: wanted (Q,), b L + j -> z_ij (Q, L, D), anything
-        where view i is missing."""
+    def column(self, t: Tensor, targets: Tensor) -> Tensor:
+        """Return the predictions of some views by every source: targets (Q,), b L + j -> z_ij
+        (Q, L, D), undefined where view i is missing."""
         L = t.shape[1]
-        sample, j = wanted // L, (wanted % L)[:, None]
+        sample, j = targets // L, (targets % L)[:, None]
         rows = (self.number[sample] * L + j).masked_fill(~self.mask[sample], len(t) * L)
-        return take(t.flatten(0, 1), rows.flatten()).view(len(wanted), L, t.shape[2])
+        return take(t.flatten(0, 1), rows.flatten()).view(len(targets), L, t.shape[2])
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:
-    """x[index] of a matrix (n, D), each row at most once; anything where the index is n.
+    """Return x[index] of a matrix (n, D), each row at most once; undefined where the index is n.
 
     Since no row occurs twice, gradients are copied, not added: half the time of x[index].
     """
-    found: Tensor = _Take.apply(x, index)  # type: ignore[no-untyped-call]
-    return found
+    taken: Tensor = _Take.apply(x, index)  # type: ignore[no-untyped-call]
+    return taken
 
 
 class _Take(torch.autograd.Function):
@@ -93,5 +93,5 @@ class _Take(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         (index,), (grad,) = ctx.saved_tensors, grads
-        whole = grad.new_zeros(ctx.rows + 1, grad.shape[1])  # the last for none
+        whole = grad.new_zeros(ctx.rows + 1, grad.shape[1])  # the last row collects index n
         return whole.index_copy_(0, index, grad)[: ctx.rows], None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training import checkpoints, ranks, stopping
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.feed import Feed, shuffled
@@ -64,7 +64,7 @@ def train(
     data: Views,
     settings: Settings,
     held: HoldOut | None = None,
-    likelihoods: Kinds = (),
+    likelihoods: Likelihoods = (),
     on_epoch: Callable[[Record], None] | None = None,
     on_end: Callable[[str], None] | None = None,
     on_step: Callable[[], None] | None = None,
@@ -84,7 +84,7 @@ class _Loop:
         data: Views,
         settings: Settings,
         held: HoldOut | None,
-        likelihoods: Kinds,
+        likelihoods: Likelihoods,
         on_epoch: Callable[[Record], None] | None,
         on_end: Callable[[str], None] | None,
         on_step: Callable[[], None] | None,

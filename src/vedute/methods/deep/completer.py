@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters, paired
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import mutual_information
 from vedute.training.model import Stage, Terms
 
@@ -62,7 +62,7 @@ class Completer(paired.PairedEstimator):
     relearns = True
 
     def build(
-        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> CompleterModel:
         paired.refuse_tokens(self, likelihoods)
         return CompleterModel(shapes, likelihoods, self, length)
@@ -89,7 +89,9 @@ def network(*sizes: int, last: bool = False) -> nn.Sequential:
 
 
 class CompleterModel(paired.PairDecoder):
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: Completer, length: int) -> None:
+    def __init__(
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: Completer, length: int
+    ) -> None:
         super().__init__()
         self.hp, self.length, D = hp, length, hp.latent_dim
         self.likelihoods, self.shapes = likelihoods, shapes

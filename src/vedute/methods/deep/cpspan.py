@@ -37,7 +37,7 @@ from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import Autoencoders
 from vedute.nn import neighbors, noise
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
@@ -68,7 +68,9 @@ class CPSPAN(NeuralEstimator):
     keeps_samples = True
     relearns = True
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> CPSPANModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> CPSPANModel:
         return CPSPANModel(shapes, likelihoods, self, length)
 
     def learns_again(self, rows: int) -> bool:
@@ -85,7 +87,7 @@ class CPSPANModel(Generative):
     known: Tensor
     usual: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: CPSPAN, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: CPSPAN, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         L, K, D = len(shapes), hp.n_prototypes, hp.latent_dim

@@ -18,7 +18,7 @@ from __future__ import annotations
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import cca, paired
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -28,7 +28,9 @@ class DCCA(cca.DeepCCAEstimator):
 
     paper = "Andrew et al., ICML 2013"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> DCCAModel:
         paired.refuse_tokens(self, likelihoods)
         return DCCAModel(shapes, self, length)
 

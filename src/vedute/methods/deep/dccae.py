@@ -24,7 +24,7 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import cca, hyperparameters, paired
 from vedute.nn import noise
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -37,7 +37,9 @@ class DCCAE(cca.DeepCCAEstimator):
     paper = "Wang et al., ICML 2015"
     relearns = True
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DCCAEModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> DCCAEModel:
         paired.refuse_tokens(self, likelihoods)
         return DCCAEModel(shapes, likelihoods, self, length)
 
@@ -45,7 +47,7 @@ class DCCAE(cca.DeepCCAEstimator):
 class DCCAEModel(cca.DeepCCA, paired.PairDecoder):
     hp: DCCAE
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DCCAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
         super().__init__(shapes, hp, length)
         self.likelihoods, self.shapes = likelihoods, shapes
         sizes = (hp.latent_dim, *reversed(hp.hidden))

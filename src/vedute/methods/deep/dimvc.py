@@ -34,7 +34,7 @@ from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import Autoencoders
 from vedute.nn import noise
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -60,7 +60,9 @@ class DIMVC(NeuralEstimator):
     paper = "Xu et al., AAAI 2022"
     absent = "left out of the mean of labels"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DIMVCModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> DIMVCModel:
         return DIMVCModel(shapes, likelihoods, self, length)
 
 
@@ -68,7 +70,7 @@ class DIMVCModel(Clusterer):
     adds_over_rows = True
     targets: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DIMVC, length: int) -> None:
         super().__init__()
         self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)

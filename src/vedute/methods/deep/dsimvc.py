@@ -46,7 +46,7 @@ from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, Autoencoders
 from vedute.methods.deep.shared.donors import borrowed, donors
 from vedute.nn.coders import mlp
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -74,14 +74,16 @@ class DSIMVC(NeuralEstimator):
     paper = "Tang & Liu, ICML 2022"
     absent = "borrowed from neighbours, in training only"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DSIMVCModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> DSIMVCModel:
         return DSIMVCModel(shapes, likelihoods, self, length)
 
 
 class Network(nn.Module):
     """Encoders and the heads they share: a batch -> h (B, L, H) and q (B, L, K)."""
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, K: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, K: int) -> None:
         super().__init__()
         D = hp.latent_dim
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, D)
@@ -107,7 +109,7 @@ class Network(nn.Module):
 class DSIMVCModel(Clusterer):
     memory: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DSIMVC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DSIMVC, length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         K = int(hp.n_clusters or 0)

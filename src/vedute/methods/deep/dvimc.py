@@ -46,7 +46,7 @@ from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import Autoencoders
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import mixture_log_joint, view_errors
 from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
@@ -78,7 +78,9 @@ class DVIMC(NeuralEstimator):
     paper = "Xu et al., AAAI 2024"
     absent = "left out of the product"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> DVIMCModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> DVIMCModel:
         return DVIMCModel(shapes, likelihoods, self, length)
 
 
@@ -112,7 +114,7 @@ class Mixture(nn.Module):
 class DVIMCModel(Generative, Clusterer):
     adds_over_rows = True
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: DVIMC, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DVIMC, length: int) -> None:
         super().__init__()
         self.hp, self.likelihoods, self.length = hp, likelihoods, length
         self.K = int(hp.n_clusters or 0)

@@ -39,7 +39,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import graphs, hyperparameters
 from vedute.methods.deep.shared.graphs import GraphNetwork, Tables, full_norm, lean
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
 
@@ -71,7 +71,9 @@ class ICMVC(NeuralEstimator):
     unseen = "linked to training rows"
     keeps_samples = True
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> ICMVCModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> ICMVCModel:
         if any(kind.text for kind in likelihoods):
             raise ValueError("ICMVC measures distances between samples, and tokens have none")
         return ICMVCModel([prod(s) for s in shapes], self, length)

@@ -32,7 +32,7 @@ from vedute.methods.deep.shared.vae import (
 )
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 RULES = ("dynamic_prior", "random_expert", "mean_of_means")
@@ -48,7 +48,9 @@ class MMJSD(VAEEstimator):
     paper = "Sutter et al., NeurIPS 2020"
     absent = "left out of mixture and mean"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MMJSDModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> MMJSDModel:
         return MMJSDModel(shapes, likelihoods, self, length)
 
 

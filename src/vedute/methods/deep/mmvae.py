@@ -36,7 +36,7 @@ from vedute.methods.deep.shared.vae import VAE, GaussianVAE, VAEEstimator, mixtu
 from vedute.nn import gaussian, laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 RULES = ("mean_of_means", "random_expert")
@@ -55,7 +55,7 @@ class MMVAE(VAEEstimator):
     absent = "left out of the mixture"
 
     def build(
-        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> MMVAEModel | SimpleModel:
         model = SimpleModel if self.objective == "moe_elbo" else MMVAEModel
         return model(shapes, likelihoods, self, length)
@@ -64,7 +64,7 @@ class MMVAE(VAEEstimator):
 class MMVAEModel(VAE):
     hp: MMVAE
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 

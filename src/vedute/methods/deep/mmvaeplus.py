@@ -37,7 +37,7 @@ from vedute.methods.deep.shared.vae import VAE, VAEEstimator, mixture_std, trunk
 from vedute.nn import laplace
 from vedute.nn.coders import encode
 from vedute.nn.laplace import Laplace, standard_like
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -57,7 +57,7 @@ class MMVAEPlus(VAEEstimator):
     absent = "left out of the mixture"
 
     def build(
-        self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> MMVAEPlusModel:
         return MMVAEPlusModel(shapes, likelihoods, self, length)
 
@@ -69,7 +69,9 @@ class MMVAEPlus(VAEEstimator):
 class MMVAEPlusModel(VAE):
     hp: MMVAEPlus
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MMVAEPlus, length: int) -> None:
+    def __init__(
+        self, shapes: Shapes, likelihoods: Likelihoods, hp: MMVAEPlus, length: int
+    ) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
         apart = hp.trunks == 2 and private > 0

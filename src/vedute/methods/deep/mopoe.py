@@ -23,7 +23,7 @@ from vedute.estimators.settings import choice, estimator
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, any_of, product_with_prior
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 PRIORS = ("full_only", "never", "always")
@@ -42,7 +42,9 @@ class MoPoE(VAEEstimator):
     paper = "Sutter et al., ICLR 2021"
     absent = "subsets with them left out"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MoPoEModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> MoPoEModel:
         if len(shapes) > MOST_SUBSETS:
             most = f"at most {MOST_SUBSETS} views, got {len(shapes)}"
             raise ValueError(f"MoPoE looks at every subset of the views, {most}")
@@ -53,7 +55,7 @@ class MoPoEModel(GaussianVAE):
     hp: MoPoE
     members: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MoPoE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MoPoE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.register_buffer("members", subsets(len(shapes)))
 

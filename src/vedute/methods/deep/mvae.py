@@ -35,7 +35,7 @@ from vedute.methods.deep.shared.regularization import hide_some
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator, product_with_prior
 from vedute.nn import gaussian, noise
 from vedute.nn.gaussian import Gaussian, kl, standard_like
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Stage, Terms
 
 SUBSETS = ("none", "unimodal", "unimodal+k")
@@ -59,7 +59,9 @@ class MVAE(VAEEstimator):
     paper = "Wu & Goodman, NeurIPS 2018"
     absent = "left out of the product"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVAEModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> MVAEModel:
         return MVAEModel(shapes, likelihoods, self, length)
 
 
@@ -67,7 +69,7 @@ class MVAEModel(GaussianVAE):
     hp: MVAE
     grown: Tensor
 
-    def __init__(self, shapes: Shapes, likelihoods: Kinds, hp: MVAE, length: int) -> None:
+    def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
         self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
 

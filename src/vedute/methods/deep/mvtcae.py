@@ -25,7 +25,7 @@ from vedute.methods.deep.shared.regularization import hide_some
 from vedute.methods.deep.shared.vae import GaussianVAE, VAEEstimator
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
@@ -43,7 +43,9 @@ class MVTCAE(VAEEstimator):
     paper = "Hwang et al., NeurIPS 2021"
     absent = "left out of the product"
 
-    def build(self, shapes: Shapes, likelihoods: Kinds, names: Names, length: int) -> MVTCAEModel:
+    def build(
+        self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
+    ) -> MVTCAEModel:
         return MVTCAEModel(shapes, likelihoods, self, length)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vedute.data.views import Shapes, Views
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
@@ -39,7 +39,7 @@ class Autoencoders(nn.Module):
     """
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Kinds, hidden: Sequence[int], latent_dim: int
+        self, shapes: Shapes, likelihoods: Likelihoods, hidden: Sequence[int], latent_dim: int
     ) -> None:
         super().__init__()
         self.likelihoods = tuple(likelihoods)

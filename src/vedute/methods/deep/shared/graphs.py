@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vedute.nn.neighbors import PAIRS_AT_ONCE, nearest
+from vedute.nn.neighbors import PAIRS_PER_CHUNK, nearest
 
 Tables = Sequence[Tensor]  # of the two views
 MANY_NODES = 20_000  # samples; beyond, what is inside of layers is not kept for gradients
@@ -53,7 +53,7 @@ def released_relations(
     zero far away and where j lacks the view, so that ties are broken arbitrarily; in a row copied
     from the second view to the first, samples without the second view count as at the origin.
     """
-    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS_AT_ONCE // max(len(there), 1))
+    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS_PER_CHUNK // max(len(there), 1))
     for start in range(0, len(mask), step):
         rows = slice(start, start + step)
         first, second = (

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vedute.data.views import Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.training.model import Generative, Stage, Terms
 
@@ -46,7 +46,7 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def refuse_tokens(hp: NeuralEstimator, likelihoods: Kinds) -> None:
+def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:
     """The networks of these methods take numbers."""
     if any(kind.text for kind in likelihoods):
         name = type(hp).__name__
@@ -56,7 +56,7 @@ def refuse_tokens(hp: NeuralEstimator, likelihoods: Kinds) -> None:
 class PairDecoder(Generative):
     """A decoder for each of two views, from latents (B, 2, D) that are points."""
 
-    likelihoods: Kinds
+    likelihoods: Likelihoods
     shapes: Shapes
     decoders: nn.ModuleList
 

@@ -33,7 +33,7 @@ from vedute.methods.deep.shared.regularization import Regularized, by_rows, firs
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import Decoder, Encoder, encode
 from vedute.nn.gaussian import Gaussian, product
-from vedute.nn.likelihoods import Kinds, Likelihood
+from vedute.nn.likelihoods import Likelihood, Likelihoods
 from vedute.nn.losses import view_errors
 from vedute.training.model import Stage
 
@@ -71,7 +71,7 @@ class VAE(Regularized):
     def __init__(
         self,
         shapes: Shapes,
-        likelihoods: Kinds,
+        likelihoods: Likelihoods,
         hp: VAEEstimator,
         length: int,
         encoder_dim: int | None = None,
@@ -157,7 +157,7 @@ def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, widt
 
 
 def likelihood_weights(
-    shapes: Shapes, likelihoods: Kinds, scale: float, rescale: bool | float
+    shapes: Shapes, likelihoods: Likelihoods, scale: float, rescale: bool | float
 ) -> list[float]:
     """The factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
