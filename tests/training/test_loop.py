@@ -535,7 +535,7 @@ def test_a_damaged_checkpoint_is_ignored_with_a_sentence(tmp_path, damage):
     with pytest.raises(Killed):
         toy_run(tmp_path, kill=4)
     damage(tmp_path)
-    with pytest.warns(UserWarning, match=r"is damaged \(.*\); training begins anew"):
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\); training starts over"):
         found = toy_run(tmp_path)
     assert_equal_bits(found, whole)
 

@@ -234,7 +234,7 @@ def _resumable(place: Path | None) -> Iterator[None]:
         yield
     except stopping.TerminatedError as ended:
         if place is not None and checkpoints.are_in(place):
-            ended.mend = "the same command with --resume goes on from here"
+            ended.advice = "the same command with --resume goes on from here"
         raise
 
 

@@ -60,7 +60,7 @@ class Training:
                 self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
             )
         self._end(reasons[0])
-        led_here = settings.again or self.length is not None  # else nothing to compare with
+        led_here = settings.refit or self.length is not None  # else nothing to compare with
         model.history_ = continued(self.before if led_here else [], ended(history, reasons[0]))
         model.length_ = None if held is None else useful_steps(history)
 
@@ -88,7 +88,7 @@ class Training:
             patience=hp.patience,
             bf16=model.bf16(data, device),
             compiled=self._pays_to_compile(data, device),
-            again=again is not None,
+            refit=again is not None,
             checkpoint=self._checkpoint(data),
         )
 

@@ -141,10 +141,8 @@ def start_at(model: nn.Module, means: Sequence[NDArray[np.float64]]) -> None:
         for network, mean in zip(networks, means, strict=False):
             if isinstance(network, (Encoder, Decoder)) and network.center is not None:
                 image = torch.from_numpy(mean)
-                through_tanh = isinstance(network, Decoder) and network.tanh
-                image = (
-                    image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh() if through_tanh else image
-                )
+                if isinstance(network, Decoder) and network.tanh:
+                    image = image.clamp(-MAX_TANH_START, MAX_TANH_START).atanh()
                 network.center.copy_(image)
 
 

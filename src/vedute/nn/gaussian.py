@@ -74,7 +74,7 @@ def product(q: Gaussian, dim: int, mask: Tensor | None = None) -> Gaussian:
         1 / var* = sum_v 1 / var_v        mean* = var* sum_v mean_v / var_v
 
     `mask` (broadcastable, True = keep) leaves experts out; one per product must remain. Precisions
-    are relative to the largest, so none overflows. (On a CPU, twice as fast as softmax and logsumexp.)
+    are relative to the largest, so none overflows. (On a CPU, softmax is half as fast.)
     """
     log_precision = -q.logvar
     if mask is not None:

@@ -53,10 +53,8 @@ def nearest(
         if blocked is not None and blocked.dtype == torch.bool:
             near[:, blocked] = -torch.inf
         elif blocked is not None:
-            excluded = blocked[i : i + rows, None]
-            near.scatter_(
-                1, excluded.clamp(min=0), torch.where(excluded < 0, near[:, :1], -torch.inf)
-            )
+            key = blocked[i : i + rows, None]
+            near.scatter_(1, key.clamp(min=0), torch.where(key < 0, near[:, :1], -torch.inf))
         scores[i : i + rows, :most], indices[i : i + rows, :most] = _largest(near, most)
     indices[scores == -torch.inf] = -1
     if metric == "euclidean":

@@ -1,1 +1,1 @@
-"""What a model is, and the one loop that trains it."""
+"""The interface of models, and the one loop that trains them."""

@@ -23,11 +23,11 @@ STATE, HISTORY = "state.safetensors", "history.jsonl"
 
 
 class MismatchError(ValueError):
-    """A checkpoint of another run."""
+    """A checkpoint belongs to another run."""
 
 
 def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's state by parameter name, and the state of the random generators."""
+    """Return the optimizer's state by parameter name, and that of the random generators."""
     out = {
         f"optimizer.{key}.{name}": value
         for name, p in model.named_parameters()
@@ -46,11 +46,11 @@ def load_moments(
     for key, value in tensors.items():
         part, _, rest = key.partition(".")
         if part == "optimizer":
-            kind, _, name = rest.partition(".")
+            moment_name, _, name = rest.partition(".")
             p = parameters[name]
             same = value.shape == p.shape  # then also its layout: fused updates walk memory
             moment = torch.empty_like(p).copy_(value) if same else value.to(p.device)
-            optimizer.state[p][kind] = moment.detach()
+            optimizer.state[p][moment_name] = moment.detach()
 
 
 def set_random_state(tensors: dict[str, Tensor]) -> None:
@@ -61,14 +61,14 @@ def set_random_state(tensors: dict[str, Tensor]) -> None:
 
 @dataclass
 class Checkpoint:
-    """The state of one training on disk, whole at any moment.
+    """The state of one training run on disk, complete at any moment.
 
-    state.safetensors   tensors, and in its metadata what else is known; renamed into place
-    history.jsonl       one line per epoch, appended; the state says how many lines count
+    state.safetensors   tensors, and all else in its metadata; written atomically
+    history.jsonl       one line per epoch, appended; the state records how many lines are valid
     """
 
     folder: Path
-    signature: str  # hash of data and settings: a checkpoint of another run is refused
+    signature: str  # hash of data and settings: checkpoints of other runs are rejected
     minutes: float
     saved_at: float = field(default_factory=time.monotonic)
     lines: int = 0  # of the history, on disk
@@ -77,13 +77,13 @@ class Checkpoint:
         return time.monotonic() - self.saved_at >= 60 * self.minutes
 
     def write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
-        """Write a checkpoint; where the disk is full or gone, training goes on, with a warning."""
+        """Write a checkpoint; if the disk is full or gone, warn and continue training."""
         try:
             self._write(tensors, facts, history)
         except OSError as error:
             warnings.warn(
                 f"no checkpoint could be written to {self.folder} ({error.strerror}); training "
-                "goes on without",
+                "continues without",
                 stacklevel=2,
             )
         self.saved_at = time.monotonic()
@@ -95,72 +95,72 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         self.lines = len(history)
-        known = {**facts, "signature": self.signature, "lines": self.lines}
+        metadata = {**facts, "signature": self.signature, "lines": self.lines}
         plain = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
         part = self.folder / (STATE + ".part")
-        save_file(plain, part, metadata={"facts": json.dumps(known)})
+        save_file(plain, part, metadata={"facts": json.dumps(metadata)})
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(self.folder / STATE)
 
-    def read(self) -> Found | None:
-        """The last state; None, with a warning, where it is damaged."""
+    def read(self) -> SavedState | None:
+        """Read the last state; None, with a warning, if it is damaged."""
         if not (self.folder / STATE).exists():
             return None
         try:
-            found = read(self.folder)
+            saved = read(self.folder)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             warnings.warn(
-                f"the checkpoint in {self.folder} is damaged ({error}); training begins anew",
+                f"the checkpoint in {self.folder} is damaged ({error}); training starts over",
                 stacklevel=2,
             )
             return None
-        if found.facts["signature"] != self.signature:
+        if saved.facts["signature"] != self.signature:
             raise MismatchError(
                 f"the checkpoint in {self.folder} is of other data or settings; "
                 "delete it or name another folder"
             )
-        self._cut(found.facts["lines"])
-        return found
+        self._truncate_history(saved.facts["lines"])
+        return saved
 
-    def _cut(self, lines: int) -> None:
-        """Drop records after the state that was read."""
+    def _truncate_history(self, lines: int) -> None:
+        """Drop records that are newer than the state."""
         path = self.folder / HISTORY
         kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
         path.write_text("".join(kept), encoding="utf-8")
         self.lines = lines
 
 
-class Found(NamedTuple):
-    """What a checkpoint holds."""
+class SavedState(NamedTuple):
+    """The content of a checkpoint."""
 
     tensors: Tensors
     facts: dict[str, Any]
     history: list[dict[str, Any]]
 
 
-def read(folder: Path) -> Found:
-    """The state in a folder, whoever wrote it."""
+def read(folder: Path) -> SavedState:
+    """Read the state in a folder, whichever run wrote it."""
     with safe_open(plain_file(folder / STATE), framework="pt") as file:
         facts: dict[str, Any] = json.loads(file.metadata()["facts"])
     lines = plain_file(folder / HISTORY).read_text(encoding="utf-8").splitlines()
     if len(lines) < facts["lines"]:
         raise ValueError("its history is cut off")
     history = [json.loads(line) for line in lines[: facts["lines"]]]
-    return Found(load_file(folder / STATE), facts, history)
+    return SavedState(load_file(folder / STATE), facts, history)
 
 
 def are_in(folder: Path) -> bool:
-    """Whether there is a checkpoint in a folder, or below it: of a second training, or a pair."""
+    """Return whether a folder or its subfolders (refits, pairs of views) hold a checkpoint."""
     return any(folder.rglob(STATE)) if folder.is_dir() else False
 
 
 def clear(folder: Path) -> None:
-    """Remove all checkpoints in and below a folder, and nothing else."""
+    """Remove all checkpoints in a folder and its subfolders, and nothing else."""
     if not folder.is_dir():
         return
-    halves = folder.rglob("training-*/.tmp*")  # of safetensors, when it was killed
-    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY), *halves]:
+    partial = folder.rglob("training-*/.tmp*")  # left by a killed safetensors write
+    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY), *partial]:
         path.unlink(missing_ok=True)
     for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
         if path.is_dir() and not any(path.iterdir()):

@@ -20,14 +20,14 @@ from vedute.training.model import Generative, Model, Stage, load_state
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
 
 log = logging.getLogger(__name__)
-CHECK_STEPS = 25  # early stopping looks every max(1 epoch, this many steps)
+CHECK_STEPS = 25  # early stopping checks every max(1 epoch, this many steps)
 INTERRUPTED = "interrupted"
-MOST_WATCHED = 1000  # hidden instances that it looks at
+MAX_WATCHED = 1000  # hidden instances per check
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train, whatever the method."""
+    """Settings of training that all methods share."""
 
     steps: int | None = 1000
     epochs: int | None = None
@@ -38,13 +38,13 @@ class Settings:
     patience: int = 500
     bf16: bool = False
     compiled: bool = False
-    again: bool = False  # go on from the weights that the model has
+    refit: bool = False  # continue from the weights of the model
     checkpoint: Checkpoint | None = None
 
 
 @dataclass
 class Progress:
-    """The position of training: everything a checkpoint holds beside tensors."""
+    """The state of training that a checkpoint holds beside tensors."""
 
     stage: int = -1
     stage_step: int = 0
@@ -56,7 +56,7 @@ class Progress:
     last_check: int = 0
     stage_done: bool = True
     finished: bool = False
-    ended: str = ""  # why, where not all was done
+    ended: str = ""  # the reason, if before all steps were done
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
     on_end: Callable[[str], None] | None = None,
     on_step: Callable[[], None] | None = None,
 ) -> list[Record]:
-    """Fit `model` in place on `data`; per epoch, the average of every loss term.
+    """Fit `model` in place on `data`; return the average of every loss term per epoch.
 
     `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view; `on_end`:
     called with the reason why training ended; `on_step`: after every step.
@@ -90,7 +90,7 @@ class _Loop:
         on_step: Callable[[], None] | None,
     ) -> None:
         self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
-        self.held = None if held is None else _watched(held.first(MOST_WATCHED))
+        self.held = None if held is None else _watched(held.first(MAX_WATCHED))
         self.on_epoch, self.on_end, self.on_step = on_epoch, on_end, on_step
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
@@ -99,8 +99,8 @@ class _Loop:
         self.history: list[Record] = []
 
     def run(self) -> list[Record]:
-        again = self.settings.again
-        stages = self.model.stages_again(self.data) if again else self.model.stages(self.data)
+        refit = self.settings.refit
+        stages = self.model.stages_again(self.data) if refit else self.model.stages(self.data)
         try:
             with stopping.deferred():
                 self._train(stages)
@@ -110,7 +110,7 @@ class _Loop:
             log.warning("interrupted at step %d; keeping the best weights so far", self.at.step)
             self.at.ended = INTERRUPTED
             self._restore_best()
-            while self._advance(stages) is not None:  # what comes after the stages still runs
+            while self._advance(stages) is not None:  # code after the last stage still runs
                 pass
         ranks.copy_first(self.model)
         self.model.eval()
@@ -138,14 +138,14 @@ class _Loop:
             if resume is not None and number < resume.stage:
                 continue
             if saved is not None and resume is not None and number == resume.stage:
-                self._enter(stage, carry_on=True)
+                self._enter(stage, resume=True)
                 self._load(saved, resume)
                 resume = None
             else:
                 same = self.step is not None and self.step.stage is stage
                 self.at.stage, self.at.stage_done = number, 0 in self._length(stage)
                 self.at.stage_step = self.at.stage_epoch = 0
-                self._enter(stage, carry_on=same)
+                self._enter(stage, resume=same)
             while not self.at.stage_done:
                 self._epoch(stage)
                 self._save()
@@ -158,7 +158,7 @@ class _Loop:
         with torch.no_grad():
             return next(stages, None)
 
-    def _enter(self, stage: Stage, carry_on: bool) -> None:
+    def _enter(self, stage: Stage, resume: bool) -> None:
         """Set up the optimizer and the step of a stage."""
         ranks.copy_first(self.model)
         last = None if self.step is None else self.step.stage
@@ -167,10 +167,10 @@ class _Loop:
             self.at.best_error = self._errors(stage)[1]
         elif not follows:
             self.at.best_error = float("inf")
-        known = self.at.best_error < float("inf")  # it may only get better
-        self.best = self._weights() if known else None
+        comparable = self.at.best_error < float("inf")  # then keep only improvements
+        self.best = self._weights() if comparable else None
         self.at.last_check = self.at.best_step = self.at.step
-        if carry_on and self.step is not None:
+        if resume and self.step is not None:
             return
         s = self.settings
         if stage.fresh:
@@ -185,7 +185,7 @@ class _Loop:
         at = self.at
         steps, epochs = self._length(stage)
         self.model.train()
-        for rows in self.feed(_cut(self._rows(stage), self._batch_size(stage))):
+        for rows in self.feed(_split(self._rows(stage), self._batch_size(stage))):
             if steps is not None and at.stage_step >= steps:
                 break
             self.step(rows)
@@ -208,32 +208,32 @@ class _Loop:
             self.on_epoch(record)
 
     def _watch(self, stage: Stage, record: Record) -> None:
-        """Early stopping: the error on the hidden views, the best weights so far."""
+        """Check early stopping: the error at hidden views, and the best weights so far."""
         at = self.at
         due = at.step - at.last_check >= CHECK_STEPS or at.stage_done
         if self.held is None or not (due and isinstance(self.model, Generative)):
             return
         at.last_check = at.step
-        record["hidden_error"], found = self._errors(stage)
+        record["hidden_error"], error = self._errors(stage)
         record["watched"] = stage.watch and stage.measure is None
         if not stage.watch:
             return
-        better = found < at.best_error
+        better = error < at.best_error
         if stage.measure is not None:
             record["better"] = better
         if better:
-            at.best_error, at.best_step = found, at.step
+            at.best_error, at.best_step = error, at.step
             self.best = self._weights()
-        elif record["watched"] and self._waited_in_vain() and not at.stage_done:
+        elif record["watched"] and self._out_of_patience() and not at.stage_done:
             at.stage_done = True
             at.ended = f"hidden error has not improved for {self.settings.patience} steps"
 
-    def _waited_in_vain(self) -> bool:
+    def _out_of_patience(self) -> bool:
         return self.at.step - self.at.best_step >= self.settings.patience
 
     @torch.no_grad()
     def _errors(self, stage: Stage) -> tuple[float, float]:
-        """The errors of hidden views: the mean squared error, and what early stopping compares."""
+        """Return the mean squared error at hidden views, and what early stopping compares."""
         model, held = self.model, self.held
         assert held is not None
         assert isinstance(model, Generative)
@@ -267,7 +267,7 @@ class _Loop:
         return self.settings.batch_size if stage.batch_size is None else stage.batch_size
 
     def _rows(self, stage: Stage) -> Tensor:
-        """The rows of an epoch, shuffled unless the stage wants them whole and in order."""
+        """Return the rows of an epoch, shuffled unless the stage takes full batches in order."""
         rows = torch.arange(len(self.data)) if stage.rows is None else stage.rows.cpu()
         rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
         if self._batch_size(stage):
@@ -276,7 +276,7 @@ class _Loop:
         return rows.to(self.data.mask.device, non_blocking=True)
 
     def _save(self) -> None:
-        """A checkpoint, where it is time for one; and the end, where a signal asked for it."""
+        """Write a checkpoint if it is due, and end training if a signal asked for it."""
         c, first = self.settings.checkpoint, ranks.rank() == 0
         number = ranks.largest(stopping.requested() or 0, self.data.mask.device)
         if first and c is not None and (c.due() or self.at.finished or number):
@@ -288,7 +288,7 @@ class _Loop:
         if number:
             raise stopping.TerminatedError(number)
 
-    def _load(self, saved: checkpoints.Found, progress: Progress) -> None:
+    def _load(self, saved: checkpoints.SavedState, progress: Progress) -> None:
         device = self.data.mask.device
         part = {
             name: {
@@ -309,16 +309,16 @@ class _Loop:
 
 
 def _watched(held: HoldOut) -> HoldOut:
-    """The hidden views that this rank looks at."""
-    few = len(held.hidden) < ranks.size()
-    return held if few else held.part(ranks.share(len(held.hidden)))
+    """Return the hidden views that this rank checks."""
+    too_few = len(held.hidden) < ranks.size()
+    return held if too_few else held.part(ranks.share(len(held.hidden)))
 
 
 def batches(n: int, size: int) -> int:
-    """How many of B = min(size, n) rows; a short last one stays unless it is under B/8."""
+    """Return the number of batches of B = min(size, n) rows; a last one under B/8 is dropped."""
     full, left = divmod(n, min(size or n, n))
     return full + (8 * left >= min(size or n, n))
 
 
-def _cut(rows: Tensor, size: int) -> list[Tensor]:
+def _split(rows: Tensor, size: int) -> list[Tensor]:
     return list(torch.split(rows, min(size, len(rows)) or len(rows)))[: batches(len(rows), size)]

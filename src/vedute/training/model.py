@@ -1,4 +1,4 @@
-"""A method's model: a loss of named terms, a schedule of stages, and an embedding."""
+"""The interface of a method's model: a loss of named terms, a schedule of stages, an embedding."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Terms = dict[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A stretch of training with one loss of fixed structure. Fields depend on data and settings
-    only, never on weights. Yielding the same Stage again goes on with its optimizer.
+    """A phase of training with one loss of fixed structure. Fields depend on data and settings
+    only, never on weights. Yielding the same Stage again continues with its optimizer.
 
-    steps, epochs   its length; neither: what the estimator was given
-    lr              None: as it was; set on the running optimizer
+    steps, epochs   its length; neither: that of the estimator
+    lr              None: unchanged; set on the running optimizer
     fresh           start a new optimizer
     rates           (prefix of parameter names, lr): exceptions from lr
     decay           lr is multiplied by this after every epoch
-    rows            (n,) bool or long: which samples; None: all
+    rows            (n,) bool or long, the samples; None: all
     batch_size      None: the estimator's; 0: all rows in order, one batch
     watch           early stopping checks the hidden views in this stage
-    measure         by which the weights of the stage, or those from before, are kept (the less, the
-                    better), instead of by the mean squared error: of hidden views and the values
-                    found for all views; where no views are hidden the stage is left out
+    measure         a criterion, instead of the mean squared error, that decides whether the weights
+                    of the stage or the previous ones are kept (lower is better); it takes the
+                    hidden views and the predictions of all views; skipped if no views are hidden
     capture         the step may be recorded once and replayed on a GPU
     """
 
@@ -53,31 +53,31 @@ class Stage:
 class Model(nn.Module, ABC):
     """Networks and objective of a method, in scaled units."""
 
-    fusible: ClassVar[tuple[str, ...]] = ()  # methods that are compiled together with the networks
+    fusible: ClassVar[tuple[str, ...]] = ()  # methods compiled together with the networks
     adds_over_rows: ClassVar[bool] = False  # is the loss a mean over rows? (`nn.shards`)
     table_numbers: int = 1  # of a row, in the largest table that decoding makes
 
     @abstractmethod
     def loss(self, batch: Views) -> Terms:
-        """The terms to minimise on this batch."""
+        """Return the terms to minimise on this batch."""
 
     @abstractmethod
     def embed(self, batch: Views) -> Tensor:
-        """The representation, (B, D). Deterministic."""
+        """Return the representation, (B, D), deterministically."""
 
     def std(self, batch: Views) -> Tensor:
-        """The standard deviation of the posterior whose mean is the representation, (B, D); models
-        with a posterior define it."""
+        """Return the standard deviation of the posterior whose mean is the representation, (B, D);
+        models with a posterior override it."""
         raise NotImplementedError
 
     def stages(self, data: Views) -> Iterator[Stage]:
-        """The training schedule. Code between two yields runs between two stages, in eval mode
-        and without gradients; code after the last one runs with the best weights back."""
+        """Yield the training schedule. Code between two yields runs between two stages, in eval
+        mode and without gradients; code after the last one runs with the best weights."""
         yield Stage(self.loss, watch=True)
 
     def stages_again(self, data: Views) -> Iterator[Stage]:
-        """A short schedule that goes on from weights that were learned without the hidden views;
-        models that can define it."""
+        """Yield the short schedule of a refit, from weights that were learned without the hidden
+        views; models that can be refitted override it."""
         raise NotImplementedError
 
 
@@ -86,24 +86,24 @@ class Generative(Model):
 
     @abstractmethod
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """Decoder outputs of all views, L tensors (draws or 1, B, *shape_v): at the posterior
-        means (draws = 0), or at draws of the posterior."""
+        """Return decoder outputs of all views, L tensors (draws or 1, B, *shape_v): at the
+        posterior means (draws = 0), or at draws of the posterior."""
 
     def prior(self, n: int) -> list[Tensor]:
-        """Draws without data: L tensors (1, n, *shape_v); models that generate define it."""
+        """Decode n draws of the prior, L tensors (1, n, *shape_v), in models that generate."""
         raise NotImplementedError
 
 
 class Clusterer(Model):
-    """A model with a clustering rule of its own."""
+    """A model with its own clustering rule."""
 
     @abstractmethod
     def assign(self, batch: Views) -> Tensor:
-        """Soft cluster labels, (B, K)."""
+        """Return soft cluster labels, (B, K)."""
 
 
 def load_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Fill a module; buffers whose size depended on the training data are sized anew."""
+    """Load a state dict; buffers whose size depends on the training data are resized."""
     for key, buffer in module.named_buffers():
         if key in state and buffer.shape != state[key].shape:
             owner, _, leaf = key.rpartition(".")

@@ -1,8 +1,8 @@
-"""One training on several ranks, the processes of a `torch.distributed` group.
+"""Training on several ranks, the processes of a `torch.distributed` group.
 
-Every rank does the same from the same data and seed, but for the steps of training: of a batch it
-computes the loss of some rows (see `nn.shards`), and gradients are added up. Outside a group, all
-of this is as for one rank.
+Every rank does the same from the same data and seed, except in the steps of training: it computes
+the loss of its share of a batch (see `nn.shards`), and gradients are summed. Outside a group,
+everything behaves as for one rank.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from torch import Tensor, distributed, nn
 from vedute.training.model import load_state
 
 T = TypeVar("T")
-LONG_WAIT = 30.0  # seconds to wait for other ranks before this is said
+LONG_WAIT = 30.0  # seconds to wait for other ranks before a message
 
 
 class LostError(ConnectionError):
-    """Another rank has ended, or cannot be reached."""
+    """Another rank has ended or cannot be reached."""
 
 
 def together() -> bool:
-    """Whether this process is in a group."""
+    """Return whether this process is in a group."""
     return distributed.is_available() and distributed.is_initialized()
 
 
@@ -43,25 +43,25 @@ def size() -> int:
 
 
 def capturable() -> bool:
-    """Whether a step that adds up gradients can be captured on a GPU."""
+    """Return whether a step that sums gradients over ranks can be captured on a GPU."""
     return not together() or "nccl" in distributed.get_backend_config()
 
 
 def share(n: int) -> slice:
-    """Which of n rows are this rank's; of fewer rows than ranks, some ranks have none."""
+    """Return this rank's share of n rows, which may be empty."""
     return slice(n * rank() // size(), n * (rank() + 1) // size())
 
 
 def add_up(t: Tensor) -> Tensor:
-    """The sum over all ranks, in place, and the same bits on each."""
+    """Sum over all ranks in place, with the same bits on each."""
     if together():
         _with_others(lambda: distributed.all_reduce(t))
     return t
 
 
 def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """The sum over all ranks, of all gradients at once. Within a stage the same parameters have
-    one on every rank."""
+    """Sum all gradients over the ranks in one operation. Within a stage the same parameters have
+    gradients on every rank."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not together() or not gradients:
         return
@@ -72,54 +72,54 @@ def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def by_first(work: Callable[[], T]) -> T:
-    """What the first rank finds, or its error, on all ranks."""
+    """Run `work` on the first rank; return its result, or raise its error, on all ranks."""
     if not together():
         return work()
-    found: list[Any] = [None, None]
+    outcome: list[Any] = [None, None]  # result, error
     if rank() == 0:
         try:
-            found[0] = work()
+            outcome[0] = work()
         except Exception as error:
-            found[1] = error
-    _with_others(lambda: distributed.broadcast_object_list(found, 0))
-    if found[1] is not None:
-        raise found[1]
-    result: T = found[0]
+            outcome[1] = error
+    _with_others(lambda: distributed.broadcast_object_list(outcome, 0))
+    if outcome[1] is not None:
+        raise outcome[1]
+    result: T = outcome[0]
     return result
 
 
 def copy_first(model: nn.Module) -> None:
-    """Give all ranks the weights of the first."""
+    """Copy the weights of the first rank to all."""
     if size() > 1:
         load_state(model, by_first(lambda: {k: v.cpu() for k, v in model.state_dict().items()}))
 
 
 def all_have(value: object) -> bool:
-    """Whether this is the same on all ranks."""
-    found = [value] * size()
+    """Return whether a value is equal on all ranks."""
+    values = [value] * size()
     if together():
-        _with_others(lambda: distributed.all_gather_object(found, value))
-    return all(other == value for other in found)
+        _with_others(lambda: distributed.all_gather_object(values, value))
+    return all(other == value for other in values)
 
 
 def mean(value: float, weight: int, device: torch.device) -> float:
-    """The mean of the values that the ranks have, each with its weight."""
+    """Return the weighted mean of the values of the ranks."""
     if size() == 1:
         return value
-    found = torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
+    sums = torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
     with waiting():
-        total, weights = add_up(found).tolist()
+        total, weights = add_up(sums).tolist()
     return float(total / weights)
 
 
 def largest(number: int, device: torch.device) -> int:
-    """The largest of the numbers that the ranks have."""
+    """Return the largest of the numbers of the ranks."""
     if not together():
         return number
-    found = torch.tensor(number, device=device)
-    _with_others(lambda: distributed.all_reduce(found, distributed.ReduceOp.MAX))
+    shared = torch.tensor(number, device=device)
+    _with_others(lambda: distributed.all_reduce(shared, distributed.ReduceOp.MAX))
     with waiting():
-        return int(found)
+        return int(shared)
 
 
 def _with_others(collective: Callable[[], Any]) -> None:
@@ -128,14 +128,14 @@ def _with_others(collective: Callable[[], Any]) -> None:
             collective()
     except RuntimeError as error:
         raise LostError(
-            "another rank has ended, or cannot be reached, and with it ends the fit; torchrun "
-            "--max-restarts=1 goes on from the last checkpoint"
+            "another rank has ended or cannot be reached, which ends the fit; torchrun "
+            "--max-restarts=1 resumes from the last checkpoint"
         ) from error
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Inside, this rank waits for the others: after a while it says so, once."""
+    """Watch a wait for the other ranks: after LONG_WAIT a message is printed, once."""
     watch = _watch() if together() else None
     if watch is None or watch.since < math.inf:  # a wait inside another
         yield
@@ -148,7 +148,7 @@ def waiting() -> Iterator[None]:
 
 
 class _Watch(Thread):
-    """Looks every second for how long this rank has waited."""
+    """A thread that checks every second how long this rank has waited."""
 
     since = math.inf
 
@@ -157,7 +157,7 @@ class _Watch(Thread):
             sleep(1.0)
             if monotonic() - self.since > LONG_WAIT:
                 self.since = math.inf
-                # Only the first rank has a stderr of its own; it may be the one that was stopped.
+                # Only the first rank has its own stderr, and may be the one that was stopped.
                 print(
                     f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one "
                     "of them was stopped, is busy, or cannot be reached",

@@ -1,5 +1,5 @@
-"""One optimisation step: gather the rows, loss, gradients, update. On a GPU it is captured, and
-compiled where that saves time."""
+"""One optimisation step: gather rows, loss, gradients, update. On a GPU it is captured, and
+compiled if that saves time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vedute.nn.cuda_streams import parallel_streams
 from vedute.training import ranks
 from vedute.training.model import Model, Stage, Terms
 
-PER_KERNEL = 16  # tensors that are updated by one
+TENSORS_PER_KERNEL = 16  # in an update
 
 
 class Step:
@@ -56,16 +56,17 @@ class Step:
         graph.replay()
 
     def read_terms(self, step: int) -> dict[str, float]:
-        """The average of every term since the last reading; ends training if one is not finite."""
+        """Return the average of every term since the last call; raise if one is not finite."""
         assert self.totals is not None
         with ranks.waiting():
             totals = (ranks.add_up(self.totals) / self.seen).tolist()
         terms = dict(zip(self.names, totals, strict=True))
         self.totals.zero_()
         self.seen = 0
-        bad = [name for name, value in terms.items() if not abs(value) < float("inf")]
-        if bad:
-            raise FloatingPointError(_diverged(bad[0], terms[bad[0]], step, self.data))
+        infinite = [name for name, value in terms.items() if not abs(value) < float("inf")]
+        if infinite:
+            name = infinite[0]
+            raise FloatingPointError(_diverged(name, terms[name], step, self.data))
         return terms
 
     def _run(self, rows: Tensor) -> None:
@@ -86,18 +87,18 @@ class Step:
         self.totals.add_(values.detach(), alpha=count)
 
     def _terms(self, rows: Tensor) -> tuple[Terms, int]:
-        """The loss on the rows of a batch that are this rank's, and how many these are."""
+        """Return the loss on this rank's share of a batch, and its number of rows."""
         if ranks.size() == 1:
             return self.stage.loss(self.data[rows].floating()), len(rows)
-        mine = ranks.share(len(rows))
-        count = mine.stop - mine.start
-        if not count:  # one that does not count, so that noise is drawn as on the other ranks
-            mine = slice(0, 1)
-        with shards.of_batch(mine, self.data.mask[rows]):
-            return self.stage.loss(self.data[rows[mine]].floating()), count
+        share = ranks.share(len(rows))
+        count = share.stop - share.start
+        if not count:  # one row of weight zero, so that noise is drawn as on the other ranks
+            share = slice(0, 1)
+        with shards.of_batch(share, self.data.mask[rows]):
+            return self.stage.loss(self.data[rows[share]].floating()), count
 
     def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-        """Capture the whole step. Warm-ups run on the real state, which is put back after."""
+        """Capture the whole step. Warm-up iterations change the state, which is restored."""
         buffer, graph = rows.clone(), torch.cuda.CUDAGraph()
         weights = {k: v.clone() for k, v in self.model.state_dict().items()}
         moments = copy.deepcopy(self.optimizer.state_dict()["state"])
@@ -105,9 +106,9 @@ class Step:
         totals = None if self.totals is None else self.totals.clone()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        whole = not self.graphs  # the full batch; a short last one is not worth compiling
-        pays = self.compiled and whole
-        with _compiled(self.model, self.model.fusible) if pays else nullcontext():
+        full = not self.graphs  # the full batch; a short last one is not worth compiling
+        compiles = self.compiled and full
+        with _compiled(self.model, self.model.fusible) if compiles else nullcontext():
             with torch.cuda.stream(side):
                 for _ in range(3):
                     self._run(buffer)
@@ -138,19 +139,19 @@ def make_optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.op
 
 
 class ParallelAdamW(torch.optim.AdamW):
-    """The fused AdamW updates some dozen tensors per kernel, which leaves most of a GPU idle; here
-    these kernels run at once."""
+    """Fused AdamW with its kernels in parallel: each updates a few dozen tensors, which leaves most
+    of a GPU idle."""
 
     def step(self, closure: Any = None) -> Any:
         groups = self.param_groups
-        given = [p.grad for g in groups for p in g["params"] if p.grad is not None]
+        gradients = [p.grad for g in groups for p in g["params"] if p.grad is not None]
         parts = [
-            {**group, "params": group["params"][at : at + PER_KERNEL]}
+            {**group, "params": group["params"][at : at + TENSORS_PER_KERNEL]}
             for group in groups
-            for at in range(0, len(group["params"]), PER_KERNEL)
+            for at in range(0, len(group["params"]), TENSORS_PER_KERNEL)
         ]
         try:
-            parallel_streams([partial(self._update, part) for part in parts], given)
+            parallel_streams([partial(self._update, part) for part in parts], gradients)
         finally:
             self.param_groups = groups
 
@@ -161,7 +162,7 @@ class ParallelAdamW(torch.optim.AdamW):
 
 
 def set_rates(optimizer: torch.optim.Optimizer, model: nn.Module, stage: Stage) -> None:
-    """Regroup the parameters by learning rate; the moments stay with their parameters."""
+    """Regroup the parameters by learning rate; their moments are kept."""
     base = optimizer.param_groups[0]
     rest, groups = dict(model.named_parameters()), []
     for prefix, lr in stage.rates:
@@ -189,8 +190,8 @@ def _diverged(term: str, value: float, step: int, data: Views) -> str:
 
 @contextmanager
 def _compiled(model: nn.Module, methods: Sequence[str]) -> Iterator[None]:
-    """Inside, the networks of a model and its `methods` run compiled; a step captured there keeps
-    the compiled kernels."""
+    """Compile the networks of a model and its `methods` while active; a step captured meanwhile
+    keeps the compiled kernels."""
     networks = [m for m in model.modules() if isinstance(m, (Encoder, Decoder, Correspondences))]
     parts = [*((network, "forward") for network in networks), *((model, name) for name in methods)]
     for owner, name in parts:

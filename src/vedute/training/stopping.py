@@ -1,7 +1,7 @@
-"""SIGTERM and SIGHUP: training writes a checkpoint and ends, everything else ends at once.
+"""Handling of SIGTERM and SIGHUP: training writes a checkpoint and ends, all else ends at once.
 
-Only where `terminable` is entered, as the command line does: in Python signals stay the user's.
-Needs no torch.
+Active only inside `terminable`, which the command line enters: from Python, signals are the
+caller's. This module needs no torch.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 
 
 class TerminatedError(BaseException):
-    """A signal asked this process to end; `number` says which. mend: how to go on, if one can."""
+    """A request by signal `number` to end this process; `advice` says how to resume, if known."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.number, self.mend = number, ""
+        self.number, self.advice = number, ""
 
     def sentence(self) -> str:
-        """ended by SIGTERM; ..."""
+        """Return 'ended by SIGTERM', with the advice."""
         ended = f"ended by {signal.Signals(self.number).name}"
-        return f"{ended}; {self.mend}" if self.mend else ended
+        return f"{ended}; {self.advice}" if self.advice else ended
 
 
 class _State:
-    training = False  # an epoch is under way: its end is the next moment to stop at
+    training = False  # an epoch is running, and training can stop at its end
     requested: int | None = None
 
 
 def _handle(number: int, _frame: FrameType | None) -> None:
-    again = _State.requested is not None
+    repeated = _State.requested is not None
     _State.requested = number
-    if again or not _State.training:
+    if repeated or not _State.training:
         raise TerminatedError(number)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """While inside, these signals raise `TerminatedError`, in training after the epoch."""
+    """Raise `TerminatedError` on these signals, in training after the current epoch."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -57,7 +57,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """While inside, a signal waits until `requested` is asked."""
+    """Defer signals: `requested` returns them."""
     _State.training = True
     try:
         yield
@@ -66,5 +66,5 @@ def deferred() -> Iterator[None]:
 
 
 def requested() -> int | None:
-    """The signal that came, if one did."""
+    """Return the signal that arrived, or None."""
     return _State.requested
