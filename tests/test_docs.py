@@ -84,7 +84,7 @@ def tiny(monkeypatch):
     """Defaults that take no time, and a hundred digits."""
     for name, value in TINY.items():
         monkeypatch.setitem(MVP.__init__.__kwdefaults__, name, value)
-    monkeypatch.setattr(clustering, "MOST", 5)
+    monkeypatch.setattr(clustering, "MAX_CLUSTERS", 5)
     whole = handwritten.load
     monkeypatch.setattr(handwritten, "load", lambda: whole()[::20])
 

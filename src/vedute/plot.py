@@ -95,7 +95,7 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     z, fitted_labels = model.embedding_, getattr(model, "labels_", None)
     colors = fitted_labels if labels is None else _labels(labels, len(z))
     name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")
-    rows = cross_fitting.some(len(z), MOST_MAPPED)
+    rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
     flat = plots.plane(z[rows].astype(np.float64))
     ax = _axes(ax, 6.4, 4.8)
     axes.points(ax, flat, None if colors is None else colors[rows], name)

@@ -595,7 +595,7 @@ def test_columns_0_1_2_are_those_called_so_in_text(turn):
 
 def test_one_frame_that_is_one_view_says_how_to_cut_it(caplog):
     fitted(table("pqrst")[["p", "q"]])
-    assert "one frame is one view; to cut it, pass columns=" in caplog.text
+    assert "one frame is one view; to split it, pass columns=" in caplog.text
     caplog.clear()
     fitted({"a": table("pqrst")[["p", "q"]]})
     fitted(table("pqrst")["p"])

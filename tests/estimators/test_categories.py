@@ -9,7 +9,7 @@ import pytest
 from every_method import IMPUTING, METHODS, small
 
 from vedute import DCCA, Blend, GaussianFill, LowRankFill, MeanFill, Views
-from vedute.estimators.categories import known, projected, smallest_sets
+from vedute.estimators.categories import projected, smallest_sets, with_observed
 from vedute.methods.best_pair import for_views
 from vedute.methods.mvp import MVP
 
@@ -60,13 +60,17 @@ def test_what_is_seen_of_a_one_hot_row_excludes_the_rest():
     value = np.tile([0.5, 0.3, 0.2], (5, 1))
     x = np.array([[0, NAN, NAN], [NAN, 1, NAN], [NAN] * 3, [0, 0, NAN], [0, 0, 1]])
     seen = ~np.isnan(x)
-    p = known(value, np.nan_to_num(x), seen, 3)
+    p = with_observed(value, np.nan_to_num(x), seen, 3)
     np.testing.assert_allclose(
         p, [[0, 0.6, 0.4], [0, 1, 0], [0.5, 0.3, 0.2], [0, 0, 1], [0, 0, 1]], atol=1e-9
     )
-    sure = known(np.array([[1.0, 0.0, 0.0]]), np.zeros((1, 3)), np.array([[True, False, False]]), 3)
+    sure = with_observed(
+        np.array([[1.0, 0.0, 0.0]]), np.zeros((1, 3)), np.array([[True, False, False]]), 3
+    )
     np.testing.assert_allclose(sure, [[0, 0.5, 0.5]])  # which the model excluded
-    np.testing.assert_array_equal(known(np.ones((2, 1)), np.ones((2, 1)), seen[:2, :1], 1), 1.0)
+    np.testing.assert_array_equal(
+        with_observed(np.ones((2, 1)), np.ones((2, 1)), seen[:2, :1], 1), 1.0
+    )
 
 
 def test_columns_of_frames_by_column_and_category(fitted):

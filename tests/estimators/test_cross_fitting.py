@@ -58,8 +58,10 @@ def test_predictions_are_bounded_and_move_no_generator(model, monkeypatch):
 
 
 def test_fewer_are_among_more():
-    assert set(cross_fitting.some(100, 10)) < set(cross_fitting.some(100, 30))
-    np.testing.assert_array_equal(cross_fitting.some(5, 10), np.arange(5))
+    assert set(cross_fitting.sample_positions(100, 10)) < set(
+        cross_fitting.sample_positions(100, 30)
+    )
+    np.testing.assert_array_equal(cross_fitting.sample_positions(5, 10), np.arange(5))
 
 
 def test_what_was_never_hidden_has_no_honest_prediction(model):

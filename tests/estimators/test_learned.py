@@ -27,7 +27,7 @@ def test_what_was_learned_stands_below_the_diagram(fitted):
         assert f">{round(100 * fitted.r2_[view.name])} %<" in learned
     assert ">numbers<" in learned
     assert f"3 clusters of {', '.join(map(str, np.bincount(fitted.labels_)))} samples" in learned
-    assert ("Learned again" in learned) == fitted.learned_again_
+    assert ("Refitted" in learned) == fitted.learned_again_
     assert "<script" not in learned
 
 

@@ -1,4 +1,4 @@
-"""The scikit-learn face of every method: settings, fit, and the verbs."""
+"""The scikit-learn interface of every method: settings, fit, and the verbs."""
 
 from vedute.data import lazily
 

@@ -1,4 +1,4 @@
-"""What a method can do follows from its code, never from a flag that could disagree."""
+"""Abilities of a method, derived from its code, never from a flag that could disagree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 
 class Ability:
-    """An attribute of classes, and of their instances, that is computed from the class."""
+    """An attribute of classes and instances that is computed from the class."""
 
     def __init__(self, answer: Callable[[Any], bool]) -> None:
         self.answer = answer
@@ -18,13 +18,13 @@ class Ability:
 
 
 class WarmStart:
-    """A method that begins with what another one infers, where it is given one."""
+    """A method that can start from the imputations of another one."""
 
     warm_start: Any = None  # the other method, fitted
 
 
 @cache
 def models(cls: type[Any]) -> tuple[type[Any], ...]:
-    """The classes of models that an estimator builds: the annotation of what `build` returns."""
-    found = get_type_hints(cls.build)["return"]
-    return get_args(found) or (found,)
+    """Return the classes of models that an estimator builds: the return annotation of `build`."""
+    annotation = get_type_hints(cls.build)["return"]
+    return get_args(annotation) or (annotation,)

@@ -1,4 +1,4 @@
-"""The scikit-learn face of every method: the verbs."""
+"""The scikit-learn interface of every method: the verbs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from vedute.nn import noise
 from vedute.training import checkpoints, ranks
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-SCALES = ("units", "kind")  # of what is imputed
+SCALES = ("units", "kind")  # of imputed values
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
 
 
 def whole(fit: Fit) -> Fit:
-    """A fit that begins without what was learned before; after an error or an interruption the
-    estimator is as it was."""
+    """Decorate a fit to start without learned attributes; after an error or an interruption the
+    previous ones are restored."""
 
     @wraps(fit)
     def wrapped(self: Any, X: Any, y: Any = None, groups: Any = None) -> Any:
@@ -57,7 +57,7 @@ class Estimator(Method):
     X is anything `Views.of` takes: a list or dict of arrays or DataFrames, one table (cut into
     views by `columns`), or a Views. Every verb takes any pattern of missing views, row by row.
 
-    Settings are fields, declared once; what is learned ends in an underscore.
+    Settings are fields, declared once; learned attributes end in an underscore.
     """
 
     verbs: ClassVar[tuple[str, ...]] = (
@@ -72,11 +72,11 @@ class Estimator(Method):
 
     @property
     def learner(self) -> Learner:
-        """How it is fitted, and how data reach it."""
+        """The learner, which fits the method and passes data to it."""
         return Learner(self)
 
     def __dir__(self) -> list[str]:
-        """List settings, verbs and what was learned, for completion."""
+        """List settings, verbs and learned attributes, for completion."""
         results = [k for k in settings.attributes(type(self)) if hasattr(self, k)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
@@ -84,8 +84,8 @@ class Estimator(Method):
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training.
 
-        groups: one per sample, where samples belong together (visits of one patient). A view that
-        is hidden to end training and to measure it is then hidden in all samples of a group.
+        groups: one per sample, if samples belong together (visits of one patient). A view that is
+        held out for early stopping and evaluation is then hidden in all samples of a group.
         """
         check_not_split(X)
         self.learner.fit(X, groups)
@@ -95,13 +95,13 @@ class Estimator(Method):
         return self
 
     def forget_checkpoint(self) -> None:
-        """Remove what a later `fit` could go on from, if there is something."""
+        """Remove the checkpoints that a later `fit` could resume from."""
         folder = getattr(self, "checkpoint", None)
         if folder is not None and ranks.rank() == 0:
             checkpoints.clear(Path(folder))
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
-        """The representation of each sample, (n, D) float32.
+        """Return the representation of each sample, (n, D) float32.
 
         With `return_std=True`: (mean, standard deviation) of its posterior, given the observed
         views, for methods that have one: MVP, the VAEs, DVIMC, and Blend, whose representation is
@@ -119,7 +119,7 @@ class Estimator(Method):
         return tuple(results) if return_std else results[0]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster of each sample, (n,)."""
+        """Return the cluster of each sample, (n,)."""
         if dask_frames.are_given(X):
             return dask_frames.predict(self, X)  # type: ignore[no-any-return]
         learner = self.learner
@@ -127,31 +127,31 @@ class Estimator(Method):
 
     @available_if(lambda self: self.soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Soft cluster labels (n, K), for methods that have them."""
+        """Return soft cluster labels (n, K), for methods that have them."""
         views = self.learner.entry(X).views
         return self.learner.by_scaled_rows(lambda d: cast(Array, self.soft_labels(d)), views)
 
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
-        """Fit, and the clusters of the training samples."""
+        """Fit and return the clusters of the training samples."""
         self.fit(X, groups=groups)
         self.learner.require_clusters()
         return self.labels_
 
     def fit_transform(self, X: Any, y: Any = None, groups: Any = None) -> Any:
-        """Fit, and the representation of the training samples."""
+        """Fit and return the representation of the training samples."""
         return self.fit(X, groups=groups).transform(X)
 
     def impute(self, X: Any, interval: float | None = None, scale: str = "units") -> Any:
-        """X with missing views and holes filled in, in your units and dtypes.
+        """Return X with missing views and holes filled in, in your units and dtypes.
 
-        With `interval=0.9`: (mean, lower, upper) of such objects, the ends as far apart as hidden
-        views needed to cover nine of ten values. Three or more categories have no order, hence no
+        With `interval=0.9`: (mean, lower, upper) of such objects; the intervals are calibrated to
+        cover nine of ten values of hidden views. Three or more categories have no order, hence no
         interval: lower and upper are empty where they are missing; see `impute_proba` and
         `category_sets`.
 
-        With `scale="kind"` views of counts, text and positive values come as floats on the scale
-        that they were learned on, observed values included: log(1 + x) and its expected value,
-        say, which is not the logarithm of the expected x. Other views are as in units.
+        With `scale="kind"` views of counts, text and positive values are returned as floats on the
+        scale that they were learned on, observed values included: for example log(1 + x) and its
+        expected value, which is not the logarithm of the expected x. Other views are unaffected.
         """
         if scale not in SCALES:
             raise ValueError(f"scale is one of {', '.join(SCALES)}, got {scale!r}")
@@ -176,15 +176,15 @@ class Estimator(Method):
             return filling.on_disk(views, parts)
 
     def impute_proba(self, X: Any) -> dict[str, pd.DataFrame]:
-        """The probability of each category for each sample, by view; views without categories are
-        left out. What was observed is as given: 1 for its category, 0 for the others.
+        """Return the probability of each category for each sample, by view; views without
+        categories are left out. An observed category has probability 1, the others 0.
 
-        A view of three or more categories that came one-hot has its own columns. In other views
-        columns are pairs (column, category), so that `["stage"]` has one column per stage; zeros
-        and ones have the categories 0 and 1. The categories of a column sum to one.
+        A one-hot view of three or more categories keeps its own columns. In other views columns are
+        pairs (column, category), so that `["stage"]` has one column per stage; zeros and ones have
+        the categories 0 and 1. The probabilities of a column sum to one.
         """
         entry, data = self.learner.open(X)
-        self.learner.imputer()  # refuses a method that does not impute
+        self.learner.imputer()  # rejects a method that does not impute
         if not any(map(categories.columns, self.views_)):
             raise ValueError(
                 "no view holds categories, nor zeros and ones, so there are no probabilities; "
@@ -194,9 +194,9 @@ class Estimator(Method):
         return categories.frames(self.views_, self.learner.probabilities(entry, data), index)
 
     def category_sets(self, X: Any, level: float = 0.9) -> dict[str, pd.DataFrame]:
-        """The smallest set of categories whose probabilities reach `level` together, by view: a
-        frame with a row per sample and, for each column of categories, a tuple, the likeliest
-        category first. What was observed is alone in its set.
+        """Return the smallest sets of categories whose probabilities sum to at least `level`, by
+        view: a frame with a row per sample and, for each column of categories, a tuple, the most
+        likely category first. An observed category is the only one in its set.
         """
         if not (isinstance(level, Real) and 0 < level < 1):
             raise ValueError(f"level is a probability between 0 and 1, got {level!r}")
@@ -204,41 +204,41 @@ class Estimator(Method):
         return {k: categories.smallest_sets(p, float(level)) for k, p in results.items()}
 
     def explain(self, X: Any) -> pd.DataFrame:
-        """Which observed views decided what is imputed, by leaving out one at a time.
+        """Measure how each observed view affects the imputed ones, by leaving out one in turn.
 
-        One row per sample, missing view and observed view. `change`: by how much the imputed values
-        of `missing` change without the view `left_out`, root mean square, in standard deviations of
-        each feature (of text and counts, in that of the view). Without its only view a sample is
-        imputed by the mean. `share`: of the changes of a missing view, which sum to one; NaN where
-        nothing changes. Where two views say the same, either can be left out: both changes are
-        small.
+        The frame has one row per sample, missing view and observed view. `change` is the root mean
+        square change of the imputed values of `missing` without the view `left_out`, in standard
+        deviations of each feature (for text and counts, of the view). Without its only view a
+        sample is imputed by the mean. `share` is the share of the changes of a missing view; shares
+        sum to one, and are NaN where nothing changes. If two views are redundant, either can be
+        left out, so both changes are small.
         """
         data = self.learner.scaled(X)
         with self.learner.counting("explaining", data, len(data.x), "view"):
             return explanation(self.learner.imputer(), data)
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
-        """m draws of X with its missing views and holes filled in, decoder noise included: the
-        same every time, unless `random_state` asks for others. Each column of categories is drawn
-        as often as `impute_proba` says. Noise of numbers is that of the likelihood,
-        normal or Laplace, with the variance of errors at hidden views; its tails are not measured
-        there, as those of intervals are."""
+        """Return m draws of X with its missing views and holes filled in, decoder noise included.
+        Draws are the same in every call, unless `random_state` is passed. Categories are drawn with
+        the probabilities of `impute_proba`. The noise of numbers has the distribution of the
+        likelihood, normal or Laplace, and the variance of errors at hidden views; unlike those of
+        intervals, its tails are not calibrated."""
         check_count("m", m)
         entry, data = self.learner.open(X)
         imputer = self.learner.imputer()
         with noise.seeded(self.learner.seed(random_state)):
-            words = any(map(categories.columns, self.views_))
-            p = self.learner.probabilities(entry, data) if words else {}
+            categorical = any(map(categories.columns, self.views_))
+            p = self.learner.probabilities(entry, data) if categorical else {}
             return [entry.filled(filling.drawn(imputer, data, p)) for _ in range(m)]
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
-        """n new samples from the model, noise included, in your units: name -> array (n, *shape),
-        or frame where frames were fitted. The same every time, unless `random_state` asks for
-        others."""
+        """Draw n new samples from the model, noise included, in your units: name -> array
+        (n, *shape), or frame if frames were fitted. Samples are the same in every call, unless
+        `random_state` is passed."""
         raise TypeError(self.cannot("generate"))
 
     def reconstruct(self, X: Any) -> Any:
-        """Every view of every sample as the model decodes it, observed or not."""
+        """Return every view of every sample as the model decodes it, observed or not."""
         entry, imputer = self.learner.entry(X), self.learner.imputer()
         copy = Filling(entry, everywhere=True)
         for batch in entry.views.batches(imputer.rows_of_values()):
@@ -247,7 +247,7 @@ class Estimator(Method):
         return copy.filled()
 
     def score(self, X: Any, y: Any = None) -> float:
-        """How well left-out views are predicted: 1 - error / error of mean-fill. Needs no labels.
+        """Score predictions of left-out views: 1 - error / error of mean imputation.
 
         Every observed view of every row that has two or more is left out in turn.
         """
@@ -260,20 +260,20 @@ class Estimator(Method):
         return 1.0 - error / base
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the columns of the representation."""
+        """Return the names of the columns of the representation."""
         check_is_fitted(self, "embedding_")
         name = type(self).__name__.lower()
         return np.array([f"{name}{d}" for d in range(self.embedding_.shape[1])], dtype=object)
 
     def save(self, folder: str | Path) -> None:
-        """Write model.json, its arrays and a model card for people into `folder`, whole or not at
-        all; see `vedute.load`."""
+        """Write model.json, its arrays and a readable model card into `folder`, atomically; see
+        `vedute.load`."""
         check_is_fitted(self, "embedding_")
         saved = self.saved()
         saving.write(Path(folder), saved, lambda arrays: card.text(self, saved.params, arrays))
 
     def saved(self) -> saving.Saved:
-        """What `save` writes."""
+        """Return the state that `save` writes."""
         modules = self.modules()
         learned = {k: v for k, v in self.results().items() if k not in modules}
         for name, module in modules.items():
@@ -281,15 +281,15 @@ class Estimator(Method):
                 k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
             }
         params = self.get_params(deep=False)
-        fitted = getattr(self, "_fitted_with", {})  # what was set since then is for the next fit
+        fitted = getattr(self, "_fitted_with", {})  # later changes apply to the next fit
         params |= {k: v for k, v in fitted.items() if k not in LOOSE}
         params = saveable(params)
         if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
-            params["random_state"] = self.seed_  # what a generator gave
+            params["random_state"] = self.seed_  # drawn from a generator
         return saving.Saved(saving.name_of(type(self)), params, learned)
 
     def restore(self, learned: dict[str, Any]) -> Self:
-        """Take what `save` wrote; used by `vedute.load`."""
+        """Restore the state that `save` wrote; used by `vedute.load`."""
         saving.check_learned(learned, settings.attributes(type(self)))
         for name, value in learned.items():
             setattr(self, name, value)
@@ -301,12 +301,12 @@ class Estimator(Method):
 
 
 def saveable(params: dict[str, Any]) -> dict[str, Any]:
-    """The settings that are written to files."""
+    """Return the settings that are written to files."""
     return {k: v for k, v in params.items() if k not in UNSAVED}
 
 
 def check_not_split(X: Any) -> None:
-    """Refuse a list of views that scikit-learn has split as if each view were a sample."""
+    """Reject a list of views that scikit-learn has split as if each view were a sample."""
     frame = inspect.currentframe()
     assert frame is not None
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vedute."):

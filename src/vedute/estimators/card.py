@@ -1,6 +1,6 @@
-"""The card of a model: what it was fitted on and how, how far to trust it, what it is for.
+"""The model card: training data, settings, measured errors, intended use and limits.
 
-It holds no value and no id of a sample. Nothing reads it but people.
+It holds no value and no id of a sample, and no code reads it.
 """
 
 from __future__ import annotations
@@ -16,71 +16,76 @@ from vedute import __version__
 from vedute.data.views import Views
 from vedute.estimators.settings import LOOSE
 
-UNSAID = (*LOOSE, "random_state", "columns")  # decide no result, or stand elsewhere on the card
-NAMED = 12  # patterns that are named
+UNSAID = (
+    *LOOSE,
+    "random_state",
+    "columns",
+)  # without effect on results, or shown elsewhere on the card
+NAMED = 12  # patterns that are listed
 INTERVAL_LEVEL = 0.9  # of the intervals whose coverage is shown
 MARKS = str.maketrans({c: f"&#{ord(c)};" for c in "\\`*[]#|~"})  # of markdown
 
 
 def facts(data: Views) -> dict[str, Any]:
-    """What a card says of the data, of which a fitted model keeps nothing else: how many samples
-    there are, how many have each set of views, the share of missing entries in each view."""
-    kinds, counts = np.unique(data.mask.numpy(), axis=0, return_counts=True)
+    """Return the facts about the data that a fitted model keeps for its card: the number of
+    samples, of samples with each set of views, and the share of missing entries in each view."""
+    patterns, counts = np.unique(data.mask.numpy(), axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:NAMED]
-    names = [tuple(n for n, s in zip(data.names, kinds[k], strict=True) if s) for k in order]
+    names = [tuple(n for n, s in zip(data.names, patterns[k], strict=True) if s) for k in order]
     return {
         "samples": len(data),
         "observed": dict(zip(data.names, data.mask.sum(0).tolist(), strict=True)),
         "patterns": dict(zip(names, counts[order].tolist(), strict=True)),
-        "other_patterns": len(kinds) - len(order),
+        "other_patterns": len(patterns) - len(order),
         "holes": {n: data.share_of_holes(v) for v, n in enumerate(data.names)},
         "version": __version__,
     }
 
 
-def text(model: Any, given: Mapping[str, Any], arrays: str) -> str:
-    """The card of a model that was fitted with these settings, as markdown. arrays: their file."""
-    found: dict[str, Any] = model.results()
+def text(model: Any, params: Mapping[str, Any], arrays: str) -> str:
+    """Return the card of a model that was fitted with these settings, as markdown; `arrays` is the
+    file of its arrays."""
+    results: dict[str, Any] = model.results()
     sections = {
-        "Data": _data(model, found.get("fitted_on_", {})),
-        "Settings": _settings(model, given),
-        "How well it infers what is missing": _hidden(model, found),
+        "Data": _data(model, results.get("fitted_on_", {})),
+        "Settings": _settings(model, params),
+        "How well it infers what is missing": _hidden(model, results),
         "Intended use": _use(model),
-        "Limits": _limits(model, found),
+        "Limits": _limits(model, results),
     }
     head = f"# Model card: {type(model).__name__}\n\nOf the model in `model.json` and `{arrays}`."
     body = "".join(f"\n\n## {title}\n\n{content}" for title, content in sections.items())
     return f"{head}{body}\n"
 
 
-def _data(model: Any, known: dict[str, Any]) -> str:
-    """Sizes, kinds and what is missing; of a model of an older version without the latter."""
-    n, observed = known.get("samples"), known.get("observed", {})
+def _data(model: Any, facts: dict[str, Any]) -> str:
+    """Describe sizes, kinds and missing values, as far as the model has the facts."""
+    n, observed = facts.get("samples"), facts.get("observed", {})
     rows = []
     for view in model.views_:
         seen = [f"{observed[view.name]} of {n}"] if view.name in observed else ["not known"]
-        holes = [percent(known["holes"][view.name])] if view.name in observed else ["not known"]
+        holes = [percent(facts["holes"][view.name])] if view.name in observed else ["not known"]
         shape = " × ".join(map(str, view.shape)) or "1"
         rows.append([plain(view.name), shape, view.kind, *seen, *holes])
     heads = ("view", "features", "kind", "samples that have it", "entries missing there")
     count = "The number of samples is not known." if n is None else f"{n} samples."
     parts = [f"{count} {len(rows)} views:", table(heads, rows)]
-    return "\n\n".join([*parts, *_patterns(known)])
+    return "\n\n".join([*parts, *_patterns(facts)])
 
 
-def _patterns(known: dict[str, Any]) -> Iterator[str]:
-    if "patterns" in known:
+def _patterns(facts: dict[str, Any]) -> Iterator[str]:
+    if "patterns" in facts:
         rows = [
-            [", ".join(map(plain, names)), str(count)] for names, count in known["patterns"].items()
+            [", ".join(map(plain, names)), str(count)] for names, count in facts["patterns"].items()
         ]
         yield table(("views that a sample has", "samples"), rows)
-    if known.get("other_patterns"):
-        yield f"And {known['other_patterns']} rarer sets of views."
+    if facts.get("other_patterns"):
+        yield f"And {facts['other_patterns']} rarer sets of views."
 
 
-def _settings(model: Any, given: Mapping[str, Any]) -> str:
-    """What differs from the defaults, and what it was trained with."""
-    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, given)]
+def _settings(model: Any, params: Mapping[str, Any]) -> str:
+    """Describe the settings that differ from defaults, version and seed."""
+    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
     changed = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"
     version = getattr(model, "fitted_on_", {}).get("version", "(version not known)")
     used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
@@ -89,36 +94,38 @@ def _settings(model: Any, given: Mapping[str, Any]) -> str:
     return f"{changed if rows else 'All are the defaults.'}{chosen}\n\n{last}"
 
 
-def _changed(model: Any, given: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings that decide results and differ from their defaults, also of a method inside."""
+def _changed(model: Any, params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield settings that affect results and differ from defaults, also those of inner methods."""
     for f in fields(model):
-        value, own = given.get(f.name, f.default), getattr(model, f.name)
+        value, inner = params.get(f.name, f.default), getattr(model, f.name)
         if f.name in UNSAID:
             continue
-        if is_dataclass(own):
-            yield f"{inside}{f.name}", type(own).__name__
-            yield from _changed(own, value["params"], f"{inside}{f.name}__")
+        if is_dataclass(inner):
+            yield f"{prefix}{f.name}", type(inner).__name__
+            yield from _changed(inner, value["params"], f"{prefix}{f.name}__")
         elif value != f.default:
-            yield f"{inside}{f.name}", value
+            yield f"{prefix}{f.name}", value
 
 
-def _hidden(model: Any, found: dict[str, Any]) -> str:
-    """Errors and coverage at views that were hidden from training, by view."""
+def _hidden(model: Any, results: dict[str, Any]) -> str:
+    """Describe errors and coverage at views that were hidden from training, by view."""
     if not model.generative:
         return "This method infers nothing: it has a representation and clusters only."
-    tested, hidden = found.get("hidden_predictions_", {}), found["hidden_"]
-    honest = bool(len(tested.get("at", ())))
-    at = tested["at"] if honest else slice(None)
-    error = tested["error"] if honest else hidden["error"]
+    tested, hidden = results.get("hidden_predictions_", {}), results["hidden_"]
+    held_out = bool(len(tested.get("at", ())))
+    at = tested["at"] if held_out else slice(None)
+    error = tested["error"] if held_out else hidden["error"]
     which, base = hidden["view"][at], hidden["mean_error"][at]
     rows = []
     for v, view in enumerate(model.views_):
-        mine = which == v
+        rows_v = which == v
         numbers = (
-            [f"{error[mine].mean():.3f}", f"{base[mine].mean():.3f}"] if mine.any() else ["–"] * 2
+            [f"{error[rows_v].mean():.3f}", f"{base[rows_v].mean():.3f}"]
+            if rows_v.any()
+            else ["–"] * 2
         )
-        rows.append([plain(view.name), str(int(mine.sum())), *numbers, _coverage(tested, v)])
-    how = WAS_HIDDEN if honest else WAS_SEEN
+        rows.append([plain(view.name), str(int(rows_v.sum())), *numbers, _coverage(tested, v)])
+    how = WAS_HIDDEN if held_out else WAS_SEEN
     heads = (
         "view",
         "hidden samples",
@@ -157,8 +164,8 @@ def _use(model: Any) -> str:
     )
 
 
-def _limits(model: Any, found: dict[str, Any]) -> str:
-    """What nobody should expect of it."""
+def _limits(model: Any, results: dict[str, Any]) -> str:
+    """Describe the limits of the model."""
     lines = [
         "It knows samples like those it was fitted on. For others, such as those of another "
         "laboratory or population, errors are likely larger; nothing above says by how much.",
@@ -170,8 +177,8 @@ def _limits(model: Any, found: dict[str, Any]) -> str:
             "What is inferred is no measurement. Intervals cover on average over samples and "
             "features, not for each of them.",
         ]
-    if "labels_" in found:
-        lines.append("Clusters were found without labels: what they mean is for people to say.")
+    if "labels_" in results:
+        lines.append("Clusters were learned without labels: people have to decide what they mean.")
     if len(model.embedding_):
         lines.append(
             "The model holds the representation of each sample it was fitted on, with some methods "
@@ -190,5 +197,5 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def plain(name: Any) -> str:
-    """A name from the data, as text of one line that is no markup."""
+    """Return a name from the data as one line of text without markup."""
     return escape(" ".join(str(name).split()), quote=False).translate(MARKS)

@@ -1,11 +1,11 @@
-"""K-means, and how many clusters there are: the number at which clusterings repeat themselves.
+"""K-means, and the number of clusters, chosen by the stability of clusterings.
 
 For every K, halve the samples at random, let k-means find K centers in each half, and give all
 samples to the nearest center of either. The stability of K is the mean over such pairs of the
-adjusted Rand index of the two labelings, 1 when they agree. Cutting anything in two is easy to
-repeat, so it is compared with `chance`, the stability of Gaussian clouds of the same covariance,
-made to fall with K. Chosen is the largest K whose advantage, stability - chance, lies within one
-standard error of the best.
+adjusted Rand index of the two labelings, 1 when they agree. Small K are stable for any data, so it
+is compared with `chance`, the stability of Gaussian clouds of the same covariance, made monotone in
+K. We choose the largest K whose advantage, stability - chance, is within one standard error of the
+best.
 
 Ben-Hur, Elisseeff & Guyon (2002); Lange, Roth, Braun & Buhmann (2004); the comparison with
 clouds without clusters is that of the gap statistic, Tibshirani, Walther & Hastie (2001).
@@ -29,24 +29,24 @@ from vedute.data.mapped import array_pieces
 Floats = NDArray[np.float64]
 Curve = dict[str, NDArray[Any]]
 AUTOMATIC = "auto"
-MOST, FEWEST_EACH = 20, 10  # clusters to try, and samples that each must have on average
-PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; tries of k-means in each half; rows offered as a seed
-SHORT, LONG = 4, 20  # iterations of every try, and of the best one
-MANY_POINTS = 100_000  # rows of a representation on the disk that k-means sees
-HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions add time, not insight
+MAX_CLUSTERS, MIN_SAMPLES = 20, 10  # clusters to try; samples per cluster on average
+PAIRS, STARTS, SEEDS = 10, 8, 5  # halvings; k-means starts per half; candidates for a seed
+SHORT, LONG = 4, 20  # iterations of every start, and of the best one
+MAX_POINTS = 100_000  # rows of a representation on the disk that k-means uses
+HALF, ROWS, AXES = 1000, 20_000, 32  # more rows or dimensions do not change the choice
 
 
 def check(n_clusters: Any, n: int, learned: bool) -> None:
-    """Refuse a number of clusters that n samples cannot have, or that must be `learned`."""
+    """Reject a number of clusters that n samples cannot have; `learned`: it must be a number."""
     if n_clusters == AUTOMATIC:
         if learned:
             raise ValueError(
                 "n_clusters='auto' chooses for k-means; this method learns its clusters while it "
                 "trains: give a number"
             )
-        if n < 2 * FEWEST_EACH:
+        if n < 2 * MIN_SAMPLES:
             raise ValueError(
-                f"n_clusters='auto' needs at least {2 * FEWEST_EACH} samples, X has {n}; "
+                f"n_clusters='auto' needs at least {2 * MIN_SAMPLES} samples, X has {n}; "
                 "give a number"
             )
     elif n_clusters is not None and n_clusters > n:
@@ -57,13 +57,13 @@ def check(n_clusters: Any, n: int, learned: bool) -> None:
 
 
 def require(n_clusters: Any, who: str) -> None:
-    """Refuse to give clusters that nobody asked for."""
+    """Reject a request for clusters without `n_clusters`."""
     if n_clusters is None:
         raise ValueError(f"{who}(n_clusters=None) has no clusters; set n_clusters and fit again")
 
 
 def finite(z: NDArray[Any]) -> NDArray[Any]:
-    """A representation as it is; what diverged is refused."""
+    """Return a representation unchanged, or raise if it is not finite."""
     if not np.isfinite(z).all():
         raise FloatingPointError(
             "training diverged: the representation is not finite; try a smaller lr, or clip=1.0"
@@ -72,18 +72,18 @@ def finite(z: NDArray[Any]) -> NDArray[Any]:
 
 
 def centers(z: NDArray[Any], K: int, seed: int, starts: int = 10) -> NDArray[Any]:
-    """The centers (K, D) that k-means finds in z (n, D); in some rows of it, if it is on disk."""
+    """Return the k-means centers (K, D) of z (n, D), of a random subset if it is on the disk."""
     if isinstance(z, np.memmap):
-        some = np.random.default_rng(seed).permutation(len(z))[:MANY_POINTS]
-        z = np.array(z[np.sort(some)])
+        rows = np.random.default_rng(seed).permutation(len(z))[:MAX_POINTS]
+        z = np.array(z[np.sort(rows)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than K
-        found = KMeans(K, n_init=starts, random_state=seed).fit(finite(z))
-    return np.asarray(found.cluster_centers_)
+        fitted = KMeans(K, n_init=starts, random_state=seed).fit(finite(z))
+    return np.asarray(fitted.cluster_centers_)
 
 
 def nearest(z: NDArray[Any], middles: NDArray[Any]) -> NDArray[np.int64]:
-    """Which of the centers (K, D) each row of z (n, D) is nearest to, (n,)."""
+    """Return the index of the nearest center (K, D) to each row of z (n, D), (n,)."""
     if isinstance(z, np.memmap):
         return np.concatenate([nearest(np.asarray(rows), middles) for rows in array_pieces(z)])
     distance = (middles**2).sum(1) - 2 * z.astype(np.float64) @ middles.T
@@ -91,7 +91,7 @@ def nearest(z: NDArray[Any], middles: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curve]:
-    """How many clusters for z (n, D); for "auto", the curve it was read from as well.
+    """Choose the number of clusters of z (n, D); for "auto", also return the curve it is based on.
 
     The curve has n_clusters, stability, error (its standard error) and chance, (tried,) each.
     """
@@ -100,7 +100,7 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
     rng = np.random.default_rng(seed)
     points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
     distinct = len(np.unique(points.round(9), axis=0))
-    tried = range(2, max(2, min(MOST, len(points) // FEWEST_EACH, distinct)) + 1)
+    tried = range(2, max(2, min(MAX_CLUSTERS, len(points) // MIN_SAMPLES, distinct)) + 1)
     half = min(len(points) // 2, HALF)
     rows = np.stack([points[rng.permutation(len(points))[: 2 * half]] for _ in range(PAIRS)])
     clouds = rng.standard_normal(rows.shape) * points.std(0)
@@ -116,7 +116,7 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
 
 
 def stability(z: NDArray[Any], K: int, seed: int) -> float:
-    """How far halves of z (n, D) agree on K clusters, or on as many as half of it has rows."""
+    """Return the agreement of halves of z (n, D) on K clusters, at most one per row of a half."""
     rng = np.random.default_rng(seed)
     points = _axes(z[rng.permutation(len(z))[:ROWS]].astype(np.float64))
     K, half = max(1, min(K, len(points) // 2)), min(len(points) // 2, HALF)
@@ -131,7 +131,7 @@ def stability(z: NDArray[Any], K: int, seed: int) -> float:
 
 
 def separation(z: NDArray[Any], K: int, seed: int) -> float:
-    """The silhouette of K clusters of z (n, D), of some of its rows; 0 where they are too few."""
+    """Return the silhouette of K clusters of a subset of z (n, D); 0 for too few rows."""
     rows = np.random.default_rng(seed).permutation(len(z))[: 2 * HALF]
     points = z[rows].astype(np.float64)
     labels = nearest(points, centers(points, max(1, min(K, len(points) // 2)), seed, starts=3))
@@ -147,18 +147,18 @@ def _read(curve: Curve) -> int:
     return int(curve["n_clusters"][near[-1]])
 
 
-# Many k-means at once: of P pairs of halves, B = 2 P halves, or more tries of each.
+# Batched k-means: P pairs of halves, B = 2 P halves, or several starts of each.
 
 
 def _agreement(rows: Floats, tried: range, rng: Generator) -> Floats:
-    """How far the halves of rows (P, n, D) agree on K clusters of all n, (tried, P)."""
+    """Return the agreement of halves of rows (P, n, D) on K clusters of all n, (tried, P)."""
     halves = rows.reshape(2 * len(rows), rows.shape[1] // 2, -1)
-    tries = np.repeat(halves, STARTS, axis=0)
-    seeds = _seeds(tries, tried[-1], rng)  # the first K of them are seeds for K clusters
+    starts = np.repeat(halves, STARTS, axis=0)
+    seeds = _seeds(starts, tried[-1], rng)  # the first K of them are seeds for K clusters
     agreed = []
     for K in tried:
-        middles = _lloyd(tries, seeds[:, :K], SHORT)
-        cost = _distances(tries, middles).min(2).sum(1).reshape(-1, STARTS)
+        middles = _lloyd(starts, seeds[:, :K], SHORT)
+        cost = _distances(starts, middles).min(2).sum(1).reshape(-1, STARTS)
         best = np.arange(len(halves)) * STARTS + cost.argmin(1)
         middles = _lloyd(halves, middles[best], LONG)
         labels = _distances(np.repeat(rows, 2, axis=0), middles).argmin(2)
@@ -167,26 +167,26 @@ def _agreement(rows: Floats, tried: range, rng: Generator) -> Floats:
 
 
 def _seeds(x: Floats, K: int, rng: Generator) -> Floats:
-    """k-means++: the next seed is drawn by its squared distance to those before, and is the best of
-    a few; x (B, n, D) -> (B, K, D)."""
-    each = np.arange(len(x))
-    seeds = [x[each, rng.integers(x.shape[1], size=len(x))]]
+    """Choose seeds by greedy k-means++: each is the best of a few rows drawn by squared distance to
+    the previous seeds; x (B, n, D) -> (B, K, D)."""
+    batch = np.arange(len(x))
+    seeds = [x[batch, rng.integers(x.shape[1], size=len(x))]]
     far = ((x - seeds[0][:, None]) ** 2).sum(2)  # (B, n)
     while len(seeds) < K:
         total = far.cumsum(1)[:, None]
         drawn = rng.random((len(x), SEEDS, 1)) * total[..., -1:]
         rows = np.minimum((total <= drawn).sum(2), x.shape[1] - 1)  # (B, SEEDS)
-        offered = x[each[:, None], rows]
-        distance = (offered**2).sum(2, keepdims=True) + _distances(offered, x)
-        left = np.minimum(far[:, None], distance.clip(min=0))  # (B, SEEDS, n)
-        best = left.sum(2).argmin(1)
-        seeds.append(offered[each, best])
-        far = left[each, best]
+        candidates = x[batch[:, None], rows]
+        distance = (candidates**2).sum(2, keepdims=True) + _distances(candidates, x)
+        remaining = np.minimum(far[:, None], distance.clip(min=0))  # (B, SEEDS, n)
+        best = remaining.sum(2).argmin(1)
+        seeds.append(candidates[batch, best])
+        far = remaining[batch, best]
     return np.stack(seeds, axis=1)
 
 
 def _lloyd(x: Floats, middles: Floats, iterations: int) -> Floats:
-    """Rows to the nearest center, centers to the mean of their rows; (B, n, D), (B, K, D)."""
+    """Run Lloyd's iterations: x (B, n, D), centers (B, K, D) -> (B, K, D)."""
     before: NDArray[np.int64] | None = None
     for _ in range(iterations):
         labels = _distances(x, middles).argmin(2)
@@ -200,26 +200,26 @@ def _lloyd(x: Floats, middles: Floats, iterations: int) -> Floats:
 
 
 def _distances(x: Floats, middles: Floats) -> Floats:
-    """|x - m|^2 - |x|^2, (B, n, D) and (B, K, D) -> (B, n, K)."""
-    found: Floats = (middles**2).sum(2)[:, None] - 2 * x @ middles.swapaxes(1, 2)
-    return found
+    """Return |x - m|^2 - |x|^2, (B, n, D) and (B, K, D) -> (B, n, K)."""
+    distances: Floats = (middles**2).sum(2)[:, None] - 2 * x @ middles.swapaxes(1, 2)
+    return distances
 
 
 def _members(labels: NDArray[np.int64], K: int) -> Floats:
-    """One row per cluster, 1 where a sample belongs to it: (B, n) -> (B, K, n)."""
-    found: Floats = (labels[:, None] == np.arange(K)[:, None]).astype(np.float64)
-    return found
+    """Return one-hot rows per cluster: (B, n) -> (B, K, n)."""
+    one_hot: Floats = (labels[:, None] == np.arange(K)[:, None]).astype(np.float64)
+    return one_hot
 
 
 def _rand_index(a: NDArray[np.int64], b: NDArray[np.int64], K: int) -> Floats:
-    """The adjusted Rand index of labelings, (P, n) each -> (P,)."""
+    """Return the adjusted Rand index of labelings, (P, n) each -> (P,)."""
     table = _members(a, K) @ _members(b, K).swapaxes(1, 2)  # (P, K, K)
     both = _pairs(table).sum((1, 2))
     left, right = _pairs(table.sum(2)).sum(1), _pairs(table.sum(1)).sum(1)
     expected, most = left * right / _pairs(a.shape[1]), (left + right) / 2
     same = most == expected  # one cluster, or as many as samples
-    found: Floats = np.where(same, 1.0, (both - expected) / np.where(same, 1.0, most - expected))
-    return found
+    index: Floats = np.where(same, 1.0, (both - expected) / np.where(same, 1.0, most - expected))
+    return index
 
 
 def _pairs(n: Any) -> Any:
@@ -227,22 +227,22 @@ def _pairs(n: Any) -> Any:
 
 
 def _axes(z: Floats) -> Floats:
-    """z (n, D) on its first principal axes: k-means looks at distances only."""
+    """Rotate z (n, D) to its first principal axes, which keeps the distances that k-means uses."""
     centered = z - z.mean(0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
-    found: Floats = centered @ vectors[:, ::-1][:, :AXES]
-    return found
+    rotated: Floats = centered @ vectors[:, ::-1][:, :AXES]
+    return rotated
 
 
 def draw_like(rows: NDArray[Any], n: int, seed: int) -> NDArray[Any]:
-    """n draws (n, D) from the `mixture` of rows (m, D)."""
+    """Draw n rows (n, D) from the `mixture` of rows (m, D)."""
     drawn: NDArray[Any] = mixture(rows, seed).sample(n)[0]
     return drawn
 
 
 def mixture(rows: NDArray[Any], seed: int) -> GaussianMixture:
-    """A Gaussian mixture, its size by BIC, fitted to rows (m, D)."""
-    kind = "full" if len(rows) > 4 * rows.shape[1] else "diag"
+    """Fit a Gaussian mixture, of a size chosen by BIC, to rows (m, D)."""
+    covariance = "full" if len(rows) > 4 * rows.shape[1] else "diag"
     sizes = [k for k in (1, 2, 4, 8, 16) if k == 1 or 10 * k <= len(rows)]
-    fits = (GaussianMixture(k, covariance_type=kind, random_state=seed) for k in sizes)
+    fits = (GaussianMixture(k, covariance_type=covariance, random_state=seed) for k in sizes)
     return min((g.fit(rows) for g in fits), key=lambda g: float(g.bic(rows)))

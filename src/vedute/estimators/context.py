@@ -1,4 +1,4 @@
-"""The context of one fit: what is handed down to everything that learns in it."""
+"""The context of one fit, passed down to everything that learns in it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vedute.training.history import Record
 
 @dataclass
 class FitContext:
-    """One fit, of which nothing is kept on a model.
+    """The state of one fit, which no model keeps.
 
     seed         the seed of all random numbers
-    groups       (n,) codes of samples that belong together; None: every sample by itself
-    number       which training this is: 1, or 2 for the one with the views that were hidden
-    checkpoint   the folder that trainings are kept in; None: nowhere
-    callbacks    the functions to be called with every record of the history
-    interrupted  whether the user has interrupted it; set by what learns
+    groups       (n,) codes of samples that belong together; None: samples are independent
+    number       1 for the first training, 2 for the refit with all views
+    checkpoint   the folder of checkpoints; None: no checkpoints
+    callbacks    functions that are called with every record of the history
+    interrupted  whether the user interrupted training; set during training
     """
 
     seed: int
@@ -34,27 +34,27 @@ class FitContext:
 
     @classmethod
     def of(cls, model: Any, seed: int, groups: Tensor | None = None) -> Self:
-        """The context of a fit with the settings of a method."""
+        """Make the context of a fit from the settings of a method."""
         folder, callbacks = (getattr(model, k, None) for k in ("checkpoint", "callbacks"))
         checkpoint = None if folder is None else Path(folder)
         return cls(seed, groups, checkpoint=checkpoint, callbacks=callbacks or ())
 
     def second(self) -> FitContext:
-        """The context of the second training, with all views."""
+        """Return the context of the refit with all views."""
         return replace(self, number=2)
 
     def child(self, model: Any, name: str, number: int = 1) -> FitContext:
-        """The context of a method inside another one, in a folder of this name; the other one
-        hides views for it, so that it needs no groups."""
-        own = FitContext.of(model, self.seed)
-        folder = own.checkpoint if self.checkpoint is None else self.checkpoint / name
+        """Return the context of an inner method, with checkpoints in a folder of this name; the
+        outer method hides views for it, so it needs no groups."""
+        inner = FitContext.of(model, self.seed)
+        folder = inner.checkpoint if self.checkpoint is None else self.checkpoint / name
         callbacks = self.callbacks if hasattr(model, "callbacks") else ()
-        callbacks = callbacks or own.callbacks
-        return replace(own, number=number, checkpoint=folder, callbacks=callbacks)
+        callbacks = callbacks or inner.callbacks
+        return replace(inner, number=number, checkpoint=folder, callbacks=callbacks)
 
 
 def seed_of(random_state: Any) -> int:
-    """An integer from what scikit-learn accepts as random_state."""
+    """Convert a random_state as in scikit-learn to an integer."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, (int, np.integer)) and abs(int(random_state)) < 2**63:

@@ -1,8 +1,8 @@
-"""Dask frames through a fitted estimator, one partition at a time.
+"""Dask frames through a fitted estimator, partition by partition.
 
-X is one frame, with the columns that `fit` had in one table, or a dict of frames, one per view,
-which are joined by their index: it names the samples. What comes back is lazy, like X; every sample
-gets what the estimator gives for it in pandas. Rows are in the order of Dask's join.
+X is one frame with the columns of the table that `fit` had, or a dict of frames, one per view,
+joined by their index, which holds the ids of samples. Results are lazy, like X, and equal to those
+in pandas. Rows are in the order of Dask's join.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pandas as pd
 from vedute.data import fill, frames
 from vedute.data.frames import ViewSpec
 
-Frame = Any  # of Dask, which may not be installed
-Estimator = Any  # a fitted one
+Frame = Any  # a Dask frame; Dask may not be installed
+Estimator = Any  # fitted
 ONE = ""  # the name of the only table
 
 
 class Place(NamedTuple):
-    """The place of a view in a joined frame: its numbered columns from `start` on, then one that is
-    there for samples that have the view. empty: the view without rows."""
+    """The place of a view in a joined frame: its numbered columns from `start` on, followed by an
+    indicator of the samples that have the view. empty: the view without rows."""
 
     start: int
     empty: pd.DataFrame
@@ -34,7 +34,7 @@ class Place(NamedTuple):
         return [str(self.start + i) for i in range(self.empty.shape[1])]
 
     @property
-    def there(self) -> str:
+    def indicator(self) -> str:
         return str(self.end - 1)
 
     @property
@@ -46,33 +46,33 @@ Places = dict[str, Place]
 
 
 def are_given(X: Any) -> bool:
-    """Whether X is a Dask frame, or a dict of them."""
+    """Return whether X is a Dask frame, or a dict of them."""
     first = next(iter(X.values()), None) if isinstance(X, Mapping) else X
     return type(first).__module__.partition(".")[0] == "dask" and hasattr(first, "map_partitions")
 
 
 def impute(model: Estimator, X: Any, interval: float | None = None) -> list[Any]:
-    """X with missing views and holes filled in: means, and with an interval its lower and upper
-    ends. Of a dict a dict with all views; compute all at once, `dask.compute(filled)`, and each
-    partition passes the estimator once."""
+    """Fill in missing views and holes of X: means, and with an interval its lower and upper ends.
+    A dict returns a dict with all views; compute all together, `dask.compute(filled)`, so that each
+    partition is imputed only once."""
     views = isinstance(X, Mapping)
     joined, places = _joined(X) if views else (X, {})
-    wanted = [_places(model, X, 0) if views else {ONE: Place(0, X._meta)}]
+    targets = [_places(model, X, 0) if views else {ONE: Place(0, X._meta)}]
     for _ in range(0 if interval is None else 2):
-        end = max(p.end for p in wanted[-1].values())
-        wanted.append({k: Place(p.start + end, p.empty) for k, p in wanted[-1].items()})
-    each = [p.empty.set_axis(p.columns, axis=1) for part in wanted for p in part.values()]
-    work = partial(_imputed, wanted=wanted, interval=interval)
-    filled = _mapped(model, joined, places, work, pd.concat(each, axis=1))
-    found = [
+        end = max(p.end for p in targets[-1].values())
+        targets.append({k: Place(p.start + end, p.empty) for k, p in targets[-1].items()})
+    columns = [p.empty.set_axis(p.columns, axis=1) for part in targets for p in part.values()]
+    work = partial(_imputed, targets=targets, interval=interval)
+    filled = _mapped(model, joined, places, work, pd.concat(columns, axis=1))
+    results = [
         {k: filled.map_partitions(partial(_taken, place=p), meta=p.empty) for k, p in part.items()}
-        for part in wanted
+        for part in targets
     ]
-    return found if views else [part[ONE] for part in found]
+    return results if views else [part[ONE] for part in results]
 
 
 def _places(model: Estimator, X: Mapping[str, Frame], start: int) -> Places:
-    """The places of all views of the model in what is imputed."""
+    """Return the places of all views of the model in the imputed frame."""
     places = Places()
     for view in model.views_:
         places[view.name] = Place(start, _empty(view.spec, X.get(view.name)))
@@ -81,14 +81,14 @@ def _places(model: Estimator, X: Mapping[str, Frame], start: int) -> Places:
 
 
 def transform(model: Estimator, X: Any) -> Frame:
-    """The representation: a frame of D columns, named as `get_feature_names_out` does."""
+    """Return the representation: a frame of D columns, named as in `get_feature_names_out`."""
     joined, places = _joined(X) if isinstance(X, Mapping) else (X, {})
     empty = pd.DataFrame(model.embedding_[:0], columns=model.get_feature_names_out())
     return _mapped(model, joined, places, _embedded, empty)
 
 
 def predict(model: Estimator, X: Any) -> Frame:
-    """The cluster of each sample."""
+    """Return the cluster of each sample."""
     joined, places = _joined(X) if isinstance(X, Mapping) else (X, {})
     empty = pd.Series(np.empty(0, np.int64), name="cluster")
     return _mapped(model, joined, places, _clustered, empty)
@@ -120,17 +120,17 @@ def _part(
 
 
 def _imputed(
-    model: Estimator, X: Any, index: pd.Index, wanted: Sequence[Places], interval: float | None
+    model: Estimator, X: Any, index: pd.Index, targets: Sequence[Places], interval: float | None
 ) -> pd.DataFrame:
-    found = model.impute(X) if interval is None else model.impute(X, interval)
-    parts = [found] if interval is None else found
+    imputed = model.impute(X) if interval is None else model.impute(X, interval)
+    parts = [imputed] if interval is None else imputed
     named = [part if isinstance(part, dict) else {ONE: part} for part in parts]
-    each = [
+    columns = [
         tables[k].loc[index].set_axis(p.columns, axis=1)
-        for tables, places in zip(named, wanted, strict=True)
+        for tables, places in zip(named, targets, strict=True)
         for k, p in places.items()
     ]
-    joined: pd.DataFrame = pd.concat(each, axis=1)
+    joined: pd.DataFrame = pd.concat(columns, axis=1)
     return joined
 
 
@@ -144,12 +144,12 @@ def _clustered(model: Estimator, X: Any, index: pd.Index) -> pd.Series:
 
 
 def _ids(X: Any, index: pd.Index) -> pd.Index:
-    """The samples in the order of the estimator: of views, that of their first appearance."""
+    """Return the samples in the order of the estimator: for views, that of first appearance."""
     return frames.join_ids(X) if isinstance(X, dict) else index
 
 
 def _joined(X: Mapping[str, Frame]) -> tuple[Frame, Places]:
-    """Frames side by side with all samples that any has."""
+    """Join frames by sample, keeping samples that any frame has."""
     places, numbered, start = Places(), [], 0
     for name, frame in X.items():
         place = Place(start, frame._meta)
@@ -160,13 +160,15 @@ def _joined(X: Mapping[str, Frame]) -> tuple[Frame, Places]:
 
 
 def _numbered(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
-    return frame.set_axis(place.columns, axis=1).assign(**{place.there: 1.0})
+    return frame.set_axis(place.columns, axis=1).assign(**{place.indicator: 1.0})
 
 
 def _views(part: pd.DataFrame, places: Places) -> dict[str, pd.DataFrame]:
-    """The samples that have each view, in its own columns and dtypes."""
+    """Return the samples that have each view, in the view's columns and dtypes."""
     return {
-        name: _taken(part[part[place.there].notna()], place).astype(place.empty.dtypes.to_dict())
+        name: _taken(part[part[place.indicator].notna()], place).astype(
+            place.empty.dtypes.to_dict()
+        )
         for name, place in places.items()
     }
 
@@ -175,9 +177,9 @@ def _taken(part: pd.DataFrame, place: Place) -> pd.DataFrame:
     return part[place.columns].set_axis(place.empty.columns, axis=1)
 
 
-def _empty(spec: ViewSpec, given: Frame | None) -> pd.DataFrame:
-    """A view without rows; of one that is in no frame as it was fitted."""
+def _empty(spec: ViewSpec, frame: Frame | None) -> pd.DataFrame:
+    """Return a view without rows, as it was fitted if no frame holds it."""
     empty: pd.DataFrame = (
-        fill.as_fitted(np.empty((0, *spec.shape)), spec) if given is None else given._meta
+        fill.as_fitted(np.empty((0, *spec.shape)), spec) if frame is None else frame._meta
     )
     return empty

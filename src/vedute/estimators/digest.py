@@ -1,4 +1,4 @@
-"""What two fits have in common if they do the same: a checksum of their settings and data."""
+"""A checksum of the settings and data of a fit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vedute.data.sparse_view import dense
 
 
 def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:
-    """SHA-256 of settings and of views, holes and masks, piece by piece; a part that lies in a
-    store counts by the checksum that it has there."""
+    """Return the SHA-256 of settings, views, holes and masks, computed in chunks; a part in a store
+    enters by its checksum."""
     total = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for part in parts:
         if isinstance(part, Lazy) and part.origin:

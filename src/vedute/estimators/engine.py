@@ -1,11 +1,11 @@
-"""Many fits on the workers of a joblib backend, where one is set; else here, one after the other.
+"""Parallel fits on the workers of a joblib backend, if one is set; else in sequence.
 
     with joblib.parallel_config("dask"):
         BestPair(DCCA()).fit(X)
 
-Workers are processes, and each does one fit at a time: fits draw from the random numbers of their
-process, so that two in threads would disturb each other. What tasks share is pickled once, into
-an array, which joblib maps into memory (loky) or scatters (Dask) once for all tasks.
+Workers are processes with a single fit each: fits use the random state of their process, so two
+threads would disturb each other. What tasks share is pickled once into an array, which joblib
+memory-maps (loky) or scatters (Dask) for all tasks.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
-_one_at_a_time = threading.Lock()
+_fit_lock = threading.Lock()
 
 
 def elsewhere() -> bool:
-    """Whether a backend is set that has other processes."""
+    """Return whether the active backend has other processes."""
     backend, n_jobs = get_active_backend()
     jobs = backend.default_n_jobs if n_jobs is None else n_jobs
     return jobs != 1 and not getattr(backend, "supports_sharedmem", False)
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on a Mac
@@ -47,18 +47,18 @@ def cores() -> int:
 
 
 def size() -> int:
-    """How many tasks there are at once."""
+    """Return the number of tasks that run in parallel."""
     return int(effective_n_jobs(get_active_backend()[1])) if elsewhere() else 1
 
 
 def outcomes(
     work: Callable[[S, T], R], shared: S, tasks: Sequence[T]
 ) -> Iterator[R | BrokenExecutor]:
-    """What `work(shared, task)` gives for each task, in their order; an exception for one whose
-    worker was killed. `work` must be a function of a module.
+    """Yield `work(shared, task)` for each task, in order, or an exception if its worker was killed.
+    `work` must be a function of a module.
 
-    Where joblib gives up on all that is left since one worker was killed, the next task has the
-    workers to itself: if they are killed again, it is the one. Then the others go on.
+    If a worker is killed, joblib abandons all remaining tasks. The next task is then run alone; if
+    its worker is killed again, that task is the cause. Afterwards the others continue.
     """
     if not elsewhere():
         yield from (work(shared, task) for task in tasks)
@@ -86,14 +86,14 @@ def _submitted(work: Callable[[S, T], R], packed: NDArray[Any], tasks: Sequence[
 
 
 def _done(work: Callable[[S, T], R], packed: NDArray[Any], task: T) -> R:
-    with _one_at_a_time, deaf(), parallel_config(backend="sequential"):
+    with _fit_lock, ignore_sigint(), parallel_config(backend="sequential"):
         return work(pickle.loads(packed.data), task)
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; what it means is decided by the first. A thread
-    of its own, where joblib may start no process, hears nothing anyway."""
+def ignore_sigint() -> Iterator[None]:
+    """Ignore Ctrl-C, which reaches every process of a terminal: the first process decides. Threads
+    other than the main one receive no signals."""
     main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:

@@ -1,5 +1,5 @@
-"""What is imputed, in the user's own objects: filled batch by batch, since the values of all rows,
-in double precision, would be larger than the data."""
+"""Imputed values in copies of the user's objects, filled per batch, since all values in double
+precision would be larger than the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 class Interval(NamedTuple):
-    """Imputed objects of the user's type; all three equal where observed."""
+    """Imputed objects of the user's type, equal where observed."""
 
     mean: Any
     lower: Any
@@ -31,38 +31,38 @@ class Interval(NamedTuple):
 
 
 def written_whole(views: Sequence[FittedView], scale: str, interval: bool = False) -> list[int]:
-    """The views that are written as a whole: those whose values are others on this scale, and for
-    the ends of an interval, those of whole numbers that have gaps there."""
-    own = [v for v, view in enumerate(views) if view.transformed and scale == "kind"]
+    """Return the views that are written as a whole: those with different values on this scale, and,
+    for the ends of an interval, views of whole numbers that have gaps there."""
+    rescaled = [v for v, view in enumerate(views) if view.transformed and scale == "kind"]
     whole = [v for v in unordered(views) if fill.whole(views[v].spec)]
-    return own + whole if interval else own
+    return rescaled + whole if interval else rescaled
 
 
 def unordered(views: Sequence[FittedView]) -> dict[int, list[categories.Column]]:
-    """Columns of three or more categories, which have no interval, by view."""
-    each = {v: categories.unordered(view) for v, view in enumerate(views)}
-    return {v: columns for v, columns in each.items() if columns}
+    """Return the columns of three or more categories, which have no interval, by view."""
+    by_view = {v: categories.unordered(view) for v, view in enumerate(views)}
+    return {v: columns for v, columns in by_view.items() if columns}
 
 
 def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -> Any:
-    """A copy of what was passed, with what is missing; with an interval three of them."""
+    """Return a copy of the input with missing values filled in; three with an interval."""
     anew, fitted, spread = written_whole(imputer.views, scale), imputer.views, interval is not None
     views = [view.on_its_scale if anew else view for view in fitted]
-    imputer, words = replace(imputer, views=views), unordered(fitted)
+    imputer, categorical = replace(imputer, views=views), unordered(fitted)
     copies = [Filling(entry.in_floats(anew))]
     if spread:
         ends_anew = written_whole(fitted, scale, interval=True)
-        copies += [Filling(entry.in_floats(ends_anew), with_gaps=[*words]) for _ in range(2)]
+        copies += [Filling(entry.in_floats(ends_anew), with_gaps=[*categorical]) for _ in range(2)]
     for batch in entry.views.batches(imputer.rows_of_values(spread)):
         data = scaled(fitted, batch)
         means, stds = imputer.values(data, spread)
         if interval is None:
             ends = [chosen(views, means)]
         else:
-            each = enumerate(zip(views, means, stds, strict=True))
-            of_views = [interval_of(*view, data, v, float(interval)) for v, view in each]
-            ends = [[*end] for end in zip(*of_views, strict=True)]
-            for v, columns in words.items():
+            parts = enumerate(zip(views, means, stds, strict=True))
+            intervals = [interval_of(*part, data, v, float(interval)) for v, part in parts]
+            ends = [[*end] for end in zip(*intervals, strict=True)]
+            for v, columns in categorical.items():
                 for end in ends[1:]:
                     end[v] = categories.emptied(end[v], columns)
         for copy, values in zip(copies, ends, strict=True):
@@ -74,15 +74,14 @@ def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -
 
 
 def chosen(views: Sequence[FittedView], values: Sequence[Array]) -> list[Array]:
-    """What is possible, in place; probabilities as a choice, where whole numbers or booleans
-    were fitted."""
-    each = zip(views, values, strict=True)
-    return [view.chosen(view.possible(a, out=a)) for view, a in each]
+    """Clip values to the possible range, in place; probabilities become a choice if whole numbers
+    or booleans were fitted."""
+    pairs = zip(views, values, strict=True)
+    return [view.chosen(view.possible(a, out=a)) for view, a in pairs]
 
 
 def drawn(imputer: Imputer, data: Views, probabilities: categories.Probabilities) -> list[Array]:
-    """A draw of every view, (n, *shape_v); of each column of categories one, as likely as its
-    probabilities say."""
+    """Draw every view, (n, *shape_v); categories are drawn with their probabilities."""
     values = chosen(imputer.views, imputer.draw(data))
     for v, columns in probabilities.items():
         values[v] = categories.drawn(values[v], columns)
@@ -90,8 +89,8 @@ def drawn(imputer: Imputer, data: Views, probabilities: categories.Probabilities
 
 
 def _with_observed(view: FittedView, v: int, values: Array, raw: Views, data: Views) -> Array:
-    """Values (n, *shape) of view v on the scale of its kind, where it is missing; observed
-    ones elsewhere."""
+    """Return values (n, *shape) of view v on the scale of its kind, with observed ones where it is
+    not missing."""
     size = data.sizes[v] if data.sizes else None
     observed = view.scaler.transformed(dense(raw.parts[v]).double(), size).numpy()
     return np.where(raw.seen(v).numpy(), observed, values)
@@ -100,7 +99,7 @@ def _with_observed(view: FittedView, v: int, values: Array, raw: Views, data: Vi
 def interval_of(
     view: FittedView, mean: Array, std: Array, data: Views, v: int, level: float
 ) -> Interval:
-    """The mean, lower and upper end (n, *shape) of view v, as far as they are possible."""
+    """Return the mean, lower and upper end (n, *shape) of view v within the possible range."""
     choice, size = view.chosen(view.possible(mean)), data.size(v)
     reach = view.by_entry(lambda c: c.reach_of(level), data.holes[v])
     low, high = (view.scaler.quantile(mean, std, z, size) for z in (-reach, reach))
@@ -110,12 +109,12 @@ def interval_of(
 
 
 def on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval:
-    """Data on the disk with what is imputed piece by piece, on the disk as well."""
+    """Join imputed parts of data on the disk, on the disk."""
     ends: list[list[Spool]] = []
     for part in parts:
-        each = part if isinstance(part, Interval) else (part,)
-        ends = ends or [[Spool() for _ in (*views.x, *views.holes)] for views in each]
-        for spools, views in zip(ends, each, strict=True):
+        objects = part if isinstance(part, Interval) else (part,)
+        ends = ends or [[Spool() for _ in (*views.x, *views.holes)] for views in objects]
+        for spools, views in zip(ends, objects, strict=True):
             for spool, rows in zip(spools, (*views.x, *views.holes), strict=True):
                 spool.add(np.zeros(0) if rows is None else rows.numpy())
     mask, results = torch.ones_like(data.mask), []

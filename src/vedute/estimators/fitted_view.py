@@ -1,4 +1,4 @@
-"""One view as it was fitted: what the user has, its kind, likelihood, scaling and calibration."""
+"""A fitted view: its data types, kind, likelihood, scaling and calibration."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
 
 Array = NDArray[Any]
 FREE = (-math.inf, math.inf)
-OVERFLOW = 1e18  # scaled; larger squares, and sums of these, are not finite in single precision
+OVERFLOW = 1e18  # of scaled values; squares of larger ones overflow in single precision
 
 
 @dataclass(frozen=True, eq=False)
 class FittedView:
-    """What an estimator knows of a view.
+    """The properties of a view that an estimator keeps.
 
     spec         its name, the shape of a sample, columns, categories and dtypes
-    vocabulary   how many words there are, of a view of tokens; else 0
-    calibration  how far to trust its decoder; None before that is known
-    kind, why    what it was taken for, and for what reason
+    vocabulary   the number of words of a view of tokens; else 0
+    calibration  the calibration of its decoder; None before it is measured
+    kind, why    its kind, and the reason for it
     bounds       the smallest and largest possible value, in the user's units
     at_holes     the calibration of single missing entries; None: that of the view
     """
@@ -59,33 +59,34 @@ class FittedView:
         scaled: str = AUTO_WORD,
         kind: str = AUTO_WORD,
     ) -> FittedView:
-        """View v of raw data; what is not given follows from its kind, and that from its values."""
+        """Fit view v of raw data; defaults follow from its kind, and its kind from its values."""
         assert raw.specs is not None
         x, seen = raw.parts[v], raw.seen_part(v)
-        found = _kind(raw, v, likelihood, scaled, kind)
-        likelihood = likelihood or LIKELIHOODS[found.kind.likelihood]
-        own = scaled == AUTO_WORD
-        word = (found.kind.scaling if own else scaled) if likelihood.scaled else "none"
+        recognised = _kind(raw, v, likelihood, scaled, kind)
+        likelihood = likelihood or LIKELIHOODS[recognised.kind.likelihood]
+        automatic = scaled == AUTO_WORD
+        word = (recognised.kind.scaling if automatic else scaled) if likelihood.scaled else "none"
         x = x if word in scaling.SIZED or isinstance(x, Lazy) else dense(x)
         _check_likelihood(raw.names[v], likelihood, x, seen)
-        _refuse(raw.names[v], kinds.problem(found.kind, x, seen), "set another kind")
+        _reject(raw.names[v], kinds.problem(recognised.kind, x, seen), "set another kind")
         try:
             scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
         words = 1 + _largest(x, seen) if likelihood.text else 0
-        bounds = kinds.bounds(found.kind, x, seen) if own or kind != AUTO_WORD else FREE
-        about = (found.kind.name, found.why, bounds)
+        known = automatic or kind != AUTO_WORD
+        bounds = kinds.bounds(recognised.kind, x, seen) if known else FREE
+        about = (recognised.kind.name, recognised.why, bounds)
         return cls(raw.specs[v], likelihood, scaler, words, None, *about)
 
     @property
     def sentence(self) -> str:
-        """What it was taken for, why, and what is done with it."""
+        """A sentence with its kind, the reason, and how it is treated."""
         return Recognised(KINDS[self.kind], self.why).sentence(self.name)
 
     @property
     def transformed(self) -> bool:
-        """Whether its kind has a scale of its own: of logarithms, or of rows of equal size."""
+        """Whether its kind has another scale: logarithms, or rows divided by their size."""
         return not self.scaler.signed
 
     @property
@@ -108,12 +109,12 @@ class FittedView:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """What a network decodes: of tokens (T,) the logits of every word, (T, V)."""
+        """The shape of decoder outputs: for tokens (T,), the logits of every word, (T, V)."""
         return (*self.shape, self.vocabulary) if self.vocabulary else self.shape
 
     @property
     def numbers(self) -> int:
-        """How many a network decodes for one sample."""
+        """The number of decoder outputs for one sample."""
         return int(np.prod(self.output_shape))
 
     @property
@@ -123,26 +124,26 @@ class FittedView:
         return self.calibration
 
     def by_entry(self, f: Callable[[Calibration], Any], holes: Tensor | None) -> Any:
-        """What f finds in the calibration; in that of holes where there are some, (n, *shape)."""
-        found = f(self.calibrated)
+        """Apply f to the calibration, and to that of single entries at holes (n, *shape)."""
+        of_view = f(self.calibrated)
         if holes is None or self.at_holes is None:
-            return found
-        return np.where(holes.numpy(), f(self.at_holes), found)
+            return of_view
+        return np.where(holes.numpy(), f(self.at_holes), of_view)
 
     def noise(self, n_seen: NDArray[np.int64], holes: Tensor | None = None) -> Array:
-        """The noise of samples with n_seen (n,) observed views, (n, *shape)."""
+        """Return the noise of samples with n_seen (n,) observed views, (n, *shape)."""
         return np.asarray(self.by_entry(lambda c: c.noise_of(n_seen), holes))
 
     def shrunk(self, decoded: Array, holes: Tensor | None = None) -> Array:
-        """Decoded values (..., *shape), pulled to the mean as far as hidden views advise."""
+        """Shrink decoded values (..., *shape) to the mean, as calibrated on hidden views."""
         off: Array = decoded - self.scaler.mean
-        off *= self.by_entry(lambda c: c.shrink, holes)  # in place: there may be many
+        off *= self.by_entry(lambda c: c.shrink, holes)  # in place, as arrays may be large
         off += self.scaler.mean
         return off.astype(np.float32)
 
     def in_units(self, scaled: Array, size: Array | float = 1.0) -> Array:
-        """Scaled values in the units of the user. Shares of categories have none, and no constants
-        among them: a category that nobody has takes nothing from the others. size: see
+        """Convert scaled values to the user's units. Probabilities of categories are unchanged, so
+        that a category without samples takes nothing from the others. size: see
         `Views.size`."""
         return scaled if self.likelihood.shares else self.scaler.restore(scaled, size)
 
@@ -154,8 +155,8 @@ class FittedView:
         size: Array | float = 1.0,
         holes: Tensor | None = None,
     ) -> tuple[Array, Array]:
-        """Means and standard deviations (n, *shape) in the user's units, of values with this mean
-        (n, *shape) and these draws of it (k, n, *shape), where n_seen (n,) views are seen."""
+        """Return means and standard deviations (n, *shape) in the user's units of values with this
+        mean (n, *shape) and draws of it (k, n, *shape), for n_seen (n,) observed views."""
         uncertain = self.by_entry(lambda c: c.spread**2, holes) * draws.var(0)
         noise = self.noise(n_seen, holes) ** 2
         std = np.sqrt(self.likelihood.variance(mean, uncertain, noise))
@@ -163,60 +164,59 @@ class FittedView:
         return mean if self.likelihood.shares else value, deviation
 
     def far(self, truth: Array, mean: Array, std: Array) -> Array:
-        """How many standard deviations the truth is from the mean, (n, features that vary); all
-        (n, *shape) in the user's units."""
+        """Return the distance of the truth from the mean in standard deviations, (n, features that
+        vary); arguments are (n, *shape) in the user's units."""
         return self.varying(self.scaler.distance(truth, mean, std))
 
     def varying(self, values: Array) -> Array:
-        """(n, *shape) -> (n, features that are not constant)"""
+        """Select features that are not constant: (n, *shape) -> (n, features)."""
         std = self.scaler.std.ravel()
         return values.reshape(len(values), std.size)[:, std > 0]
 
     def noisy(self, mean: Array, noise: Array, size: Array | float = 1.0) -> Array:
-        """A draw given the mean and the noise (n, *shape), in the user's units."""
+        """Draw values given the mean and the noise (n, *shape), in the user's units."""
         parts = (torch.from_numpy(np.asarray(a, dtype=np.float32)) for a in (mean, noise))
         return self.possible(self.in_units(self.likelihood.draw(*parts).numpy(), size))
 
     def possible(self, values: Array, out: Array | None = None) -> Array:
-        """Values within what the likelihood and the kind allow; written into `out`, if given."""
+        """Clip values to the range of the likelihood and the kind; `out` as in numpy."""
         (low, high), (least, most) = self.likelihood.bounds, self.bounds
         return values.clip(max(low, least), min(high, most), out=out)
 
     def chosen(self, values: Array) -> Array:
-        """Probabilities as a choice, where whole numbers or booleans were fitted."""
+        """Turn probabilities into a choice, if whole numbers or booleans were fitted."""
         whole = self.likelihood.shares and fill.whole(self.spec)
         return fill.one_hot(values) if whole else values
 
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
-    """Data in scaled units; values that no fitted view can have are refused."""
+    """Convert data to scaled units; values that no fitted view can have are rejected."""
     seen = [raw.seen_part(v) for v in range(len(views))]
-    raw = _checked(raw, [partial(_check_values, *each) for each in zip(views, seen, strict=True)])
+    raw = _checked(raw, [partial(_check_values, *pair) for pair in zip(views, seen, strict=True)])
     data = scaling.transform([view.scaler for view in views], raw)
     ids = data.index.cpu().numpy() if data.ids is None else data.ids
     return _checked(data, [partial(_check_range, view, ids) for view in views])
 
 
 def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> Views:
-    """Check each view, given its values and which rows they are; rows of what is on the disk are
-    checked when they are read."""
+    """Check each view, given values and their rows; data on the disk are checked when read."""
     x = list(data.parts)
     for v, check in enumerate(checks):
         part = x[v]
         if isinstance(part, Lazy):
-            x[v] = part.then(partial(_passed, check))
+            x[v] = part.then(partial(_checked_rows, check))
         else:
             check(part, slice(None))
     return replace(data, x=on_demand(x)) if data.on_disk else data
 
 
-def _passed(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
+def _checked_rows(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
     check(x, rows)
     return x
 
 
 def _check_values(view: FittedView, seen: Seen, x: Part, rows: Any) -> None:
-    """Refuse what the likelihood or the scaling of a view has no place for."""
+    """Reject values outside the range of the likelihood or the scaling."""
     _check_likelihood(view.name, view.likelihood, x, seen[rows])
     if not view.scaler.signed:
         _check_signs(view, x, seen[rows])
@@ -227,41 +227,41 @@ def _largest(x: Part, seen: Seen) -> int:
 
 
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
-    """What a view is taken for: what the user says, else what its likelihood is for, else what its
-    values look like; numbers, where the user scales them."""
+    """Return the kind of a view: that of the user, else that of its likelihood, else recognised
+    from its values, or numbers if the user sets their scaling."""
     if kind != AUTO_WORD:
         return Recognised(KINDS[kind])
     if likelihood is not None and not likelihood.scaled:
-        own = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
-        return Recognised(own, "by its likelihood")
-    found = kinds.recognise(raw.parts[v], raw.seen_part(v), raw.specs[v] if raw.specs else None)
-    if likelihood is not None and found.kind.likelihood != "normal":
+        match = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
+        return Recognised(match, "by its likelihood")
+    result = kinds.recognise(raw.parts[v], raw.seen_part(v), raw.specs[v] if raw.specs else None)
+    if likelihood is not None and result.kind.likelihood != "normal":
         return Recognised(KINDS["numbers"], "by its likelihood")
-    if scaled != AUTO_WORD and found.kind.likelihood == "normal" and found.kind.name != "images":
+    if scaled != AUTO_WORD and result.kind.likelihood == "normal" and result.kind.name != "images":
         return Recognised(KINDS["numbers"], "its scaling is given")
-    return found
+    return result
 
 
-def _refuse(name: str, problem: str | None, otherwise: str) -> None:
+def _reject(name: str, problem: str | None, otherwise: str) -> None:
     if problem:
         raise ValueError(f"view {name!r} {problem}, or {otherwise}")
 
 
 def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) -> None:
-    for rows in () if likelihood.scaled else pieces(x):  # others take all numbers
+    for rows in () if likelihood.scaled else pieces(x):  # scaled likelihoods take all numbers
         problem = likelihood.problem(dense(x[rows]), seen[rows])
-        _refuse(name, problem, "choose another likelihood")
+        _reject(name, problem, "choose another likelihood")
 
 
 def _check_signs(view: FittedView, part: Part, seen: Tensor) -> None:
     x = part.stored if isinstance(part, Sparse) else dense(part)[seen]
     if bool((x < 0).any()):
         negative = f"holds {float(x[x < 0][0]):g} and was fitted as {view.kind}"
-        _refuse(view.name, f"{negative}: correct it", "fit it as numbers")
+        _reject(view.name, f"{negative}: correct it", "fit it as numbers")
 
 
 def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
-    """Refuse what overflows in scaled units, and words that were not there in fit."""
+    """Reject values that overflow in scaled units, and words that were not in fit."""
     far = _far(x)
     if far.any():
         raise ValueError(
@@ -269,16 +269,16 @@ def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
             "on; correct their units, or make them NaN"
         )
     words = dense(x) if view.vocabulary else torch.zeros(0)
-    strange = words[(words < 0) | (words >= view.vocabulary)]
-    if len(strange):
+    unknown = words[(words < 0) | (words >= view.vocabulary)]
+    if len(unknown):
         raise ValueError(
-            f"view {view.name!r} holds the token {int(strange[0])}; fitted on those below "
+            f"view {view.name!r} holds the token {int(unknown[0])}; fitted on those below "
             f"{view.vocabulary}: encode others as known"
         )
 
 
 def _far(x: Part) -> NDArray[np.bool_]:
-    """Rows with numbers that are too large, (n,)."""
+    """Return the rows with values that are too large, (n,)."""
     if isinstance(x, Sparse):
         return x.count(~(np.abs(x.own.data) < OVERFLOW)) > 0
     x = dense(x)

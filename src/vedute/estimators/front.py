@@ -1,8 +1,8 @@
-"""Principal components that stand for a wide sparse view: what networks see of text and counts.
+"""Principal components of wide sparse views, the input of networks for text and counts.
 
-Of thousands of words, most are rare and say little; a network that sees each of them learns the
-noise of few samples by heart. With m the mean, B (width, k) the leading components of the scaled
-view and s the root of their mean variance,
+Most of thousands of words are rare and carry little information; a network with all of them as
+inputs overfits the noise of few samples. With m the mean, B (width, k) the
+leading components of the scaled view and s the root of their mean variance,
 
     narrow = (x - m) B / s          wide = m + s narrow B'
 
@@ -30,14 +30,14 @@ from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
 Array = NDArray[Any]
-WIDER = 2  # times as many columns as components
-OVER = 10  # directions more than components
-MANY_SAMPLES = 20_000  # samples on the disk that components are learned from
+MIN_RATIO = 2  # of columns to components
+OVERSAMPLING = 10  # extra directions
+MAX_SAMPLES = 20_000  # samples on the disk that components are learned from
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """mean (width,), basis (width, k), scale."""
+    """Principal components: mean (width,), basis (width, k), scale."""
 
     mean: Array
     basis: Array
@@ -45,7 +45,7 @@ class Components:
 
     @classmethod
     def of(cls, x: Array | Sparse, most: int, seed: int) -> Components:
-        """Find at most so many components of x (n, width), whose rows are all observed."""
+        """Find at most `most` components of x (n, width), whose rows are all observed."""
         most, seed = min(most, len(x)), seed % 2**32
         if isinstance(x, Sparse):
             mean = x.mean()
@@ -53,13 +53,13 @@ class Components:
         else:
             mean = x.mean(0)
             _, size, axes = randomized_svd(x - mean, most, random_state=seed)
-        there = size > 1e-6 * max(float(size[0]), 1e-12)
-        scale = float(np.sqrt((size[there] ** 2).mean() / len(x))) if there.any() else 1.0
-        basis = axes[there].T if there.any() else axes[:1].T
+        kept = size > 1e-6 * max(float(size[0]), 1e-12)
+        scale = float(np.sqrt((size[kept] ** 2).mean() / len(x))) if kept.any() else 1.0
+        basis = axes[kept].T if kept.any() else axes[:1].T
         return cls(mean.astype(np.float32), np.ascontiguousarray(basis, np.float32), scale)
 
     def narrow(self, x: Part) -> Tensor:
-        """(n, width) -> (n, k)"""
+        """Project (n, width) -> (n, k)."""
         if isinstance(x, Sparse):
             return torch.from_numpy(x.centered(self.mean).times(self.basis) / self.scale)
         x = dense(x)
@@ -67,20 +67,20 @@ class Components:
         return (x - mean) @ basis / self.scale
 
     def widen(self, x: Array) -> Array:
-        """(..., k) -> (..., width)"""
+        """Reconstruct (..., k) -> (..., width)."""
         return np.asarray(self.mean + self.scale * (x @ self.basis.T), np.float32)
 
 
 def _decomposed(x: Sparse, k: int, seed: int) -> tuple[Array, Array]:
-    """k leading singular values and right vectors (k, width): what `randomized_svd` gives, from the
-    same start in as many iterations, where x stays sparse."""
+    """Return the k leading singular values and right vectors (k, width), as `randomized_svd` from
+    the same start in as many iterations, without making x dense."""
     n, width = x.shape
-    there, back = (x.across, x.times) if n < width else (x.times, x.across)
-    start = np.random.RandomState(seed).normal(size=(min(n, width), k + OVER))
+    forward, back = (x.across, x.times) if n < width else (x.times, x.across)
+    start = np.random.RandomState(seed).normal(size=(min(n, width), k + OVERSAMPLING))
     basis = start.astype(np.float32)
     for _ in range(7 if k < 0.1 * min(n, width) else 4):
-        basis = _orthonormal(back(_orthonormal(there(basis))))
-    basis = _orthonormal(there(basis))
+        basis = _orthonormal(back(_orthonormal(forward(basis))))
+    basis = _orthonormal(forward(basis))
     short, size, turn = np.linalg.svd(back(basis), full_matrices=False)
     left, right = (short, basis @ turn.T) if n < width else (basis @ turn.T, short)
     signs = np.sign(left[np.abs(left).argmax(0), np.arange(len(size))])
@@ -92,25 +92,26 @@ def _orthonormal(x: Array) -> Array:
     return basis
 
 
-Front = Sequence[Components | None]  # one per view; None: the view as it is
+Front = Sequence[Components | None]  # one per view; None: the view itself
 
 
 def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int) -> list[Any]:
-    """Components of the views whose rows were divided by their size and that are wide."""
-    found: list[Components | None] = []
+    """Learn components of wide views whose rows were divided by their size."""
+    result: list[Components | None] = []
     for v, view in enumerate(views):
         rows = data.mask[:, v]
-        wide = most is not None and view.scaler.power and view.scaler.mean.size > WIDER * most
+        wide = most is not None and view.scaler.power and view.scaler.mean.size > MIN_RATIO * most
         if most is None or not wide or int(rows.sum()) < 2:
-            found.append(None)
+            result.append(None)
         else:
-            x = data.parts[v][_some(rows) if data.on_disk else rows]
-            found.append(Components.of(x if isinstance(x, Sparse) else x.numpy(), most, seed))
-    return found
+            x = data.parts[v][_first(rows) if data.on_disk else rows]
+            result.append(Components.of(x if isinstance(x, Sparse) else x.numpy(), most, seed))
+    return result
 
 
 def narrow(front: Front, data: Views) -> Views:
-    """Data as networks see them; holes in a narrow view are at the mean of their column."""
+    """Convert data to the input of networks; holes in a narrow view are at the mean of their
+    column."""
     if not any(front):
         return data
     x, holes = list(data.parts), list(data.hole_parts)
@@ -122,7 +123,7 @@ def narrow(front: Front, data: Views) -> Views:
 
 
 def _narrowed(part: Components, x: Part, seen: Tensor) -> Part:
-    """x (n, width) -> (n, k), zero where it is not seen (n, 1)."""
+    """Project x (n, width) -> (n, k), zero where it is not observed (n, 1)."""
     if isinstance(x, Lazy):
         return x.then(partial(_narrowed_rows, part, seen), None, part.basis.shape[1])
     return part.narrow(x).masked_fill(~seen, 0.0)
@@ -132,13 +133,13 @@ def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tens
     return part.narrow(x).masked_fill(~seen[rows], 0.0)
 
 
-def _some(rows: Tensor) -> Tensor:
-    """Choose at most MANY_SAMPLES of the rows that are True, from the first on."""
-    return rows.nonzero()[:MANY_SAMPLES, 0]
+def _first(rows: Tensor) -> Tensor:
+    """Return the first MAX_SAMPLES rows that are True."""
+    return rows.nonzero()[:MAX_SAMPLES, 0]
 
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:
-    """Hidden views, compared in their components."""
+    """Convert hidden views to their components."""
     if not any(front):
         return held
     sizes = [None if part is None else part.basis.shape[1] for part in front]

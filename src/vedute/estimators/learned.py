@@ -1,4 +1,4 @@
-"""What a fitted estimator has learned, as HTML for notebooks."""
+"""A summary of a fitted estimator, as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vedute.data import html
 
 
 def learned(model: Any) -> str:
-    """Views with kinds and R2, clusters, and whether it learned again; empty before fit."""
-    found = model.results()
-    if "embedding_" not in found:
+    """Return views with kinds and R2, clusters, and whether it was refitted; empty before fit."""
+    results = model.results()
+    if "embedding_" not in results:
         return ""
-    r2 = found.get("r2_", {})
+    r2 = results.get("r2_", {})
     heads = ("view", "shape", "kind", *(["variance of hidden views explained"] if r2 else []))
     rows = [
         [view.name, html.shape(view.shape), view.kind, *([_share(r2.get(view.name))] if r2 else [])]
@@ -23,16 +23,16 @@ def learned(model: Any) -> str:
     ]
     n, D = model.embedding_.shape
     title = f"Fitted on {n} samples with {len(rows)} views: a representation of {D} numbers"
-    return html.section(title, html.table(heads, rows), html.lines(_sentences(found)))
+    return html.section(title, html.table(heads, rows), html.lines(_sentences(results)))
 
 
-def _sentences(found: dict[str, Any]) -> Iterator[str]:
-    if "labels_" in found:
-        sizes = np.bincount(found["labels_"]).tolist()
+def _sentences(results: dict[str, Any]) -> Iterator[str]:
+    if "labels_" in results:
+        sizes = np.bincount(results["labels_"]).tolist()
         shown = ", ".join(map(str, sizes[:20])) + (", ..." if len(sizes) > 20 else "")
         yield f"{len(sizes)} cluster{'' if len(sizes) == 1 else 's'} of {shown} samples"
-    if found.get("learned_again_"):
-        yield "Learned again with all views after the hidden ones had been measured"
+    if results.get("learned_again_"):
+        yield "Refitted with all views after evaluation on the hidden ones"
 
 
 def _share(r2: float | None) -> str:

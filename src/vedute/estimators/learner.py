@@ -1,4 +1,4 @@
-"""How a method is fitted, and how data reach a fitted one."""
+"""The learner, which fits a method."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ log = logging.getLogger("vedute")
 
 
 class Learner(Reader):
-    """The learner of a method: hides views, learns, calibrates, learns again, and clusters.
+    """The learner of a method: it holds out views, fits, calibrates, refits and clusters.
 
-    It has no state of its own: what is learned is on the method, and what belongs to one fit in
-    its context.
+    It is stateless: learned attributes are on the method, the state of one fit is in its context.
     """
 
     def fit(self, X: Any, groups: Any = None) -> None:
-        """Learn from X; groups: one per sample, where samples belong together."""
+        """Fit the method to X; groups: one per sample, if samples belong together."""
         model = self.model
         raw = Entry.of(X, columns=model.columns, own=True).views
         if checks.is_one_view(X, raw):
             log.warning(checks.ONE_VIEW)
-        known = None if groups is None else group_codes(groups, len(raw), raw.ids)
+        codes = None if groups is None else group_codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self.check(raw)
-        checks.ranks_agree(model, raw, known)
+        checks.ranks_agree(model, raw, codes)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
-        context = self.context(None if known is None else torch.from_numpy(known))
-        # Gradients are needed, whatever a caller has set for inference.
+        context = self.context(None if codes is None else torch.from_numpy(codes))
+        # Gradients are needed, even if the caller has disabled them.
         with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(context.seed)
             model.views_ = self.fitted_views(raw)
@@ -64,19 +63,19 @@ class Learner(Reader):
             warnings.warn(problem, stacklevel=4)
 
     def context(self, groups: torch.Tensor | None) -> FitContext:
-        """The context of a fit, given the groups of samples."""
+        """Return the context of a fit with these groups of samples."""
         return FitContext.of(self.model, self.model.seed_, groups)
 
     def check(self, raw: Views) -> None:
-        """Refuse settings, and data that nothing can be learned from with them."""
+        """Reject invalid settings, and data that cannot be fitted with them."""
         checks.check(self.model, raw)
 
     def scaling(self) -> str:
-        """The way to scale features, or `auto`."""
+        """Return the scaling of features, or `auto`."""
         return self.model.scaling
 
     def fitted_views(self, raw: Views) -> list[FittedView]:
-        """The record of each view: its kind, likelihood and scaling."""
+        """Return each view with its kind, likelihood and scaling."""
         model = self.model
         words = likelihoods.named(model.likelihood, raw.names), kinds.named(model.kinds, raw.names)
         views = panels.fitted(raw, *words, self.scaling())
@@ -85,13 +84,13 @@ class Learner(Reader):
         return views
 
     def learn(self, data: Views, context: FitContext) -> None:
-        """Learn with some views hidden, let them say how far to trust what was learned, and where
-        they did not also end the training, learn again with everything."""
+        """Fit with views held out, calibrate on them, and refit with everything if they were not
+        also used to end the training."""
         model = self.model
         hidden = self.choose_hidden(data, context) if model.hides() else None
         few = model.hides() and hidden is None
-        again = few or model.learns_again(len(data))
-        if again:
+        refits = few or model.learns_again(len(data))
+        if refits:
             hidden = self.choose_hidden(data, context, 1)
         if few:
             rows = (
@@ -99,17 +98,19 @@ class Learner(Reader):
             )
             model.log(f"too few {rows}: none is hidden to stop training early")
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
-        some = data if hidden is None else data.hide(hidden)
-        fewer = self.without_entries(some) if model.hides() else some
-        entries = None if fewer is some else holdout.HiddenEntries.of(fewer, some, context.groups)
-        again = again and fewer is not data
-        model.learn(fewer, None if few else held, context)
-        del some, fewer  # which may be large
+        visible = data if hidden is None else data.hide(hidden)
+        inputs = self.without_entries(visible) if model.hides() else visible
+        entries = None
+        if inputs is not visible:
+            entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
+        refits = refits and inputs is not data
+        model.learn(inputs, None if few else held, context)
+        del visible, inputs  # which may be large
         if model.generative:
             self.calibrate(data, held, context)
         if entries is not None:
             self.calibrate_holes(entries)
-        model.learned_again_ = again and not context.interrupted
+        model.learned_again_ = refits and not context.interrupted
         if model.learned_again_:
             model.learn(data, None, context.second())
 
@@ -123,18 +124,17 @@ class Learner(Reader):
     def held_out(
         self, data: Views, hidden: torch.Tensor, groups: torch.Tensor | None = None
     ) -> holdout.HoldOut:
-        """The rows of scaled data with `hidden` views (n, L), without and with them."""
+        """Return the rows of scaled data with `hidden` views (n, L), without and with them."""
         return holdout.HoldOut.of(data, hidden, self.model.scalers, groups)
 
     def without_entries(self, data: Views) -> Views:
-        """Data with single entries hidden where views have holes, to see what is made of them;
-        else `data` itself."""
+        """Hide single entries of views with holes, for calibration; return `data` itself if there
+        are none."""
         holed = any(data.share_of_holes(v) > 0 for v in range(len(data.x)))
         return holdout.hide_entries(data, self.model.scalers) if holed else data
 
     def calibrate(self, data: Views, held: holdout.HoldOut | None, context: FitContext) -> None:
-        """Calibrate on the hidden views; where there are none, on views left out of the training
-        rows."""
+        """Calibrate on the hidden views; without any, on views left out of the training rows."""
         unseen = held is not None
         if held is None:
             out = self.choose_hidden(data, context, 1)
@@ -143,8 +143,8 @@ class Learner(Reader):
         self.measure(self.imputer(), held, unseen)
 
     def measure(self, imputer: Imputer, held: holdout.HoldOut, unseen: bool = True) -> None:
-        """Calibrate what `imputer` predicts of hidden views, and keep their errors; unseen: it has
-        not learned from them."""
+        """Calibrate predictions of hidden views, and keep their errors; unseen: the model was not
+        fitted to them."""
         model = self.model
         model.views_ = imputer.calibrated(held, model.shrinks)
         imputer = replace(imputer, views=model.views_)
@@ -156,11 +156,11 @@ class Learner(Reader):
         model.r2_in_units_ = cross_fitting.r2_in_units(model.r2_, model.hidden_predictions_)
 
     def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
-        """Calibrate single entries, where views have holes."""
+        """Calibrate single entries of views with holes."""
         self.model.views_ = self.imputer().calibrated_at_holes(held, self.model.shrinks)
 
     def cluster(self, data: Views) -> None:
-        """Find the clusters of the samples learned from, where some are asked for."""
+        """Cluster the training samples, if clusters are requested."""
         model = self.model
         if model.n_clusters is None:
             return
@@ -175,7 +175,7 @@ class Learner(Reader):
     # Clusters.
 
     def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
-        """The clusters of samples, (n,); z: their representation, if it is known."""
+        """Return the clusters of samples, (n,); z: their representation, if already computed."""
         soft = self.model.soft_labels(data)
         if soft is not None:
             return np.asarray(soft.argmax(1), dtype=np.int64)
@@ -183,24 +183,24 @@ class Learner(Reader):
         return clustering.nearest(self.model.embed(data) if z is None else z, self.model.centers_)
 
     def require_clusters(self) -> None:
-        """Refuse what needs clusters, where none were asked for."""
+        """Raise if clusters are needed but were not requested."""
         model = self.model
         clustered = hasattr(model, "centers_") or hasattr(model, "labels_")
         clustering.require(model.n_clusters if clustered else None, type(model).__name__)
 
-    def try_out(self) -> None:
-        """Use what was loaded on samples at the mean of every view, one with all views and one
-        without each: parts that do not belong together are noticed here."""
+    def smoke_test(self) -> None:
+        """Apply a loaded model to samples at the mean of every view, one with all views and one
+        without each, to detect parts that do not belong together."""
         model = self.model
         L = len(model.views_)
-        lacking = torch.cat([torch.zeros(1, L), torch.eye(L)]).bool()[: 1 if L == 1 else None]
-        n, x = len(lacking), []
+        hidden = torch.cat([torch.zeros(1, L), torch.eye(L)]).bool()[: 1 if L == 1 else None]
+        n, x = len(hidden), []
         for scaler in model.scalers:
             mean = torch.from_numpy(scaler.mean).to(torch.int64 if scaler.tokens else torch.float32)
             x.append(mean.expand(n, *mean.shape))
         names = tuple(view.name for view in model.views_)
-        whole = torch.ones_like(lacking)
-        data = Views(tuple(x), whole, torch.arange(n), (None,) * L, names).hide(lacking)
+        mask = torch.ones_like(hidden)
+        data = Views(tuple(x), mask, torch.arange(n), (None,) * L, names).hide(hidden)
         z = clustering.finite(model.embed(data))
         if z.shape[1:] != model.embedding_.shape[1:]:
             raise ValueError("its representation has another size than its model gives")

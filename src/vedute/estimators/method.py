@@ -1,4 +1,4 @@
-"""What a method is: settings, what it implements, and what is learned."""
+"""The base class of methods: settings, abstract parts, and learned attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger("vedute")
 
 
 class Learned:
-    """The attributes that `fit` sets, in every method, and how they are shown."""
+    """The attributes that `fit` sets in every method."""
 
     views_: list[FittedView]
     embedding_: Array
@@ -54,160 +54,160 @@ class Learned:
         "stability_": 'The curve that `n_clusters="auto"` read the number from.',
         "r2_": "By view, the share of hidden views that was explained, on the scale of its kind "
         "(methods that impute).",
-        "r2_in_units_": "The same in your units, such as counts in place of their logarithms.",
+        "r2_in_units_": "This share in your units, such as counts instead of their logarithms.",
         "hidden_": "Per hidden view: row, view, error, error of mean-fill (methods that impute).",
-        "hidden_predictions_": "Some of these as predicted before they were ever learned from; "
-        "empty where none were hidden.",
-        "learned_again_": "Whether it learned again, with them, after that.",
+        "hidden_predictions_": "A subset of these as predicted before any refit; "
+        "empty if none were hidden.",
+        "learned_again_": "Whether it was then refitted with them.",
         "views_": "One record per view: name, shape, kind, likelihood, scaler, calibration.",
-        "fitted_on_": "Number of samples, how many had which views, and the version of vedute.",
+        "fitted_on_": "Numbers of samples, in total and by views, and the version of vedute.",
     }
 
     def results(self) -> dict[str, Any]:
-        """All that `fit` has set, by name; empty before."""
+        """Return the learned attributes by name; empty before `fit`."""
         return {k: v for k, v in vars(self).items() if k.endswith("_")}
 
     @property
     def specs(self) -> list[ViewSpec]:
-        """What the fitted views looked like."""
+        """The specifications of the fitted views."""
         return [view.spec for view in self.views_]
 
     @property
     def scalers(self) -> list[Scaler]:
-        """How each fitted view is scaled."""
+        """The scalers of the fitted views."""
         return [view.scaler for view in self.views_]
 
 
 @estimator
 class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What a file in `methods` implements, in scaled units: `learn` and `embed`, and what else it
-    is able to do.
+    """The interface of methods, in scaled units: `learn`, `embed` and optional abilities.
 
-    Settings are fields, declared once; what is learned ends in an underscore.
+    Settings are fields, declared once; learned attributes end in an underscore.
     """
 
     n_clusters: int | Literal["auto"] | None = setting(
-        None, 'How many clusters; "auto" takes the most stable number, None finds none.', at_least=1
+        None, 'Number of clusters; "auto": the most stable one; None: no clusters.', at_least=1
     )
     kinds: str | Sequence[str] | dict[str, str] = setting(
         "auto",
-        "What views hold: `numbers`, `positive`, `counts`, `log_counts`, `text`, `proportions`, "
-        "`ordinal`, `binary`, `categories`, `tokens`, `images`, or `auto`, which looks at the "
-        "values: for all views, one each, or by name. Scaling and likelihood follow from it.",
+        "The kind of values in a view: `numbers`, `positive`, `counts`, `log_counts`, `text`, "
+        "`proportions`, `ordinal`, `binary`, `categories`, `tokens`, `images`, or `auto`, which "
+        "depends on the values: for all views, one each, or by name. It decides scaling and "
+        "likelihood.",
     )
     likelihood: str | Sequence[str] | dict[str, str] = setting(
         "auto",
-        "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which goes by the "
-        "kind: for all views, one each, or by name.",
+        "`normal`, `laplace`, `bernoulli`, `categorical`, `tokens`, or `auto`, which depends on "
+        "the kind: for all views, one each, or by name.",
     )
     scaling: str = choice(
         ("auto", "standard", "minmax", "none"),
-        "How each feature is scaled; `auto` goes by the kind of its view.",
+        "Scaling of each feature; `auto` depends on the kind of its view.",
     )
-    columns: dict[str, Any] | None = setting(None, 'Cuts a table into views: `{"a": slice(50)}`.')
+    columns: dict[str, Any] | None = setting(None, 'Splits a table into views: `{"a": slice(50)}`.')
     random_state: int | np.random.Generator | np.random.RandomState | ModuleType | None = setting(
-        None, "Same seed, same result."
+        None, "The seed of all random numbers, for reproducible results."
     )
     verbose: bool | None = setting(
         None,
-        "None: a bar in a terminal, a line in a notebook, else a line in the log a minute. True: "
-        "loss terms and hidden error as lines of the log, printed where no handler is set. False: "
+        "None: a bar in a terminal, a line in a notebook, else a line in the log per minute. True: "
+        "loss terms and hidden error in the log, printed if no handler is set. False: "
         "nothing.",
     )
 
-    paper: ClassVar[str] = ""  # its authors, where it appeared and when: "Gao & Pu, ICLR 2025"
+    paper: ClassVar[str] = ""  # authors, venue and year: "Gao & Pu, ICLR 2025"
     two_views: ClassVar[bool] = False  # pairs only: see `pairs`
-    most_views: ClassVar[int | None] = None  # with more it takes long, and Blend leaves it out
-    absent: ClassVar[str] = ""  # what it makes of missing views, in a few words
-    streams: ClassVar[bool] = False  # learns from a store piece by piece, not from all rows at once
-    unseen: ClassVar[str] = "yes"  # how it treats rows that it was not fitted on
+    most_views: ClassVar[int | None] = None  # with more it is slow, and Blend leaves it out
+    absent: ClassVar[str] = ""  # its treatment of missing views, in a few words
+    streams: ClassVar[bool] = False  # learns from a store in batches, without all rows in memory
+    unseen: ClassVar[str] = "yes"  # its treatment of rows that it was not fitted on
     shrinks: ClassVar[bool] = True  # may hidden views shrink its values towards the mean?
     keeps_samples: ClassVar[bool] = False  # is its model made of samples?
-    baseline: ClassVar[str] = ""  # its name as a simple baseline, which others are compared with
-    relearns: ClassVar[bool] = False  # learns again with the hidden views once these were used
+    baseline: ClassVar[str] = ""  # its name as a simple baseline
+    relearns: ClassVar[bool] = False  # refits with the hidden views after calibration
 
     generative = Ability(lambda cls: cls.decode is not Method.decode)  # can it impute?
     soft = Ability(lambda cls: cls.soft_labels is not Method.soft_labels)  # own clusters?
 
     @abstractmethod
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        """Fit on `data`; views hidden from it may be compared with, in `held`."""
+        """Fit on `data`; `held` has hidden views for evaluation during the fit."""
 
     @abstractmethod
     def embed(self, data: Views) -> Array:
-        """The representation, (n, D) float32."""
+        """Return the representation, (n, D) float32."""
 
     def embed_std(self, data: Views) -> Array:
-        """The standard deviation of its posterior, (n, D), where the method has one."""
+        """Return the standard deviation of the posterior, (n, D), if the method has one."""
         raise TypeError(
             f"{type(self).__name__} has no posterior of the representation, and so no standard "
             "deviation; MVP and the VAEs have one"
         )
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        """Expected values of all views, L arrays (draws or 1, n, *shape_v)."""
+        """Return expected values of all views, L arrays (draws or 1, n, *shape_v)."""
         raise TypeError(self.cannot("impute"))
 
     def soft_labels(self, data: Views) -> Array | None:
-        """(n, K) where the method has a clustering rule of its own."""
+        """Return soft labels (n, K) if the method has its own clustering rule, else None."""
         return None
 
     def check_settings(self) -> None:
-        """Refuse settings by their declarations; methods add what two of them must agree on."""
+        """Reject settings by their declarations; methods add checks of combinations."""
         settings.check(self)
 
     def check(self, raw: Views) -> None:
-        """Refuse data that the method cannot learn from, beside what is refused for all."""
+        """Reject data that the method cannot learn from, beyond the checks for all methods."""
 
     def hides(self) -> bool:
-        """Whether some observed views are hidden while learning."""
+        """Return whether observed views are held out during the fit."""
         return self.generative
 
     def learns_again(self, rows: int) -> bool:
-        """Whether to learn once more, with the hidden views, after calibration."""
+        """Return whether to refit with the hidden views after calibration."""
         return self.relearns
 
     def modules(self) -> dict[str, torch.nn.Module]:
-        """Networks, saved by their weights."""
+        """Return the networks, which are saved by their weights."""
         return {}
 
     def table_numbers(self) -> int:
-        """How many numbers a row takes in the largest table that decoding makes."""
+        """Return the numbers per row of the largest table in decoding."""
         return max([1, *(part.table_numbers() for part in self.parts())])
 
     def parts(self) -> Sequence[Method]:
-        """The methods inside this one, the leading one first."""
+        """Return the inner methods, the leading one first."""
         return []
 
     def leading(self) -> Method:
-        """The method whose settings say how long training takes."""
+        """Return the method whose settings decide the length of training."""
         return self
 
     def decided(self) -> dict[str, Any]:
-        """Settings that data or device have decided, not the user."""
+        """Return the settings that data or device have decided, not the user."""
         passed = self.get_params()
         used = getattr(self, "settings_", {}).items()
         return {k: v for k, v in used if k not in passed or v != passed[k]}
 
     def cannot(self, verb: str) -> str:
-        """Why a verb is refused."""
+        """Say why the method does not support a verb."""
         return f"{type(self).__name__} cannot {verb}; `vedute list methods` shows which methods can"
 
     def log(self, message: str) -> None:
-        """Log to the logger `vedute`, which is shown where `verbose`."""
+        """Log to the logger `vedute`, shown if `verbose`."""
         if self.verbose and not logging.getLogger().handlers and not log.handlers:
             log.addHandler(logging.StreamHandler(sys.stdout))
             log.setLevel(logging.INFO)
         log.log(logging.INFO if self.verbose else logging.DEBUG, message)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The call that makes it, and once it is fitted what it used where that says nothing."""
+        """Return the call that makes it and, once fitted, the settings that data decided."""
         call = super().__repr__(N_CHAR_MAX)
         used = ", ".join(f"{k}={v!r}" for k, v in self.decided().items())
         return f"{call}\n# used: {used}" if used else call
 
     def _repr_html_inner(self) -> str:
-        """The diagram of scikit-learn, for notebooks, and below it what was learned."""
+        """Return the diagram of scikit-learn followed by a summary, for notebooks."""
         return f"{super()._repr_html_inner()}{learned_html(self)}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Methods that train networks: their settings, and how the networks are built."""
+"""Methods that train networks: settings, and construction of the networks."""
 
 from __future__ import annotations
 
@@ -31,51 +31,51 @@ class LearnedNetworks:
     history_: list[Record]
     settings_: dict[str, Any]
     steps_: int
-    length_: int | None  # how long training was worth it, once this is known
+    length_: int | None  # useful length of training, once known
 
 
 @estimator
 class NetworkMethod(LearnedNetworks, Estimator):
-    """A method with networks, and what data and device decide of its settings."""
+    """A method with networks, with settings that depend on data and device."""
 
     steps: int = setting(2300, "Most steps of optimisation.", at_least=1, length=True)
     epochs: int | None = setting(
         None,
-        "Count training, and all its parts, in passes over the data instead of steps.",
+        "Count training, and all its stages, in passes over the data instead of steps.",
         at_least=1,
         length=True,
     )
     batch_size: int = setting(
         128,
-        "Rows per step; an epoch, in an order of its own, leaves out a last batch under an eighth "
+        "Rows per step; each epoch is shuffled and drops a last batch smaller than an eighth "
         "of this.",
         at_least=1,
     )
     lr: float = setting(2e-3, "Learning rate.", above=0, tune=Range(3e-4, 1e-2, log=True))
     weight_decay: float = setting(0.0, "Weight decay of the optimizer.", at_least=0)
-    clip: float | None = setting(None, "Largest norm of the gradient; None: any.", above=0)
+    clip: float | None = setting(None, "Largest norm of the gradient; None: no limit.", above=0)
     early_stopping: bool = setting(
         True, "Hide about a tenth of the observed views; they end the training."
     )
     patience: int = setting(400, "Steps to wait for a smaller hidden error.", at_least=1)
     components: int | None = setting(
         64,
-        "Of a view of text or counts that is much wider, so many principal components are seen; "
+        "Number of principal components that replace a much wider view of text or counts; "
         "None: all columns.",
         at_least=1,
     )
     device: str | torch.device = setting(
-        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
+        "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU if available."
     )
     precision: str = setting(
         "auto",
-        "Of networks; `auto` takes bf16 for images on a GPU.",
+        "Precision of networks; `auto`: bf16 for images on a GPU.",
         choices=("auto", "float32", "bf16"),
     )
     checkpoint: str | Path | None = setting(
-        None, "A folder to go on from after an interruption; needs `random_state`."
+        None, "A folder to resume from after an interruption; needs `random_state`."
     )
-    checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
+    checkpoint_minutes: float = setting(5.0, "Minutes between two checkpoints.", at_least=0)
     callbacks: Sequence[Callable[[Record], object]] | None = setting(
         None, "Functions that are called with every record of the history; not saved."
     )
@@ -84,9 +84,9 @@ class NetworkMethod(LearnedNetworks, Estimator):
         "history_": "Per epoch: step, stage, loss terms, error on hidden views; in the last also "
         "why training ended.",
         "model_": "The trained networks, a `torch.nn.Module`.",
-        "settings_": "Settings as they were used: what was passed, and where that is None or "
+        "settings_": "Settings as they were used: what was passed or, for None and "
         "`auto`, what data and device decided.",
-        "front_": "Per view, the principal components that they see of it; None: all columns.",
+        "front_": "Per view, the principal components as input of networks; None: all columns.",
     }
     streams = True
     generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
@@ -97,8 +97,8 @@ class NetworkMethod(LearnedNetworks, Estimator):
 
     @abstractmethod
     def build(self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int) -> Model:
-        """The untrained model for views of these shapes, likelihoods and names, which is to be
-        trained for so many steps, or epochs where these are counted. Needs no fitted state."""
+        """Build the untrained model for views of these shapes, likelihoods and names. length: of
+        training, in steps, or in epochs if these are set. Needs no fitted state."""
 
     def stage(
         self,
@@ -107,7 +107,7 @@ class NetworkMethod(LearnedNetworks, Estimator):
         watch: bool = False,
         lr: float | None = None,
     ) -> Stage:
-        """A stage of this length, in the unit that training is counted in."""
+        """Return a stage of this length, in the unit of training: steps or epochs."""
         in_steps = self.epochs is None
         return Stage(
             loss,
@@ -126,13 +126,13 @@ class NetworkMethod(LearnedNetworks, Estimator):
         checks.ranks_can_share(type(self))
 
     def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
-        """Steps, and rows of each, of a training with so many rows of these shapes."""
+        """Return steps and batch size of training on `rows` rows of these shapes."""
         return self.steps, self.batch_size
 
     def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
-        """The estimator with what data and device decide of its settings. shapes: of the views;
-        length: of training, in steps, or epochs where these are counted; rows: None where their
-        number is not known."""
+        """Return the estimator with settings that depend on data and device filled in. shapes: of
+        the views; length: of training, in steps, or in epochs if these are set; rows: their number,
+        or None if unknown."""
         network = getattr(self, "network", None)
         if network != convolutions.AUTO:
             return self
@@ -141,41 +141,41 @@ class NetworkMethod(LearnedNetworks, Estimator):
         return self.having({"network": convolutions.chosen(self.torch_device().type)})
 
     def having(self, settings: Mapping[str, Any]) -> Self:
-        """An unfitted copy with these settings instead."""
+        """Return an unfitted copy with some settings replaced."""
         return type(self)(**self.get_params(deep=False) | settings)
 
     def patience_for(self, shapes: Shapes, steps: int) -> int:
-        """How long to wait for a smaller hidden error in a training of so many steps."""
+        """Return the patience of early stopping in a training of this many steps."""
         return self.patience
 
     def refit_length(self, steps: int) -> int | None:
-        """Steps of a second training that goes on from the first, which may have had `steps`;
-        None: it starts anew."""
+        """Return the steps of a refit that continues from the first training of up to `steps`;
+        None: it starts over."""
         return None
 
     def start(self, data: Views, device: torch.device) -> None:
-        """Make the model that a training starts from."""
+        """Make the model that training starts from."""
         self.front_ = front.learn(self.views_, data, self.components, self.seed_)
         self.model_ = self.build_networks().to(device)
         coders.start_at(self.model_, [view.scaler.mean for view in self.views_])
 
     def go_on(self, device: torch.device) -> None:
-        """Make a model for another length of training, with the weights that were learned."""
+        """Make a model for another length of training with the learned weights."""
         before = self.model_.state_dict()
         self.model_ = self.build_networks().to(device)
         load_state(self.model_, before)
 
     def network_input(self, data: Views) -> Views:
-        """What the networks see of data."""
+        """Convert data to the input of the networks."""
         return front.narrow(self.fronts, data.bare())
 
     @property
     def fronts(self) -> front.Front:
-        """One part per view; models of before there was one have none."""
+        """The principal components of each view, or None."""
         return getattr(self, "front_", None) or [None] * len(self.views_)
 
     def widened(self, v: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Decoded values of view v, in all its columns."""
+        """Expand decoded values of view v to all its columns."""
         part = self.fronts[v]
         return values if part is None else part.widen(values)
 
@@ -184,47 +184,47 @@ class NetworkMethod(LearnedNetworks, Estimator):
         return model.table_numbers if isinstance(model, Model) else 1
 
     def build_networks(self) -> Model:
-        """Images lie channel by channel in memory outside and pixel by pixel inside, which is how
-        convolutions are fast; on ARM cores half as fast, and all stays channel by channel."""
+        """Build the networks, channels-last for images, which makes convolutions fast; on ARM cores
+        it halves their speed, so they stay channels-first."""
         shapes = [
             view.output_shape if part is None else (part.basis.shape[1],)
             for view, part in zip(self.views_, self.fronts, strict=True)
         ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
-        hp = self.having(getattr(self, "settings_", {}))  # what is set later is for the next fit
+        hp = self.having(getattr(self, "settings_", {}))  # later changes apply to the next fit
         hp.check_settings()
         model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
-        inside = any(p.ndim == 4 for p in model.parameters())
-        inside &= not (ARM and self.torch_device().type == "cpu")
-        return model.to(memory_format=torch.channels_last) if inside else model  # type: ignore[call-overload]
+        channels_last = any(p.ndim == 4 for p in model.parameters())
+        channels_last &= not (ARM and self.torch_device().type == "cpu")
+        return model.to(memory_format=torch.channels_last) if channels_last else model  # type: ignore[call-overload]
 
     def fitted_model(self) -> Model:
-        """The trained networks, as they are used."""
+        """Return the trained networks in eval mode."""
         model: Model = self.model_
         return model.eval()
 
     def torch_device(self) -> torch.device:
-        """The device to compute on; refused where it is not there."""
+        """Return the device to compute on; raise if it is not available."""
         device = str(self.device)  # a torch.device, too
         if device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         kind = device.partition(":")[0]
         if kind not in ("cpu", "cuda", "mps"):
             raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
-        there = {"cpu": True, "cuda": torch.cuda.is_available()}
-        if not there.get(kind, torch.backends.mps.is_available()):
-            raise ValueError(f"device {device!r} is not there; choose auto or cpu")
+        available = {"cpu": True, "cuda": torch.cuda.is_available()}
+        if not available.get(kind, torch.backends.mps.is_available()):
+            raise ValueError(f"device {device!r} is not available; choose auto or cpu")
         return torch.device(device)
 
     def bf16(self, data: Views, device: torch.device) -> bool:
-        """Whether networks compute in half the precision."""
+        """Return whether networks compute in bfloat16."""
         images = any(len(s) > 1 for s in data.shapes)
         return self.precision == "bf16" or (
             self.precision == "auto" and device.type == "cuda" and images
         )
 
     def total_steps(self, data: Views) -> int:
-        """The steps of a training, in whatever unit it is counted."""
+        """Return the number of steps of training, also if it is counted in epochs."""
         steps, size = self.amounts(data.shapes, len(data))
         return steps if self.epochs is None else self.epochs * len(data) // size

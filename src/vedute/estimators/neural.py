@@ -1,4 +1,4 @@
-"""Estimators that train a `Model` with the one loop."""
+"""Estimators that train a `Model` with the training loop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from vedute.nn import noise
 from vedute.nn.convolutions import AUTO, LARGE
 from vedute.training.model import Clusterer, Generative, Model
 
-FEW_ROWS = 1000  # below, hidden views are dear: they say how long to learn, then all are learned
+FEW_ROWS = 1000  # below, hidden views only decide the length of training, and are refitted
 
 
 @estimator
 class NeuralEstimator(NetworkMethod):
-    """Training is counted in `steps`, or in `epochs` where given, and ended by hidden views."""
+    """An estimator trained for `steps`, or `epochs` if set, with early stopping on hidden views."""
 
     def hides(self) -> bool:
         return self.generative and self.early_stopping
@@ -43,13 +43,13 @@ class NeuralEstimator(NetworkMethod):
 
     @torch.no_grad()
     def embed(self, data: Views) -> Array:
-        return self._each(data, lambda model, batch: model.embed(batch))
+        return self._batched(data, lambda model, batch: model.embed(batch))
 
     @torch.no_grad()
     def embed_std(self, data: Views) -> Array:
         if type(self.fitted_model()).std is Model.std:
             return super().embed_std(data)
-        return self._each(data, lambda model, batch: model.std(batch))
+        return self._batched(data, lambda model, batch: model.std(batch))
 
     @torch.no_grad()
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
@@ -59,25 +59,27 @@ class NeuralEstimator(NetworkMethod):
         batch = self.network_input(data).to(self.torch_device()).floating()
         outs, values = model.decode(batch, draws), []
         for v, view in enumerate(self.views_):
-            if view.likelihood.text and not draws:  # one sentence, not the likeliest word of each
+            if (
+                view.likelihood.text and not draws
+            ):  # one sentence, not the most likely word at each position
                 outs[v] = sentence_decoding.decode_sentence(model, batch, outs[v][0], v).unsqueeze(
                     0
                 )
             mean = self.widened(v, view.likelihood.mean(outs[v].float()).cpu().numpy())
-            values.append(np.array(mean, order="K"))  # draws that are one and the same are copied
+            values.append(np.array(mean, order="K"))  # copies expanded draws
         return values
 
     @torch.no_grad()
     def soft_labels(self, data: Views) -> Array | None:
         if not isinstance(self.fitted_model(), Clusterer):
             return None
-        return self._each(data, lambda model, batch: model.assign(batch))
+        return self._batched(data, lambda model, batch: model.assign(batch))
 
     @torch.no_grad()
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
-        """n new samples from the model, noise included, in your units: name -> array (n, *shape),
-        or frame where frames were fitted. The same every time, unless `random_state` asks for
-        others."""
+        """Draw n new samples from the model, noise included, in your units: name -> array
+        (n, *shape), or frame if frames were fitted. Samples are the same in every call, unless
+        `random_state` is passed."""
         check_is_fitted(self, "views_")
         check_count("n", n)
         if not self.generates:
@@ -94,7 +96,7 @@ class NeuralEstimator(NetworkMethod):
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
-        """Restore on another device where that of the fit is not there. Models from before
+        """Restore, on another device if that of the fit is not available. Models saved without
         `settings_` have the large network."""
         try:
             self.torch_device()
@@ -105,14 +107,14 @@ class NeuralEstimator(NetworkMethod):
 
     def modules(self) -> dict[str, torch.nn.Module]:
         model: Any = getattr(self, "model_", None)
-        if not isinstance(model, torch.nn.Module):  # loading: build it, then fill it
+        if not isinstance(model, torch.nn.Module):  # when loading: build it, then load its weights
             with torch.device("meta"):  # without memory
                 saving.check_sizes(self.build_networks(), model or {})
-            with noise.WeightsFrom(torch.Generator()):  # they are replaced by those that were saved
+            with noise.WeightsFrom(torch.Generator()):  # replaced by saved weights
                 model = self.build_networks().to(self.torch_device())
         return {"model_": model}
 
-    def _each(self, data: Views, f: Any) -> Array:
+    def _batched(self, data: Views, f: Any) -> Array:
         device, model = self.torch_device(), self.fitted_model()
         rows = max(1, min(batch_rows(self.n_features_in_), TABLE // self.table_numbers()))
         parts = (f(model, b.to(device).floating()) for b in self.network_input(data).batches(rows))

@@ -1,4 +1,4 @@
-"""One training of the networks of a method, by the one loop."""
+"""One training run of the networks of a method."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from vedute.training.history import Record, continued, ended, useful_steps
 from vedute.training.loop import INTERRUPTED, Settings, batches, train
 
 log = logging.getLogger("vedute")
-UNWATCHED_STEPS = 1000  # where nothing can be hidden, and so nothing says when to stop
-UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training goes on
+UNWATCHED_STEPS = 1000  # without hidden views, hence without early stopping
+UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training is resumed
 FROM_CALLBACK = "raised by a callback"  # a note on errors
-COMPILED_STEPS = 40_000  # from which on image networks are compiled on a GPU
+COMPILED_STEPS = 40_000  # least steps for which image networks are compiled on a GPU
 
 
 class Training:
-    """One training of a method: the first, or the second, with the views that were hidden."""
+    """One training run of a method: the first, or the refit with the views that were hidden."""
 
     def __init__(self, model: NetworkMethod, context: FitContext) -> None:
         self.model, self.context = model, context
-        again = context.number > 1
-        self.before: list[Record] = model.history_ if again else []
-        self.length = model.length_ if again else None  # of the first, where hidden views ended it
+        refit = context.number > 1
+        self.before: list[Record] = model.history_ if refit else []
+        self.length = model.length_ if refit else None  # of the first run, if stopped early
 
     def learn(self, data: Views, held: HoldOut | None) -> None:
-        """Train, on data without the hidden views, which may say when to stop."""
+        """Train on data without the hidden views, which are used for early stopping."""
         model = self.model
         device = model.torch_device()
         settings = self._prepare(data, device, watched=held is not None)
-        seen = front.narrow(model.front_, data)
+        inputs = front.narrow(model.front_, data)
         watched_views = None if held is None else front.narrow_held(model.front_, held)
         reasons: list[str] = []
-        with thread_settings(model.model_, seen, settings.batch_size), self._counted():
+        with thread_settings(model.model_, inputs, settings.batch_size), self._counted():
             history = train(
                 model.model_,
-                seen.to(device),
+                inputs.to(device),
                 settings,
                 None if watched_views is None else watched_views.to(device),
                 [view.likelihood for view in model.views_],
@@ -60,22 +60,22 @@ class Training:
                 self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
             )
         self._end(reasons[0])
-        led_here = settings.refit or self.length is not None  # else nothing to compare with
-        model.history_ = continued(self.before if led_here else [], ended(history, reasons[0]))
+        comparable = settings.refit or self.length is not None
+        model.history_ = continued(self.before if comparable else [], ended(history, reasons[0]))
         model.length_ = None if held is None else useful_steps(history)
 
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:
-        """Make the model that training starts from, and say how it goes."""
+        """Make the model that training starts from, and its settings."""
         model = self.model
         steps, batch_size = model.amounts(data.shapes, len(data))
-        again = model.refit_length(steps) if self.context.number > 1 else None
-        if again is None:
-            counted = watched or not model.early_stopping or model.epochs is not None
-            model.steps_ = steps if counted else min(steps, self.length or UNWATCHED_STEPS)
+        refit_steps = model.refit_length(steps) if self.context.number > 1 else None
+        if refit_steps is None:
+            fixed = watched or not model.early_stopping or model.epochs is not None
+            model.steps_ = steps if fixed else min(steps, self.length or UNWATCHED_STEPS)
             model.settings_ = self._used(data)
             model.start(data, device)
         else:
-            model.steps_ = again
+            model.steps_ = refit_steps
             model.go_on(device)
         hp = model.having(model.settings_)
         return Settings(
@@ -88,12 +88,12 @@ class Training:
             patience=hp.patience,
             bf16=model.bf16(data, device),
             compiled=self._pays_to_compile(data, device),
-            refit=again is not None,
+            refit=refit_steps is not None,
             checkpoint=self._checkpoint(data),
         )
 
     def _used(self, data: Views) -> dict[str, Any]:
-        """The settings of a training on these data."""
+        """Return the settings of training on these data."""
         model = self.model
         steps, batch_size = model.amounts(data.shapes, len(data))
         hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
@@ -104,26 +104,26 @@ class Training:
         return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
 
     def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
-        """Half a minute of compilation saves half a millisecond per step on images."""
+        """Return whether to compile: half a minute saves half a millisecond per step on images."""
         steps = self.model.total_steps(data)
         images = any(len(s) > 1 for s in data.shapes)
         return device.type == "cuda" and images and steps >= COMPILED_STEPS
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
-        """The checkpoint of this training: the first, or the second, with all views."""
+        """Return the checkpoint of this run, in a folder by its number."""
         if self.context.checkpoint is None:
             return None
         folder = self.context.checkpoint / f"training-{self.context.number}"
         return Checkpoint(folder, self._signature(data), self.model.checkpoint_minutes)
 
     def _signature(self, data: Views) -> str:
-        free = [k for k in UNSIGNED if k != "n_clusters" or not self.model.soft]
+        unsigned = [k for k in UNSIGNED if k != "n_clusters" or not self.model.soft]
         params = self.model.get_params(deep=False) | self.model.settings_
-        params = {k: v for k, v in params.items() if k not in free}
+        params = {k: v for k, v in params.items() if k not in unsigned}
         return digest(params, [data.mask, *data.parts, *data.hole_parts])
 
     def _pace(self, data: Views) -> Pace:
-        """Says how long this training takes, if it is long, and what is faster."""
+        """Return a callback that reports the duration of long training, and what is faster."""
         size = self.model.settings_["batch_size"]
         steps = (
             self.model.steps_
@@ -140,7 +140,7 @@ class Training:
         return Pace(steps, say)
 
     def _faster(self, shapes: Shapes) -> Iterator[str]:
-        """What shortens a training on a CPU."""
+        """Yield ways to shorten training on a CPU."""
         yield "fewer `epochs`" if self.model.epochs else "fewer `steps`"
         network = self.model.settings_.get("network", "mlp")
         if any(coders.by_convolution(shape, network) for shape in shapes):
@@ -150,22 +150,22 @@ class Training:
         yield "a GPU"
 
     def _counted(self) -> AbstractContextManager[None]:
-        """While inside, progress is shown in the unit of training."""
+        """Show progress in the unit of training."""
         if self.model.epochs is None:
             return progress.counted(self.model.steps_, "step")
         return progress.counted(self.model.epochs, "epoch")
 
     def _end(self, reason: str) -> None:
-        """Say that training has ended, and why."""
+        """Report that training has ended, and why."""
         which = "second training, with all views: " if self.before else ""
-        if reason == INTERRUPTED:  # of which there has been a warning
+        if reason == INTERRUPTED:  # a warning was logged
             self.context.interrupted = True
             return
         log.info("%s: %s%s", type(self.model).__name__, which, reason)
         progress.ended(f"{which}{reason}")
 
     def report(self, record: Record) -> None:
-        """Show a record of the history, and call what the user wants to be called with it."""
+        """Show a record of the history, and pass it to the callbacks."""
         progress.trained(record)
         for call in self.context.callbacks:
             try:

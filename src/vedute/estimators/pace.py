@@ -1,17 +1,17 @@
-"""How long a training will take, by its first steps: said once, where that is long."""
+"""An estimate of the duration of training from its first steps, reported once if it is long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
 
-MEASURED = 5.0  # seconds of steps that the estimate is made from
-LONG = 120.0  # seconds from which on it is said
+MEASURED = 5.0  # seconds of steps for the estimate
+LONG = 120.0  # seconds from which on it is reported
 
 
 class Pace:
-    """The pace of training, called after every step. say: what to do with the seconds of a step,
-    and of all that are left. The first step also prepares others, and is not counted."""
+    """The pace of training, called after every step. say: called with the seconds per step and of
+    all remaining steps. The first step includes preparation and is not counted."""
 
     def __init__(self, steps: int, say: Callable[[float, float], None]) -> None:
         self.left, self.say = steps, say

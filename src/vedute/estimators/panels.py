@@ -1,7 +1,7 @@
-"""Counts of few columns, such as proteins of cells: hidden views decide on which scale to learn.
+"""The scale of counts with few columns, such as proteins of cells, chosen on hidden views.
 
-The view of each of some rows is predicted from the other views of that row by ridge regression on
-the rest (on their means, where there are none). Scales are compared by the likelihood of the counts
+The view is predicted in a sample of rows from the other views by ridge regression on the remaining
+rows (by the mean, if there are none). Scales are compared by the likelihood of the counts
 themselves (Box & Cox, J. R. Stat. Soc. B 1964), where log(g(x + 1) - g(x)), the width of one count
 on scale g, stands in for the slope:
 
@@ -27,9 +27,9 @@ from vedute.nn.likelihoods import Likelihood
 
 Array = NDArray[Any]
 CANDIDATES = ("log_counts", "positive", "numbers")
-ROWS, FEWEST_ROWS = 1000, 100  # that are predicted, at most
+ROWS, FEWEST_ROWS = 1000, 100  # most predicted rows, also for wide data
 PANEL_RIDGES = 10.0 ** np.arange(-2.0, 3.1, 0.5)  # times the mean eigenvalue
-CLEARLY = 0.02  # of the logarithm of the likelihood of an entry, by which others must be better
+MARGIN = 0.02  # in log-likelihood per entry, by which other scales must be better
 LEAST_STD = 1e-9  # standard deviation of residuals
 
 
@@ -39,9 +39,9 @@ def fitted(
     kinds: Sequence[str],
     scaling: str = AUTO_WORD,
 ) -> list[FittedView]:
-    """All views as they are fitted; what is `auto` or None follows from their values."""
-    each = enumerate(zip(likelihoods, kinds, strict=True))
-    views = [FittedView.of(raw, v, own, scaling, kind) for v, (own, kind) in each]
+    """Fit all views; what is `auto` or None follows from their values."""
+    settings = enumerate(zip(likelihoods, kinds, strict=True))
+    views = [FittedView.of(raw, v, name, scaling, kind) for v, (name, kind) in settings]
     undecided = [
         v for v, view in enumerate(views) if view.kind == "log_counts" and kinds[v] == AUTO_WORD
     ]
@@ -50,14 +50,13 @@ def fitted(
 
 
 def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:
-    """View v, recognised as counts of few columns, on the scale that hidden views prefer; the views
-    as they were recognised."""
-    rows = _rows(raw, v)
-    some = raw[rows]
+    """Fit view v, recognised as counts of few columns, on the scale with the highest likelihood at
+    hidden views; `views` are all views as recognised."""
+    sample = raw[_rows(raw, v)]
     tried = [_as(raw, v, views[v], kind) for kind in CANDIDATES]
-    gram = _gram(scaled(views, some).floating(), views, v)
-    likelihoods = np.array([_likelihood(view, some, v, gram) for view in tried])
-    likelihoods[0] += CLEARLY
+    gram = _gram(scaled(views, sample).floating(), views, v)
+    likelihoods = np.array([_likelihood(view, sample, v, gram) for view in tried])
+    likelihoods[0] += MARGIN
     best = tried[int(likelihoods.argmax())]
     rivals = " and ".join(k for k in CANDIDATES if k != best.kind)
     return replace(best, why=f"{views[v].why}; likelier at hidden views than {rivals}")
@@ -78,20 +77,20 @@ def _rows(raw: Views, v: int) -> torch.Tensor:
 
 
 def _gram(data: Views, views: Sequence[FittedView], v: int) -> Array:
-    """Products (m, m) of rows by their other views, each of which weighs the same; a missing one is
-    at its mean."""
+    """Return inner products (m, m) of rows over their other views, equally weighted; missing views
+    are at their mean."""
     gram = np.zeros((len(data), len(data)))
     for u, view in enumerate(views):
         if u != v and not view.likelihood.text:
             x = data.x[u].numpy() - view.scaler.mean
             x = (x * data.seen(u).numpy()).reshape(len(data), -1)
-            own = (x @ x.T).astype(np.float64)
-            gram += own / max(float(np.trace(own)), 1e-12)
+            products = (x @ x.T).astype(np.float64)
+            gram += products / max(float(np.trace(products)), 1e-12)
     return gram * len(gram) / max(float(np.trace(gram)), 1e-12)
 
 
 def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
-    """The logarithm of the likelihood of counts, with the best ridge: mean over entries of columns
+    """Return the log-likelihood of counts with the best ridge, averaged over entries of columns
     that vary."""
     scaler = view.scaler
     seen = raw.seen(v).numpy() & (scaler.std > 0)
@@ -100,15 +99,16 @@ def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
     width = np.where(seen, np.log(count / scaler.scale), 0.0)
     y = np.where(seen, (scaler.transformed(x).numpy() - scaler.shift) / scaler.scale, 0.0)
     size, Q = np.linalg.eigh(gram)
-    each = [_left_out(size, Q, y, ridge) * seen for ridge in PANEL_RIDGES]
+    residuals = [_left_out(size, Q, y, ridge) * seen for ridge in PANEL_RIDGES]
     spread = [
-        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST_STD) for e in each
+        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST_STD)
+        for e in residuals
     ]
     return float(max((width - s).sum() for s in spread) / max(seen.sum(), 1))
 
 
 def _left_out(size: Array, Q: Array, y: Array, ridge: float) -> Array:
-    """Residuals (m, p) of ridge regression, each row left out in turn; size (m,) and Q (m, m): the
+    """Return leave-one-out residuals (m, p) of ridge regression; size (m,) and Q (m, m): the
     eigenvalues and eigenvectors of the products of rows."""
     keep = ridge / (np.maximum(size, 0.0) + ridge)
     residuals: Array = Q @ (keep[:, None] * (Q.T @ y)) / ((Q * Q) @ keep)[:, None]

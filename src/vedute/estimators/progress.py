@@ -1,10 +1,10 @@
-"""What is shown meanwhile: a bar in a terminal, a line in a notebook, else one in the log a minute.
+"""Progress: a bar in a terminal, a line in a notebook, else a line in the log per minute.
 
     with shown(), task("imputing", total=9000, unit="row"):
         advance(1000, "row")
 
-Tasks lie inside one another. One that is not counted lends its name to the one inside:
-"Blend · MVP". Only the main thread of the main process shows anything.
+Tasks are nested. One without a count prefixes its name to the inner one: "Blend · MVP". Only the
+main thread of the main process shows anything.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = logging.getLogger("vedute")
 
 @dataclass
 class Task:
-    """Something that takes time; total: None where it is not counted; note: how it goes; error:
-    of hidden views, as it was last measured; left: seconds, where somebody knows."""
+    """A task that takes time; total: None if it is not counted; note: its state; error: the last
+    measured error of hidden views; left: remaining seconds, if known."""
 
     name: str
     total: float | None = None
@@ -46,7 +46,7 @@ class Task:
     since: float = field(default_factory=monotonic)
 
     def status(self) -> str:
-        """step 120 of 700 · about 9 s left · stage 2 · hidden error 0.512"""
+        """Return its status: step 120 of 700 · about 9 s left · stage 2 · hidden error 0.512"""
         parts = [self.note]
         if self.total is not None:
             counted = f"{self.unit} {self.done:.0f} of {self.total:.0f}" if self.unit else ""
@@ -54,19 +54,19 @@ class Task:
         return " · ".join(part for part in parts if part)
 
     def _left(self) -> float:
-        """Seconds, if it goes on as it did."""
+        """Extrapolate the remaining seconds."""
         if self.left is not None or self.total is None:
             return self.left or 0.0
         return (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
 
 
 def time_left(seconds: float) -> str:
-    """about 3 min left"""
+    """Format a remaining time: about 3 min left."""
     return f"about {duration(seconds)} left"
 
 
 def duration(seconds: float) -> str:
-    """3 min"""
+    """Format a duration: 3 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -74,39 +74,39 @@ def duration(seconds: float) -> str:
 
 
 def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
-    """The tasks that are counted, and the innermost one, each with its name."""
-    found, names = [], list[str]()
-    for i, each in enumerate(tasks, start=1):
-        names.append(each.name)
-        if each.total is not None or i == len(tasks):
-            found.append((" · ".join(names), each))
+    """Return the counted tasks and the innermost one, with their names."""
+    results, names = [], list[str]()
+    for i, current in enumerate(tasks, start=1):
+        names.append(current.name)
+        if current.total is not None or i == len(tasks):
+            results.append((" · ".join(names), current))
             names = []
-    return found
+    return results
 
 
-# Where it is shown.
+# Displays.
 
 
 class Display(Protocol):
-    """Shows `tasks`, the outermost first."""
+    """A display of `tasks`, the outermost first."""
 
     tasks: list[Task]
 
     def refresh(self) -> None:
-        """They have changed."""
+        """Update after tasks have changed."""
 
     def print(self, line: str) -> None:
-        """A line that stays, which the log has as well."""
+        """Print a permanent line that is also in the log."""
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
 
     def close(self) -> None:
-        """Leave nothing else behind."""
+        """Remove all but permanent lines."""
 
 
 class Terminal:
-    """A bar per task, below what is printed meanwhile."""
+    """A bar per task, below printed lines."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
@@ -130,13 +130,13 @@ class Terminal:
         table.add_column(no_wrap=True)
         table.add_column(width=16)
         table.add_column(no_wrap=True, ratio=1)
-        for name, each in lines(list(self.tasks)):
-            bar = ProgressBar(each.total, each.done, width=16, pulse=each.total is None)
-            table.add_row(Text(name), bar, Text(each.status(), style="dim"))
+        for name, inner in lines(list(self.tasks)):
+            bar = ProgressBar(inner.total, inner.done, width=16, pulse=inner.total is None)
+            table.add_row(Text(name), bar, Text(inner.status(), style="dim"))
         return table
 
     def refresh(self) -> None:
-        """The console looks by itself, so many times per second."""
+        """Do nothing: the console refreshes PER_SECOND times per second."""
 
     def print(self, line: str) -> None:
         self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
@@ -149,7 +149,7 @@ class Terminal:
 
 
 class Notebook:
-    """One line, written again and again."""
+    """A line that is rewritten."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -172,25 +172,25 @@ class Notebook:
         self._write("", "\r")
 
     def _write(self, line: str, end: str = "") -> None:
-        print(f"\r{line:{self.width or 1}}", end=end, flush=True)  # over what was there
+        print(f"\r{line:{self.width or 1}}", end=end, flush=True)  # overwrites the previous line
         self.width = len(line)
 
 
 class Log:
-    """A line a minute, and one at the end of what took longer: for batch jobs and servers. To the
-    log of Python where it has a handler, else to stderr."""
+    """A line per minute, and one at the end of longer tasks, for batch jobs and servers: to
+    Python's log if it has a handler, else to stderr."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
         self.start, self.name = monotonic(), ""
         self.closed = threading.Event()
-        threading.Thread(target=self._tell, daemon=True).start()
+        threading.Thread(target=self._report_regularly, daemon=True).start()
 
     def refresh(self) -> None:
-        """The next line says it."""
+        """Do nothing: the next line has the new state."""
 
     def print(self, line: str) -> None:
-        if self.name and not log.hasHandlers():  # which have heard it
+        if self.name and not log.hasHandlers():  # handlers have received it
             self._write(line)
 
     def say(self, line: str) -> None:
@@ -201,19 +201,19 @@ class Log:
         if self.name:
             self.say(f"{self.name}: ended after {duration(monotonic() - self.start)}")
 
-    def _tell(self) -> None:
+    def _report_regularly(self) -> None:
         while not self.closed.wait(LOG_SECONDS):
             for name, inner in lines(list(self.tasks))[-1:]:
                 self.name = self.name or self.tasks[0].name
                 self.say(f"{name}: {inner.status() or 'running'}")
 
     def _write(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # stderr may be closed
             print(line, file=sys.stderr, flush=True)
 
 
 def _display() -> Display | None:
-    """The display of the main thread of the main process."""
+    """Return the display, in the main thread of the main process only."""
     main = threading.current_thread() is threading.main_thread()
     if not main or parent_process() is not None:
         return None
@@ -230,7 +230,7 @@ def _in_notebook() -> bool:
 
 
 def _console() -> Console | None:
-    """The terminal at stderr, if it is one that can write over its lines."""
+    """Return the terminal at stderr, if it can overwrite lines."""
     if not _is_terminal(sys.stderr):
         return None
     from rich.console import Console
@@ -243,37 +243,37 @@ def _is_terminal(stream: Any) -> bool:
     return stream is not None and bool(stream.isatty())
 
 
-# What the rest of the package calls.
+# Interface for the rest of the package.
 
 
-class _Here(threading.local):
+class _Local(threading.local):
     display: Display | None = None
 
 
-_here = _Here()
+_local = _Local()
 
 
 @contextmanager
 def shown(verbose: bool | None = None) -> Iterator[None]:
-    """While inside, tasks are shown, unless `verbose` says otherwise."""
-    outer = _here.display
+    """Show tasks, unless `verbose` is set."""
+    outer = _local.display
     if verbose is None and outer is not None:
         yield
         return
     display = _display() if verbose is None else None
-    _here.display = display
+    _local.display = display
     try:
         yield
     finally:
-        _here.display = outer
+        _local.display = outer
         if display is not None:
             display.close()
 
 
 @contextmanager
 def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None]:
-    """While inside, this is what is done."""
-    display = _here.display
+    """Run a task of this name."""
+    display = _local.display
     if display is None:
         yield
         return
@@ -286,8 +286,8 @@ def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None
 
 
 def advance(amount: float, unit: str = "", left: float | None = None) -> None:
-    """So much more is done of the innermost task, if it is counted in this unit."""
-    display = _here.display
+    """Advance the innermost task, if it is counted in this unit."""
+    display = _local.display
     if display is not None and display.tasks and display.tasks[-1].unit == unit:
         display.tasks[-1].done += amount
         display.tasks[-1].left = left
@@ -296,9 +296,8 @@ def advance(amount: float, unit: str = "", left: float | None = None) -> None:
 
 @contextmanager
 def counted(total: int, unit: str) -> Iterator[None]:
-    """While inside, the innermost task is counted: steps of a training, see `trained`, or what
-    `advance` says."""
-    display = _here.display
+    """Count the innermost task: steps of training, see `trained`, or calls of `advance`."""
+    display = _local.display
     if display is None or not display.tasks:
         yield
         return
@@ -311,13 +310,13 @@ def counted(total: int, unit: str) -> Iterator[None]:
 
 
 def trained(record: Record) -> None:
-    """The training has come as far as this record of its history."""
-    display = _here.display
+    """Show training progress up to this record of its history."""
+    display = _local.display
     if display is None or not display.tasks or display.tasks[-1].total is None:
         return
     inner = display.tasks[-1]
     inner.done = float(record[inner.unit])
-    if record["hidden_error"] is not None:  # it is not measured in every epoch
+    if record["hidden_error"] is not None:  # not measured in every epoch
         inner.error = record["hidden_error"]
     loss = f"loss {sum(record['terms'].values()):.3g}"
     quality = loss if inner.error is None else f"hidden error {inner.error:.3g}"
@@ -326,14 +325,14 @@ def trained(record: Record) -> None:
 
 
 def say(what: str) -> None:
-    """A line that stays, about the innermost task."""
-    display = _here.display
+    """Print a permanent line about the innermost task."""
+    display = _local.display
     if display is not None and display.tasks:
         display.say(f"{lines(display.tasks)[-1][0]}: {what}")
 
 
 def ended(reason: str) -> None:
-    """Why the innermost task ended: a line that stays, unless it is one of many."""
-    display = _here.display
-    if display is not None and all(each.total is None for each in display.tasks):
+    """Print why the innermost task ended, unless it is one of many."""
+    display = _local.display
+    if display is not None and all(outer.total is None for outer in display.tasks):
         display.print(f"{lines(display.tasks)[-1][0]}: {reason}" if display.tasks else reason)

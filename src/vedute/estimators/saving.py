@@ -1,12 +1,12 @@
 """Saved estimators: safetensors and JSON with a format version. Loading never executes code.
 
 model-<SHA-256 of its content>.safetensors   arrays
-model.json                                   the rest, and the names and checksums of files
-array-<SHA-256 of its content>.npy           an array that was on the disk and stays there
-model-card.md                                what the model is, for people
+model.json                                   all else, with the names and checksums of files
+array-<SHA-256 of its content>.npy           an array that was memory-mapped and stays so
+model-card.md                                a description of the model
 
-The arrays are written first, under a name of their own; replacing model.json is the moment at
-which the new model is there and the old one is not.
+The arrays are written first, under new names; replacing model.json switches to the new model
+atomically.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
 PART = re.compile(
     rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part|\.array\.npy\.\d+\.part"
 )
-METHODS_PACKAGE = "vedute.methods"  # where methods are known by their files
-ABANDONED = 3600.0  # seconds after which what no model.json names is removed
-TRIES = 5  # to read a model while another process saves one in its place
+METHODS_PACKAGE = "vedute.methods"  # whose methods are named after their files
+ABANDONED = 3600.0  # seconds after which files that no model.json names are removed
+TRIES = 5  # to read a model while another process replaces it
 _TYPES: dict[str, Any] = {
     c.__name__: c for c in (Calibration, Components, FittedView, Scaler, ViewSpec)
 }
 _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
-    # what columns and categories may be called: type, parts, made of its parts
+    # labels of columns and categories: type, its parts, and constructor from parts
     "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),
     "$date": (date, lambda d: [d.isoformat()], date.fromisoformat),
     "$period": (pd.Period, lambda p: [str(p), p.freqstr], pd.Period),
@@ -66,7 +66,7 @@ _LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] 
 }
 
 
-_KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may be any of PLAIN
+_LEARNED_TYPES: dict[str, Any] = {  # other learned attributes may be any of PLAIN
     **dict.fromkeys(("embedding_", "labels_", "centers_"), np.ndarray),
     **dict.fromkeys(("n_clusters_", "n_features_in_", "seed_", "steps_"), int),
     **dict.fromkeys(("stability_", "r2_", "r2_in_units_", "hidden_"), dict),
@@ -74,16 +74,16 @@ _KINDS: dict[str, Any] = {  # of what is learned; other fields of a method may b
     **dict.fromkeys(("views_", "history_"), list),
     "length_": (int, type(None)),
 }
-DAMAGED = (  # what reading a file that somebody changed may raise
+DAMAGED = (  # errors of reading a file that was changed
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
     *(SafetensorError, TypeError, ValueError),
 )
 PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
-PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # no method declares them
+PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # not declared by methods
 
 
 class Saved(NamedTuple):
-    """The name of a method, its settings, and what it learned."""
+    """The name of a method, its settings, and its learned attributes."""
 
     method: str
     params: dict[str, Any]
@@ -91,21 +91,21 @@ class Saved(NamedTuple):
 
 
 def name_of(cls: type) -> str:
-    """What a saved model calls its method: mvp, or my_module:Mine of a class outside vedute."""
+    """Return the name of a method in a saved model: mvp, or my_module:Mine outside vedute."""
     package, _, file = cls.__module__.rpartition(".")
     ours = package == METHODS_PACKAGE or package.startswith(f"{METHODS_PACKAGE}.")
     return file if ours else f"{cls.__module__}:{cls.__qualname__}"
 
 
 def is_name_of(cls: type, name: str) -> bool:
-    """Whether a saved model may be one of this class, which may have moved."""
+    """Return whether a name may belong to this class, which may have moved."""
     moved = name.rpartition(":")[2]
     return name == name_of(cls) or (":" in name and moved == cls.__qualname__)
 
 
 def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
-    """Values may be arrays, the dataclasses above, plain Python, and nested. card: its text, given
-    the name of the file of arrays."""
+    """Write a model. Values may be arrays, the dataclasses above, plain Python, and nested. card:
+    makes its text from the name of the file of arrays."""
     arrays: dict[str, Any] = {}
     packed = {k: _pack(v, k, arrays) for k, v in zip(saved._fields, saved, strict=True)}
     if folder.is_file():
@@ -116,16 +116,16 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     mapped = {k: _put_array(folder, a) for k, a in on_disk.items()}
     content = save(arrays)
     tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
-    about = card(tensors)
-    head = {"tensors": tensors, "mapped": mapped, "card": _sum(about)}
+    description = card(tensors)
+    head = {"tensors": tensors, "mapped": mapped, "card": _sum(description)}
     _put(folder / tensors, content)
-    _put(folder / CARD, about.encode())
-    _put(folder / FACTS, sealed(head | packed).encode())  # from here on it is this model
+    _put(folder / CARD, description.encode())
+    _put(folder / FACTS, sealed(head | packed).encode())  # switches to the new model
     clean(folder, before)
 
 
 def sealed(facts: Mapping[str, Any]) -> str:
-    """The text of model.json, with the SHA-256 of all other characters in it."""
+    """Return the text of model.json, including the SHA-256 of its other characters."""
     text = json.dumps({**facts, "format": FORMAT, "sha256": ""}, indent=1)
     return text.replace('"sha256": ""', f'"sha256": "{_sum(text)}"', 1)
 
@@ -135,7 +135,7 @@ def _sum(text: str) -> str:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """A file that is whole wherever the power fails."""
+    """Write a file atomically and durably."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)
@@ -145,7 +145,7 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def _put_array(folder: Path, a: NDArray[Any]) -> str:
-    """An array on the disk, written piece by piece; the name of its file."""
+    """Write a memory-mapped array in chunks; return the name of its file."""
     part, total = folder / f".array.npy.{os.getpid()}.part", hashlib.sha256()
     try:
         with part.open("wb") as file:
@@ -160,7 +160,7 @@ def _put_array(folder: Path, a: NDArray[Any]) -> str:
 
 
 def files_of(folder: Path) -> set[str]:
-    """The files of arrays of the model that is in the folder, if there is one."""
+    """Return the files of arrays of the model in the folder, if any."""
     try:
         facts = json.loads(plain_file(folder / FACTS).read_text(encoding="utf-8"))
         mapped = [name for name in facts.get("mapped", {}).values() if MAPPED.fullmatch(name)]
@@ -170,19 +170,19 @@ def files_of(folder: Path) -> set[str]:
 
 
 def clean(folder: Path, before: set[str]) -> None:
-    """Remove the arrays of the model that was there before, and what killed saves left behind."""
+    """Remove the arrays of the previous model, and files left by killed saves."""
     now = files_of(folder)
     for path in folder.iterdir():
-        left = any(kind.fullmatch(path.name) for kind in (PART, TENSORS, MAPPED))
-        abandoned = left and path.is_file() and time() - path.stat().st_mtime > ABANDONED
+        ours = any(pattern.fullmatch(path.name) for pattern in (PART, TENSORS, MAPPED))
+        abandoned = ours and path.is_file() and time() - path.stat().st_mtime > ABANDONED
         if path.name not in now and (path.name in before or abandoned):
             path.unlink(missing_ok=True)
 
 
 def read(folder: str | Path) -> Saved:
-    """What `write` wrote."""
+    """Read a model that `write` wrote."""
     folder = Path(folder)
-    if not (folder / FACTS).is_file():  # a pipe or a device has no end
+    if not (folder / FACTS).is_file():  # not a pipe or a device
         raise FileNotFoundError(
             f"{folder} holds no saved model ({FACTS}); give the folder that `save` or "
             "`vedute fit` wrote"
@@ -200,9 +200,9 @@ def read(folder: str | Path) -> Saved:
 
 
 def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is in model.json, and the arrays in the file that it names, as they were saved.
+    """Read model.json and its arrays, and verify their checksums.
 
-    Where that file is gone, another process may have saved a model in between: read again.
+    If a file of arrays is missing, another process may have replaced the model: retry.
     """
     for _ in range(TRIES):
         limits.file_size(folder / FACTS)
@@ -224,7 +224,7 @@ def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
-    """Refuse a model.json that is not as it was saved; warn of another card."""
+    """Verify the checksum of model.json; warn if the card was changed."""
     checksum = str(facts["sha256"])
     if _sum(text.replace(checksum, "", 1)) != checksum:
         raise ValueError(f"{FACTS} is not as it was saved")
@@ -234,20 +234,20 @@ def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
 
 
 def _mapped(folder: Path, name: str) -> NDArray[Any]:
-    """An array that stays on the disk."""
+    """Open a memory-mapped array and verify its checksum."""
     if not MAPPED.fullmatch(name):
         raise ValueError(f"{name!r} is no file of its arrays")
     try:
-        found: NDArray[Any] = np.load(plain_file(folder / name), mmap_mode="r", allow_pickle=False)
+        array: NDArray[Any] = np.load(plain_file(folder / name), mmap_mode="r", allow_pickle=False)
         if digest(folder / name) in name:
-            return found
+            return array
     except FileNotFoundError:
         raise ValueError(f"{name} is gone") from None
     raise ValueError(f"{name} is not as it was saved")
 
 
 def _tensors(facts: dict[str, Any]) -> str | None:
-    """The file that holds the arrays of a model; None where the format is unknown."""
+    """Return the file of the arrays of a model; None for an unknown format."""
     if facts["format"] != FORMAT:
         return None
     name = str(facts["tensors"])
@@ -257,12 +257,11 @@ def _tensors(facts: dict[str, Any]) -> str | None:
 
 
 def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None:
-    """Refuse what no method learns, and what it learns in another type: loading sets nothing
-    else."""
+    """Reject attributes that no method learns, or of another type: loading sets nothing else."""
     for name, value in learned.items():
         if name not in declared and name not in PRIVATE:
             raise ValueError(f"it holds {name!r}, which is not learned")
-        if not isinstance(value, _KINDS.get(name, PLAIN)):
+        if not isinstance(value, _LEARNED_TYPES.get(name, PLAIN)):
             raise ValueError(f"{name} is a {type(value).__name__}")
     for view in learned.get("views_", ()):
         if not isinstance(view, FittedView):
@@ -271,14 +270,14 @@ def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None
 
 
 def _check_view(view: FittedView, n_views: int) -> None:
-    """Refuse a view whose parts have different shapes, or units that are no numbers."""
+    """Reject a view whose parts have different shapes, or whose units are not finite."""
     shape = tuple(view.shape)
-    wanted = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
+    shapes = [(getattr(view.scaler, k), shape) for k in ("shift", "scale", "mean", "std")]
     for c in (view.calibration, view.at_holes):
-        most = n_views if c is None else max(n_views, c.by_seen.size)  # of a pair: of all views
+        most = n_views if c is None else max(n_views, c.by_seen.size)  # for a pair, of all views
         if c is not None:
-            wanted += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
-    for array, expected in wanted:
+            shapes += [(c.noise, shape), (c.by_seen, (most,)), (c.reach, NORMAL_REACH.shape)]
+    for array, expected in shapes:
         if array.shape != expected:
             raise ValueError(f"view {view.name!r} has two shapes")
         if array.dtype.kind != "f" or not np.isfinite(array).all():
@@ -286,16 +285,16 @@ def _check_view(view: FittedView, n_views: int) -> None:
 
 
 def check_sizes(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Refuse weights that a module, built without memory, has no place for."""
-    for name, wanted in module.named_parameters():
-        there = weights[name].shape if name in weights else "nothing"
-        if there != tuple(wanted.shape):
-            raise ValueError(f"{name} should be {tuple(wanted.shape)} and is {there}")
+    """Reject weights that do not fit a module, which is built without memory."""
+    for name, parameter in module.named_parameters():
+        shape = weights[name].shape if name in weights else "missing"
+        if shape != tuple(parameter.shape):
+            raise ValueError(f"{name} should be {tuple(parameter.shape)} and is {shape}")
     limits.check(sum(b.numel() * b.element_size() for b in module.buffers()), "the model")
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Fill a module with arrays."""
+    """Load arrays into a module."""
     load_state(module, {k: torch.from_numpy(np.array(v)) for k, v in weights.items()})
 
 

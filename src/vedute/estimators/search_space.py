@@ -1,4 +1,4 @@
-"""The values that `vedute tune` tries of a setting: the `tune` of its declaration."""
+"""Search spaces of `vedute tune`, the `tune` of the declaration of a setting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 
 class Choice(NamedTuple):
-    """One of these values, which have an order."""
+    """A choice of one of these ordered values."""
 
     values: tuple[Any, ...]
     factor: None = None
@@ -28,8 +28,8 @@ class Choice(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A number from low to high. With `factor`: the defaults of all settings that share its name
-    are multiplied by the same number."""
+    """A range of numbers from low to high. `factor`: a name; the defaults of all settings with the
+    same name are multiplied by the same number."""
 
     low: float
     high: float

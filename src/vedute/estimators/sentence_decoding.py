@@ -1,9 +1,9 @@
 """One sentence from the probabilities of its words.
 
-A decoder predicts every word by itself: where "a red car" and "the car is red" are as likely, the
-likeliest words together are neither. So candidates are drawn word by word, and each is encoded as
-if it were all that was given, and decoded again, until it is a sentence. Of these the likeliest is
-kept: its words given what was given, and given the sentence itself.
+A decoder predicts every word independently: if "a red car" and "the car is red" are equally
+likely, the most likely words together are neither. So candidates are drawn word by word, and each
+is encoded as the only input and decoded again, until it is a sentence. We keep the most likely
+one: the likelihood of its words given the input, and given the sentence itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CANDIDATES, READINGS, SEED = 32, 2, 0
 
 
 def decode_sentence(model: Generative, batch: Views, logits: Tensor, v: int) -> Tensor:
-    """Logits (n, T, V) of the words of view v -> those of one sentence; given ones stay."""
+    """Turn logits (n, T, V) of the words of view v into one sentence; observed ones stay."""
     others = torch.ones_like(batch.mask)
     others[:, v] = False
     chosen, best = logits, logits.new_full((len(batch),), -float("inf"))
@@ -36,13 +36,13 @@ def decode_sentence(model: Generative, batch: Views, logits: Tensor, v: int) -> 
 
 
 def _likelihood(logits: Tensor, words: Tensor) -> Tensor:
-    """log p of the words (n, T), (n,)."""
+    """Return log p of the words (n, T), (n,)."""
     return -F.cross_entropy(logits.transpose(1, 2), words, reduction="none").sum(1)
 
 
 def _noise(shape: torch.Size) -> Tensor:
-    """Gumbel noise, with which the likeliest word is a draw: none for the first candidate, and the
-    same for every sample, so that no sentence depends on its neighbours."""
+    """Draw Gumbel noise, which turns the most likely word into a draw: zero for the first
+    candidate, and the same for every sample, so that sentences do not depend on other rows."""
     uniform = torch.rand(CANDIDATES, *shape, generator=torch.Generator().manual_seed(SEED))
     noise = -(-uniform.clamp(1e-9, 1 - 1e-7).log()).log()
     noise[0] = 0.0

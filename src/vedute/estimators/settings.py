@@ -24,7 +24,7 @@ import numpy as np
 
 from vedute.estimators.search_space import Choice, Range
 
-KEY = "setting"  # of a field's metadata
+KEY = "setting"  # in the metadata of a field
 UNSAVED = ("callbacks",)
 LOOSE = ("device", "verbose", "checkpoint", "checkpoint_minutes", *UNSAVED)  # may change after fit
 BOUNDS = {
@@ -61,10 +61,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a declaration says beside name, type and default.
+    """The declaration of a setting beside name, type and default.
 
-    tune     where `vedute tune` looks for better values
-    length   a stretch of training, which shorter trials shorten
+    tune     the search space of `vedute tune`
+    length   whether it is a length of training, which short trials reduce
     """
 
     meaning: str = ""
@@ -77,11 +77,11 @@ class Setting:
     length: bool = False
 
     def bounds(self) -> dict[str, float]:
-        """Those that the declaration has, by name."""
+        """Return the declared bounds by name."""
         return {k: getattr(self, k) for k in BOUNDS if getattr(self, k) is not None}
 
     def admits(self, value: Any) -> bool:
-        """Whether a value of the right type is in the range, or among the choices."""
+        """Return whether a value of the right type is in the range, or among the choices."""
         if isinstance(value, (bool, np.bool_, NoneType)):
             return True
         if self.choices or not isinstance(value, Real):
@@ -89,38 +89,38 @@ class Setting:
         return all(BOUNDS[k](value, bound) for k, bound in self.bounds().items())
 
     def limits(self) -> str:
-        """at least 0 and below 1"""
+        """Describe the limits: at least 0 and below 1."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
         return " and ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in self.bounds().items())
 
 
 def setting(default: Any, meaning: str, **declared: Any) -> Any:
-    """A field with this default and a `Setting`; a range holds for every number of a tuple."""
+    """Return a field with this default and a `Setting`; bounds apply to every number of a tuple."""
     return field(default=default, metadata={KEY: Setting(meaning, **declared)})
 
 
 def choice(choices: tuple[Any, ...], meaning: str) -> Any:
-    """One of these, by default the first."""
+    """Declare a choice; the first one is the default."""
     return setting(choices[0], meaning, choices=choices)
 
 
 def length(default: int | None, meaning: str) -> Any:
-    """A stretch of training."""
+    """Declare a length of training."""
     return setting(default, meaning, at_least=0, length=True)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 def estimator(cls: type[T]) -> type[T]:
-    """Make a class with settings an estimator: they are keywords, and explained in its docstring.
+    """Make a class with settings an estimator: keyword arguments, documented in its docstring.
 
     A class that gives an inherited setting another default inherits the rest of its declaration.
     """
     inherited: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
-    own = vars(cls)
-    for name in inherited.keys() & own.get("__annotations__", {}).keys() & own.keys():
-        if not isinstance(own[name], Field):
-            setattr(cls, name, field(default=own[name], metadata=inherited[name].metadata))
+    members = vars(cls)
+    for name in inherited.keys() & members.get("__annotations__", {}).keys() & members.keys():
+        if not isinstance(members[name], Field):
+            setattr(cls, name, field(default=members[name], metadata=inherited[name].metadata))
     text = cleandoc(cls.__doc__ or "")
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     made.__doc__ = Docstring(text)  # type: ignore[assignment]
@@ -128,7 +128,7 @@ def estimator(cls: type[T]) -> type[T]:
 
 
 def declared(cls: Any) -> dict[str, Setting]:
-    """The settings of an estimator, by name."""
+    """Return the settings of an estimator by name."""
     return {f.name: f.metadata.get(KEY, Setting()) for f in fields(cls)}
 
 
@@ -136,7 +136,7 @@ def declared(cls: Any) -> dict[str, Setting]:
 
 
 def check(made: Any) -> None:
-    """Refuse the first setting of an estimator whose value is of another type or out of range."""
+    """Raise for the first setting of an estimator with a wrong type or out of range."""
     for name in declared(made):
         problem = problem_with(type(made), name, getattr(made, name))
         if problem:
@@ -144,14 +144,14 @@ def check(made: Any) -> None:
 
 
 def problem_with(cls: Any, name: str, value: Any) -> str | None:
-    """Why a setting of the class cannot have this value, in a sentence."""
-    hint, known = _hints(cls)[name], declared(cls)[name]
+    """Say why a setting of the class cannot have this value, or return None."""
+    hint, declaration = _hints(cls)[name], declared(cls)[name]
     if not fits(value, hint):
         return f"{name} must be {words(hint)}, got {value!r}"
     parts = [*_parts(value)]
     many = "each of " if isinstance(value, (tuple, list, Mapping)) else ""
-    if not all(known.admits(part) for part in parts):
-        return f"{many}{name} must be {known.limits()}, got {value!r}"
+    if not all(declaration.admits(part) for part in parts):
+        return f"{many}{name} must be {declaration.limits()}, got {value!r}"
     if not all(_is_finite(part) for part in parts if isinstance(part, Real)):
         return f"{many}{name} must be finite, got {value!r}"
     return None
@@ -170,7 +170,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What is inside a tuple or a dict, else the value itself."""
+    """Yield the values inside a tuple or a dict, or the value itself."""
     if not isinstance(value, (tuple, list, Mapping)):
         yield value
         return
@@ -179,7 +179,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of this type; numbers of numpy are numbers, lists are tuples."""
+    """Return whether a value has this type; numbers of numpy are numbers, lists are tuples."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if hasattr(kind, "__value__"):  # a type alias, as NDArray is since numpy 2.5
         return fits(value, kind.__value__)
@@ -193,8 +193,8 @@ def fits(value: Any, hint: Any) -> bool:
     if kind in (int, float):
         return not truth and isinstance(value, Integral if kind is int else Real)
     if kind is tuple:
-        each = isinstance(value, (tuple, list)) and all(fits(part, inner[0]) for part in value)
-        return each and (inner[-1] is Ellipsis or len(value) == len(inner))
+        parts = isinstance(value, (tuple, list)) and all(fits(part, inner[0]) for part in value)
+        return parts and (inner[-1] is Ellipsis or len(value) == len(inner))
     if kind is Sequence:
         return isinstance(value, Sequence) and all(fits(part, inner[0]) for part in value)
     if kind is dict:
@@ -203,7 +203,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def words(hint: Any) -> str:
-    """int | None -> a whole number or None"""
+    """Describe a type: int | None -> a whole number or None."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, UnionType):
         *most, last = (words(h) for h in inner)
@@ -223,7 +223,7 @@ def words(hint: Any) -> str:
 
 
 class Docstring:
-    """The docstring of an estimator: what its author wrote, and what the code knows."""
+    """The docstring of an estimator: the text of its author, and sections made from the code."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -236,7 +236,7 @@ class Docstring:
 
 
 def _sections(cls: Any) -> dict[str, str]:
-    """Sections of numpydoc, in its order."""
+    """Return the sections of numpydoc, in its order."""
     concrete = not isabstract(cls)
     return {
         "Parameters": "\n".join(_parameter(f) for f in fields(cls)),
@@ -252,20 +252,21 @@ def _example(cls: Any) -> str:
     return DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
 
 
-def _parameter(known: Field[Any]) -> str:
-    default = "" if known.default is MISSING else f", default {known.default!r}"
-    text = "\n".join(wrap(explained(known), 80))
-    return f"{known.name} : {known.type}{default}\n{indent(text, '    ')}"
+def _parameter(declared_field: Field[Any]) -> str:
+    missing = declared_field.default is MISSING
+    default = "" if missing else f", default {declared_field.default!r}"
+    text = "\n".join(wrap(explained(declared_field), 80))
+    return f"{declared_field.name} : {declared_field.type}{default}\n{indent(text, '    ')}"
 
 
-def explained(known: Field[Any]) -> str:
-    """What a setting means, and what values it takes."""
-    declaration: Setting = known.metadata.get(KEY, Setting())
+def explained(declared_field: Field[Any]) -> str:
+    """Describe the meaning of a setting and its possible values."""
+    declaration: Setting = declared_field.metadata.get(KEY, Setting())
     limits = declaration.limits()
     return declaration.meaning + (f" {limits[0].upper()}{limits[1:]}." if limits else "")
 
 
 def attributes(cls: type[Any]) -> dict[str, str]:
-    """What is learned, of the class and those it is made of: name -> meaning."""
+    """Return the learned attributes of a class and its bases: name -> meaning."""
     parts = (vars(base).get("attributes", {}) for base in reversed(cls.__mro__))
     return {name: meaning for part in parts for name, meaning in part.items()}

@@ -1,4 +1,4 @@
-"""How a training uses the machine: threads, and the precision of products."""
+"""Use of the machine in training: threads, and the precision of products."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 from vedute.data.views import Views
 from vedute.training.model import Model
 
-SMALL_STEP = 1e9  # weights times rows of a step, below which one thread is as fast as several
+SMALL_STEP = 1e9  # weights times batch size, below which one thread is as fast as several
 ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 
 @contextmanager
 def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None]:
-    """While training: TF32 on a GPU, one thread where a step is so small that threads would wait
-    for each other longer than they work, and on ARM no oneDNN, whose products of small matrices
-    take up to seven times as long as OpenBLAS's."""
+    """Set TF32 on a GPU, and one thread if steps are so small that synchronisation would dominate.
+    On ARM, disable oneDNN: its products of small matrices take up to seven times as long as those
+    of OpenBLAS."""
     exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     images = any(len(shape) > 1 for shape in data.shapes)
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
@@ -37,7 +37,7 @@ def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None
 
 
 def _set_threads(number: int, others: int) -> None:
-    """How many this thread of the process computes with; those that start later have `others`."""
+    """Set the number of threads for this thread; threads that start later use `others`."""
     torch.set_num_threads(number)
     if number != others:
         new = Thread(target=torch.set_num_threads, args=(others,))
@@ -46,5 +46,5 @@ def _set_threads(number: int, others: int) -> None:
 
 
 def _one_dnn(enabled: bool) -> bool:
-    """Switch oneDNN; what it was before."""
+    """Enable or disable oneDNN; return whether it was enabled."""
     return bool(torch.backends.mkldnn.set_flags(enabled)[0])  # type: ignore[no-untyped-call]

@@ -147,7 +147,7 @@ def load(folder: str | Path, cls: type[Estimator] | None = None) -> Estimator:
     try:
         model = _made(saved.method, saved.params, folder, cls)
         model.check_settings()
-        model.restore(saved.learned).learner.try_out()
+        model.restore(saved.learned).learner.smoke_test()
         return model
     except UnknownModelError:
         raise

@@ -91,5 +91,5 @@ def finite(values: list[Array]) -> list[Array]:
 def _learned(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
-    with engine.deaf():
+    with engine.ignore_sigint():
         return teach(model, data, held, context)

@@ -27,7 +27,7 @@ from vedute.report.results import Results, RunResults, SampleResults
 
 Array = NDArray[Any]
 Fields = dict[str, Any]  # of RunResults or SampleResults
-MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MOST
+MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MAX_INSTANCES
 LEARNED_NUMBERS = 2**24  # most entries that a simple fill learns from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
 FEWEST, TRAITS = 5, 8  # samples of a cluster to describe it, features that describe it
@@ -61,7 +61,7 @@ def evidence(model: Estimator, views: Views) -> Results:
 
 
 def _in_the_plane(z: Array) -> Fields:
-    rows = cross_fitting.some(len(z), MOST_MAPPED)
+    rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
     return {"plane": plots.plane(z[rows].astype(np.float64)), "plane_rows": rows}
 
 
@@ -76,7 +76,7 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
         order, ranked = (-soft).argsort(1), -np.sort(-soft, 1)
         margin = ranked[:, 0] - (ranked[:, 1] if ranked.shape[1] > 1 else 0.0)
     stays, tries = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    measured = np.isin(np.arange(n), cross_fitting.some(n, MOST_ROWS))
+    measured = np.isin(np.arange(n), cross_fitting.sample_positions(n, MOST_ROWS))
     for hidden in torch.eye(L).bool():
         rows = np.flatnonzero(measured & left_out(views, hidden).numpy())
         if len(rows):
@@ -93,7 +93,7 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     if "at" not in known:
         return {"held_out": False}
     row, view = model.hidden_["row"], model.hidden_["view"]
-    picked = cross_fitting.some(len(row), MOST_HIDDEN)
+    picked = cross_fitting.sample_positions(len(row), MOST_HIDDEN)
     error = model.hidden_["error"].copy()
     error[known["at"]] = known["error"]
     hidden = torch.zeros_like(views.mask)
@@ -165,7 +165,7 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
     width = sum(int(np.prod(s)) for s in views.shapes)
     room = int(np.clip(LEARNED_NUMBERS // max(width, 1), 500, MOST_ROWS))
     others = np.setdiff1d(np.arange(len(views)), rows)
-    extra = others[cross_fitting.some(len(others), max(room - len(rows), 0))]
+    extra = others[cross_fitting.sample_positions(len(others), max(room - len(rows), 0))]
     known = np.sort(np.concatenate([rows, extra]))
     data = views[known].hide(hidden[known]).bare()
     if not data.mask.any(0).all():

@@ -83,7 +83,9 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
     lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
     wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
-    wanted = wanted[cross_fitting.some(len(wanted), max(MOST_LISTED, INFERRED_NUMBERS // entries))]
+    wanted = wanted[
+        cross_fitting.sample_positions(len(wanted), max(MOST_LISTED, INFERRED_NUMBERS // entries))
+    ]
     doubt = np.full(len(data), np.nan)
     size = imputer.rows(DRAWS)
     for block in slices(len(wanted), size):
