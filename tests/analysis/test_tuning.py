@@ -14,7 +14,7 @@ from vedute.analysis.comparison import Trial
 from vedute.analysis.tuning import Choice, Range, Search, Tried, Tuned
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
-from vedute.methods import available, find
+from vedute.methods import find, of_this_package
 from vedute.methods.fills.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 
@@ -109,7 +109,7 @@ def test_shorter_training_has_the_same_shape():
     assert model.epochs == 10
 
 
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", of_this_package())
 def test_every_stretch_of_training_is_shortened(name):
     lengths = {"pretrain", "warmup", "steps", "cooldown"}
     model = find(name)()

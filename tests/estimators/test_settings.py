@@ -27,7 +27,7 @@ from vedute.estimators.settings import (
     problem_with,
     setting,
 )
-from vedute.methods import available, find, presets
+from vedute.methods import find, of_this_package, presets
 from vedute.methods.best_pair import BestPair
 from vedute.methods.deep.dcca import DCCA
 from vedute.methods.deep.mmvae import MMVAE
@@ -35,7 +35,7 @@ from vedute.methods.fills.mean_fill import MeanFill
 from vedute.methods.mvp import MVP
 from vedute.training.model import Clusterer, Generative
 
-CLASSES = [*(find(name) for name in available()), BestPair]
+CLASSES = [*(find(name) for name in of_this_package()), BestPair]
 SHORT = {"steps": 5, "pretrain": 5, "warmup": 2, "cooldown": 0, "hidden": (8,), "device": "cpu"}
 every_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
 
@@ -199,7 +199,7 @@ def test_abilities_are_what_a_fitted_model_does(cls):
     assert model.soft == hasattr(model, "predict_proba")
 
 
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", of_this_package())
 def test_abilities_follow_from_the_class_of_the_model(name):
     model = short(find(name)).fit(data())
     if isinstance(model, NeuralEstimator):
