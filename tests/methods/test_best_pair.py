@@ -101,7 +101,7 @@ def test_a_view_of_noise_is_not_chosen(name, select):
     X, y = blobs(classes=10, noise=(0.2, 10.0, 0.2))
     model = BestPair(small(name), select=select, n_clusters=10, random_state=0)
     if name == "dcca" and select == "hidden":
-        with pytest.raises(TypeError, match="DCCA cannot tell hidden views"):
+        with pytest.raises(TypeError, match="DCCA cannot predict hidden views"):
             model.fit(gaps(X))
         return
     model.fit(gaps(X, 0.2), y)
@@ -164,7 +164,7 @@ def test_pairs_that_never_meet_are_passed_over():
     model = BestPair(small("dcca"), random_state=0).fit(Views.of(X, mask=mask))
     assert set(model.scores_) == {"view0+view2", "view1+view2"}
     mask = np.arange(240)[:, None] % 3 == np.arange(3)
-    with pytest.raises(ValueError, match="no two views are there together in 2 samples"):
+    with pytest.raises(ValueError, match="no two views are observed together in 2 or more"):
         BestPair(small("dcca")).fit(Views.of(X, mask=mask))
 
 

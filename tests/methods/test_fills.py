@@ -321,7 +321,7 @@ def test_a_regression_is_its_equation_with_each_row_left_out_in_turn(fill, d, se
         slow = oracle(A[rest], Y[rest], A[[i]], **settings)[0]
         np.testing.assert_allclose(alone[i], slow, atol=1e-8)
     K = kernel_fill.kernel(A, A, settings["gamma"]) if fill is KernelFill else A @ A.T
-    errors = chained.errors_left_out(K, Y, np.array([settings["ridge"]]))
+    errors = chained.leave_one_out_errors(K, Y, np.array([settings["ridge"]]))
     np.testing.assert_allclose(errors, ((Y - alone) ** 2).sum())
 
 

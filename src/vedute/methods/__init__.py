@@ -1,10 +1,9 @@
-"""One file per method. The folders are the registry, which entry points of other distributions
-join.
+"""The registry of methods: one file each, plus entry points of other distributions.
 
-    mvp, blend   what users begin with
-    best_pair    any method for two views, on the best two of many
-    deep         methods with networks
-    fills        baselines without networks
+mvp, blend   the methods to start with
+best_pair    any two-view method, on the best two of many views
+deep         methods with networks
+fills        baselines without networks
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.settings import Docstring, declared
 from vedute.methods.best_pair import BestPair
 
-GROUP = "vedute.methods"  # of the entry points of other distributions
-PAIR = "best_pair"  # takes a method, so it is none by itself
+GROUP = "vedute.methods"  # entry points of other distributions
+PAIR = "best_pair"  # wraps a method, so it is not listed as one
 ROOMS = ("", "deep", "fills")
 
 
@@ -36,14 +35,14 @@ class UnknownMethodError(KeyError):
 
 
 class UnknownModelError(ValueError):
-    """A saved model that is whole, and that what is installed cannot read."""
+    """A saved model that is intact but unreadable with what is installed."""
 
 
 __getattr__ = lazily.submodules(__name__)
 
 
 def homes() -> dict[str, str]:
-    """The module of each method of this package, by its name."""
+    """The modules of this package's methods, by name."""
     return {
         module.name: ".".join((__name__, *filter(None, [room]), module.name))
         for room in ROOMS
@@ -53,17 +52,18 @@ def homes() -> dict[str, str]:
 
 
 def of_this_package() -> list[str]:
+    """The names of this package's methods, sorted."""
     return sorted(homes())
 
 
 def available() -> list[str]:
-    """Names of methods, those of other distributions last."""
+    """The names of all methods, those of other distributions last."""
     mine = of_this_package()
     return mine + sorted(plugins.registered(GROUP).keys() - {*mine})
 
 
 def find(name: str) -> type[Estimator]:
-    """The estimator class defined in <name>.py, or that is an entry point of this name."""
+    """Return the estimator class defined in <name>.py or registered as an entry point."""
     if name in homes():
         module = import_module(homes()[name])
         mine = getmembers(module, lambda c: isclass(c) and c.__module__ == module.__name__)
@@ -79,15 +79,15 @@ def find(name: str) -> type[Estimator]:
 
 @cache
 def baselines() -> dict[str, str]:
-    """What simple baselines are called, by method; those that published last come first."""
-    each = {name: find(name) for name in of_this_package()}
-    known = [name for name, cls in each.items() if cls.baseline]
-    known.sort(key=lambda name: each[name].paper.rpartition(" ")[2], reverse=True)
-    return {name: each[name].baseline for name in known}
+    """Display names of the simple baselines, by method; most recently published first."""
+    classes = {name: find(name) for name in of_this_package()}
+    names = [name for name, cls in classes.items() if cls.baseline]
+    names.sort(key=lambda name: classes[name].paper.rpartition(" ")[2], reverse=True)
+    return {name: classes[name].baseline for name in names}
 
 
 def imported(entry: EntryPoint) -> type[Estimator]:
-    """The estimator class at `module:Class`."""
+    """Import the estimator class of an entry point, `module:Class`."""
     cls = plugins.imported(entry)
     if not (isinstance(cls, type) and issubclass(cls, Estimator)):
         raise TypeError(f"{entry.value} is not an estimator; derive a class from Estimator")
@@ -97,18 +97,18 @@ def imported(entry: EntryPoint) -> type[Estimator]:
 
 
 def written(name: str) -> str:
-    """What its author wrote about a method."""
+    """A method's docstring as its author wrote it, without examples."""
     text: str = getattr_static(find(name), "__doc__").text
     return text.partition("\n\nExamples\n")[0]
 
 
 def summary(name: str) -> str:
-    """What a method is, on one line."""
+    """A one-line description of a method."""
     return " ".join(written(name).partition("\n\n")[0].split())
 
 
 def facts(name: str) -> dict[str, str]:
-    """What to know of a method before choosing it."""
+    """Key properties of a method, to choose by."""
     cls = find(name)
     paper, _, year = cls.paper.rpartition(" ")
     abilities = {"imputes": cls.generative, "generates": cls.generates}
@@ -125,27 +125,27 @@ def facts(name: str) -> dict[str, str]:
 
 
 def settings(name: str) -> list[dict[str, str]]:
-    """The settings of a method as a table: name, default, meaning, range."""
+    """A method's settings as a table: name, default, meaning, range."""
     return [
         {
             "setting": f.name,
             "default": repr(f.default),
-            "meaning": known.meaning,
-            "range": known.limits(),
+            "meaning": declaration.meaning,
+            "range": declaration.limits(),
         }
-        for f, known in zip(fields(find(name)), declared(find(name)).values(), strict=True)
+        for f, declaration in zip(fields(find(name)), declared(find(name)).values(), strict=True)
     ]
 
 
 def load(folder: str | Path, cls: type[Estimator] | None = None) -> Estimator:
-    """The estimator that was saved in `folder`.
+    """Load the estimator saved in `folder`.
 
-    cls: the class that saved it, if that is neither in this package nor an entry point of the
-    group `vedute.methods`. No code is imported because a file names it.
+    cls: the class that saved it; required if it is neither in this package nor an entry point of
+    the group `vedute.methods`. A file never causes code to be imported.
     """
     saved = saving.read(folder)
     try:
-        model = _made(saved.method, saved.params, folder, cls)
+        model = _create(saved.method, saved.params, folder, cls)
         model.check_settings()
         model.restore(saved.learned).learner.smoke_test()
         return model
@@ -157,31 +157,35 @@ def load(folder: str | Path, cls: type[Estimator] | None = None) -> Estimator:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
 
 
-def _made(
-    method: str, params: dict[str, Any], folder: str | Path, asked: type[Estimator] | None
+def _create(
+    method: str, params: dict[str, Any], folder: str | Path, requested: type[Estimator] | None
 ) -> Estimator:
-    """An estimator with these settings, of which one may be an estimator, too."""
-    cls = BestPair if method == PAIR else _class_of(method, folder, asked)
-    strange = params.keys() - {f.name for f in fields(cls)}
-    if strange:
+    """Create an estimator with these settings, one of which may be another estimator."""
+    cls = BestPair if method == PAIR else _class_of(method, folder, requested)
+    unknown = params.keys() - {f.name for f in fields(cls)}
+    if unknown:
         raise UnknownModelError(
-            f"{folder} has the setting {min(strange)!r}, unknown to this vedute; "
+            f"{folder} has the setting {min(unknown)!r}, unknown to this vedute; "
             "use the version that saved it"
         )
     if cls is BestPair:
-        params = params | {"method": _made(**params["method"], folder=folder, asked=asked)}
+        params = params | {
+            "method": _create(**params["method"], folder=folder, requested=requested)
+        }
     return cls(**params)
 
 
-def _class_of(method: str, folder: str | Path, asked: type[Estimator] | None) -> type[Estimator]:
-    """The class that saved a model: what a user asks for, or one that is registered."""
-    if asked is not None:
-        if not saving.is_name_of(asked, method):
+def _class_of(
+    method: str, folder: str | Path, requested: type[Estimator] | None
+) -> type[Estimator]:
+    """The class that saved a model: the requested one, or a registered one."""
+    if requested is not None:
+        if not saving.is_name_of(requested, method):
             raise UnknownModelError(
-                f"the model in {folder} was saved by {method}, not by {saving.name_of(asked)}; "
+                f"the model in {folder} was saved by {method}, not by {saving.name_of(requested)}; "
                 "pass the class that saved it"
             )
-        return asked
+        return requested
     if ":" not in method and method in available():
         return find(method)
     for name in plugins.registered(GROUP):

@@ -1,19 +1,19 @@
 """BestPair: a method for two views on data that have more.
 
-The method learns every pair of views by itself, and the best pair is kept. Views outside it are
-not looked at and filled with their means. Samples with neither view of the pair get the mean
-representation, the largest cluster and mean-fill. What "best" means, by `select`:
+The method is fitted on every pair of views, and the best pair is kept. Views outside it are ignored
+and imputed with their means. Samples with neither view of the pair get the mean representation, the
+largest cluster and mean-fill. `select` defines "best":
 
-    stability   how far halves of the samples with both views agree on n_clusters clusters of the
-                representation (see `clustering`), on ten where no number is asked for; of pairs
-                that are equally stable, that with the larger silhouette
-    hidden      what it tells of views that were hidden from all pairs, 1 - error / mean-fill's;
-                then the chosen pair learns again with everything. For imputing: the views that
-                tell each other best are the most alike, and add the least to clusters
-    labels      accuracy of the clusters against `y`, as in papers: a choice no user could make
+    stability   agreement between halves of the samples with both views on n_clusters clusters of
+                the representation (see `clustering`), on ten if n_clusters is None; ties are broken
+                by the silhouette
+    hidden      1 - error / error of mean-fill, on views held out from all pairs; chosen
+                pair is then refitted on all data. Meant for imputation: views that predict each
+                other best are the most alike, and add the least to clusters
+    labels      accuracy of the clusters against `y`, as in papers; needs labels that users lack
 
-The benchmark has the protocol of papers in full (`pair = "redraw"` in a study): there each pair has
-missing views of its own.
+The benchmark follows the protocol of papers in full (`pair = "redraw"` in a study), where missing
+views are drawn separately for each pair.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from vedute.metrics import scores
 SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
 SELECT = ("stability", "hidden", "labels")
 SCALING = ("auto", "standard", "minmax", "none")
-TOGETHER = 2  # samples with both views that a pair must have
-STABLE = 10  # clusters that should be found again in halves of the data, if no number is asked for
-Score = tuple[float, float]  # what a pair is chosen by, and, where that is equal, what else
+TOGETHER = 2  # least number of samples with both views of a pair
+STABLE = 10  # clusters whose stability is judged if n_clusters is None
+Score = tuple[float, float]  # what a pair is chosen by, and the tie-breaker
 Pair = tuple[int, int]
 
 
@@ -54,8 +54,8 @@ Pair = tuple[int, int]
 class BestPair(Estimator):
     """The best two of many views, for a method that takes two: `BestPair(DCCA(), n_clusters=10)`.
 
-    Settings that all estimators have (n_clusters, random_state, ...) are BestPair's, not those of
-    the method inside.
+    Set what all estimators have (n_clusters, random_state, ...) on BestPair, not on the method
+    inside.
 
     Examples
     --------
@@ -72,15 +72,15 @@ class BestPair(Estimator):
         metadata={declared.KEY: declared.Setting("A method for two views, not fitted.")},
     )
     select: str = choice(SELECT, "What the best pair is best at; `labels` takes y in `fit`.")
-    pair: tuple[str, str] | None = setting(None, "The names of two views: no search is wanted.")
+    pair: tuple[str, str] | None = setting(None, "The names of two views, which skips the search.")
     scaling: str = choice(SCALING, "How each feature is scaled; `auto`: as the method has it.")
 
     verbs = (*Estimator.verbs, "chosen")
     attributes: ClassVar = {
-        "pair_": "The two views, by their positions.",
-        "scores_": "Of every pair that was tried.",
+        "pair_": "The positions of the two views.",
+        "scores_": "The score of every pair that was tried.",
         "best_": "The method, fitted on the best pair.",
-        "history_": "Its record of training.",
+        "history_": "The training history of that method.",
         "middle_": "(D,) array, the representation of samples with neither view.",
         "largest_": "The cluster of samples with neither view.",
     }
@@ -93,12 +93,14 @@ class BestPair(Estimator):
 
     @property
     def relearns(self) -> bool:  # type: ignore[override]
-        """Views hidden to choose a pair are learned from in the end; not so those that stop it."""
+        """Whether held-out views are used in the end: those that choose a pair are."""
         return self.generative and not self.method.hides()
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Learn from X. `y` chooses the pair where select="labels", and is used nowhere else.
-        groups: one per sample, where samples belong together."""
+        """Fit to X; `y` is used only to choose the pair if select="labels".
+
+        groups: one value per sample; samples with the same value stay together
+        """
         self._y = np.asarray(y) if self.select == "labels" and y is not None else None
         try:
             return super().fit(X, groups=groups)
@@ -109,7 +111,7 @@ class BestPair(Estimator):
         raise TypeError("BestPair cannot generate: the method inside knows two views, not all")
 
     def saved(self) -> saving.Saved:
-        """What `save` writes: the method inside is a dict."""
+        """The state that `save` writes; the method inside is a dict."""
         method, params, learned = super().saved()
         inside = self.best_.saved()
         kept = {"method": inside.method, "params": saveable(self.method.get_params(deep=False))}
@@ -121,11 +123,11 @@ class BestPair(Estimator):
         return self
 
     def chosen(self) -> Pair:
-        """Which two views."""
+        """The positions of the chosen views."""
         return self.pair_
 
     def unwrapped(self) -> Estimator:
-        """The method with these settings, as `for_views` was given it."""
+        """The method with these settings, as passed to `for_views`."""
         return _with(self.method, {k: getattr(self, k) for k in SHARED})
 
     # Learning.
@@ -133,12 +135,12 @@ class BestPair(Estimator):
     def check(self, raw: Views) -> None:
         super().check(raw)
         if self.select == "hidden" and not self.generative:
-            raise TypeError(self.cannot("tell hidden views"))
+            raise TypeError(self.cannot("predict hidden views"))
         if len(raw.x) < 2:
             raise ValueError(f"BestPair chooses two of several views, X has {len(raw.x)}")
         if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
-            known, given = ", ".join(raw.names), ", ".join(map(str, self.pair))
-            raise ValueError(f"pair names two of {known}, got {given}")
+            valid, requested = ", ".join(raw.names), ", ".join(map(str, self.pair))
+            raise ValueError(f"pair names two of {valid}, got {requested}")
         plain, name = type(self.method)(), type(self.method).__name__
         for k in SHARED:
             if getattr(self.method, k) != getattr(plain, k):
@@ -163,54 +165,57 @@ class BestPair(Estimator):
         self.scores_: dict[str, float] = {} if first else self.scores_
         best = -np.inf, -np.inf
         for pair, (model, score) in zip(
-            pairs, self._tried(pairs, data, held, context), strict=True
+            pairs, self._evaluated(pairs, data, held, context), strict=True
         ):
             if len(pairs) > 1:
                 self.scores_["+".join(data.names[v] for v in pair)] = score[0]
             if score > best:
                 best, self.pair_, self.best_ = score, pair, model
-            if context.interrupted:  # with the best so far
+            if context.interrupted:  # keep the best so far
                 break
         if len(pairs) > 1:
             self.log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
         self.middle_ = self.best_.embed(part(data, self.chosen())[1]).mean(0)
         self.take("history_")
 
-    def _tried(
+    def _evaluated(
         self, pairs: list[Pair], data: Views, held: HoldOut | None, context: FitContext
     ) -> Iterator[tuple[Estimator, Score]]:
-        """The method fitted on each pair, and its score. On the workers of a joblib backend, if
-        one is set: but callbacks and checkpoints are those of this process."""
+        """Fit the method on each pair and score it.
+
+        Uses the workers of a joblib backend if one is set, unless there are callbacks or
+        checkpoints, which belong to this process.
+        """
         one, bound = len(pairs) == 1, context.callbacks or context.checkpoint
         if one or bound or not engine.elsewhere():
             for pair in pairs:
                 model = self.fitted_on(pair, data, held, context)
                 yield model, (0.0, 0.0) if one else self.score_of(model, pair, data, held)
             return
-        for outcome in engine.outcomes(_learned, (self, data, held, context), pairs):
+        for outcome in engine.outcomes(_fit_on_worker, (self, data, held, context), pairs):
             if isinstance(outcome, BrokenExecutor):
                 raise outcome
             model, score, state = outcome
-            torch.set_rng_state(state)  # goes on as after a fit here
+            torch.set_rng_state(state)  # the state after a fit in this process
             yield model, score
 
     def _candidates(self, data: Views) -> list[Pair]:
-        """Pairs of views that enough samples have, one of them and both."""
+        """Pairs of views that enough samples have, at least one of the two and both."""
         wanted = data.names if self.pair is None else self.pair
-        every = combinations(sorted(data.names.index(k) for k in wanted), 2)
-        counts = {pair: data.mask[:, list(pair)].sum(1) for pair in every}
+        candidates = combinations(sorted(data.names.index(k) for k in wanted), 2)
+        counts = {pair: data.mask[:, list(pair)].sum(1) for pair in candidates}
         fewest = self.n_clusters if isinstance(self.n_clusters, int) else 1
-        found = [
+        eligible = [
             pair
             for pair, count in counts.items()
             if (count == 2).sum() >= TOGETHER and (count > 0).sum() >= fewest
         ]
-        if not found:
+        if not eligible:
             raise ValueError(
-                f"no two views are there together in {TOGETHER} samples or more: "
-                "nothing says what they have in common"
+                f"no two views are observed together in {TOGETHER} or more samples, so their "
+                "relation cannot be learned; add samples with both views"
             )
-        return found
+        return eligible
 
     def parts(self) -> list[Estimator]:
         return [*([self.best_] if hasattr(self, "best_") else []), self.method]
@@ -222,10 +227,10 @@ class BestPair(Estimator):
         self.method.forget_checkpoint()
 
     def _inside(self, pair: Pair) -> Estimator:
-        """The method with the settings of BestPair, for two views in its units."""
-        own = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
-        own |= {} if self.scaling == "auto" else {"scaling": self.scaling}
-        model = _with(self.method, own)
+        """The unfitted method with the settings and units of BestPair, for two views."""
+        overrides = {k: getattr(self, k) for k in ("n_clusters", "random_state", "verbose")}
+        overrides |= {} if self.scaling == "auto" else {"scaling": self.scaling}
+        model = _with(self.method, overrides)
         model.views_ = [self.views_[v] for v in pair]
         model.n_features_in_ = sum(s.mean.size for s in model.scalers)
         model.seed_ = self.seed_
@@ -234,21 +239,21 @@ class BestPair(Estimator):
     def fitted_on(
         self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
     ) -> Estimator:
-        """The method, fitted on a pair."""
-        model, some = self._inside(pair), part(data, pair)[1]
-        # a pair may be learned to be compared, and once more
+        """Fit the method on a pair."""
+        model, subset = self._inside(pair), part(data, pair)[1]
+        # a pair may be fitted for comparison, and once more
         inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
-        model.learner.check(some)
+        model.learner.check(subset)
         watched = None if held is None else hidden_in(held, pair)
-        few = watched is None or len(watched.hidden) < FEWEST_HIDDEN
-        torch.manual_seed(self.seed_)  # no pair hangs on those before it
-        with progress.task("+".join(some.names)):
-            model.learn(some, None if few else watched, inner)
+        few = watched is None or len(watched.hidden) < FEWEST
+        torch.manual_seed(self.seed_)  # independent of the pairs before
+        with progress.task("+".join(subset.names)):
+            model.learn(subset, None if few else watched, inner)
         context.interrupted |= inner.interrupted
         return model
 
     def score_of(self, model: Estimator, pair: Pair, data: Views, held: HoldOut | None) -> Score:
-        """How good a pair is, by what it is to be best at."""
+        """The score of a pair, by the criterion `select`."""
         if self.select == "labels":
             assert self._y is not None
             return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
@@ -259,13 +264,13 @@ class BestPair(Estimator):
         both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
         return judged(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
 
-    # What the method knows of two views, for all of them.
+    # Results for two views, extended to all views and rows.
 
     def embed(self, data: Views) -> Array:
-        rows, some = part(data, self.chosen())
+        rows, subset = part(data, self.chosen())
         z = np.tile(self.middle_, (len(data), 1))
         if rows.any():
-            z[rows] = self.best_.embed(some)
+            z[rows] = self.best_.embed(subset)
         return z
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
@@ -274,9 +279,9 @@ class BestPair(Estimator):
         size = max(draws, 1), len(data)
         means = (s.mean.astype(np.float32) for s in self.scalers)
         decoded = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
-        rows, some = part(data, self.chosen())
+        rows, subset = part(data, self.chosen())
         if rows.any():
-            for v, x in zip(self.chosen(), self.best_.decode(some, draws), strict=True):
+            for v, x in zip(self.chosen(), self.best_.decode(subset, draws), strict=True):
                 decoded[v][:, rows] = x
         return decoded
 
@@ -284,15 +289,15 @@ class BestPair(Estimator):
         if not self.soft:
             return None
         assert isinstance(self.n_clusters, int)
-        rows, some = part(data, self.chosen())
+        rows, subset = part(data, self.chosen())
         soft = np.zeros((len(data), self.n_clusters), np.float32)
         soft[:, self.largest_] = 1.0
         if rows.any():
-            soft[rows] = self.best_.soft_labels(some)
+            soft[rows] = self.best_.soft_labels(subset)
         return soft
 
     def take(self, *names: str) -> None:
-        """Take these results of the method inside as those of BestPair, where it has them."""
+        """Copy these attributes from the method inside, if it has them."""
         for name in names:
             if hasattr(self.best_, name):
                 setattr(self, name, getattr(self.best_, name))
@@ -323,31 +328,31 @@ class PairLearner(Learner):
 
     def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         self.require_clusters()
-        rows, some = part(data, self.model.chosen())
+        rows, subset = part(data, self.model.chosen())
         labels = np.full(len(data), self.model.largest_, np.int64)
         if rows.any():
-            labels[rows] = self.model.best_.learner.labels(some)
+            labels[rows] = self.model.best_.learner.labels(subset)
         return labels
 
 
 def judged(z: Array, n_clusters: Any, seed: int) -> Score:
-    """How stable the clusters of a pair's representation z (n, D) are, and how far apart."""
+    """Stability and separation of the clusters of a pair's representation z (n, D)."""
     K = n_clusters if isinstance(n_clusters, int) else STABLE
     both = clustering.stability(z, K, seed), clustering.separation(z, K, seed)
-    return round(both[0], 5), round(both[1], 5)  # as records have them
+    return round(both[0], 5), round(both[1], 5)  # as in records
 
 
-def _learned(
+def _fit_on_worker(
     shared: tuple[BestPair, Views, HoldOut | None, FitContext], pair: Pair
 ) -> tuple[Estimator, Score, torch.Tensor]:
-    """Fit on a worker: the method fitted on a pair, its score, and the state of random numbers."""
+    """Fit the method on a pair, on a worker; return it, its score and the state of the RNG."""
     best, data, held, context = shared
     model = best.fitted_on(pair, data, held, context)
     return model, best.score_of(model, pair, data, held), torch.get_rng_state()
 
 
 def for_views(estimator: Estimator, n_views: int) -> Estimator:
-    """The estimator, in a BestPair if it takes two views and there are more."""
+    """Wrap the estimator in a BestPair if it takes two views and the data have more."""
     if not estimator.two_views or n_views <= 2:
         return estimator
     plain = type(estimator)()
@@ -356,7 +361,7 @@ def for_views(estimator: Estimator, n_views: int) -> Estimator:
 
 
 def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
-    """An unfitted copy with other settings; callbacks are those of the user, no copies."""
+    """An unfitted copy with other settings; the user's callbacks are shared, not copied."""
     copy: Estimator = clone(estimator)
     kept = {k: v for k, v in estimator.get_params(deep=False).items() if k in declared.UNSAVED}
     copy.set_params(**kept, **settings)
@@ -364,37 +369,37 @@ def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
 
 
 def part(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
-    """Which rows have one of the two views, (n,) bool, and these rows of the two."""
+    """Rows with at least one of the two views, (n,) bool, and these rows of the pair."""
     both = data.pick(*pair)
     rows = both.mask.any(1)
-    some = both[rows]
-    index = torch.arange(len(some), device=some.mask.device)
-    return rows.cpu().numpy(), replace(some, index=index)
+    subset = both[rows]
+    index = torch.arange(len(subset), device=subset.mask.device)
+    return rows.cpu().numpy(), replace(subset, index=index)
 
 
 def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
     """The hidden views of the pair whose other view is observed."""
     hidden, inputs = held.hidden[:, list(pair)], held.inputs.pick(*pair)
     rows = hidden.any(1) & inputs.mask.any(1)
-    means, weights = (tuple(each[v] for v in pair) for each in (held.means, held.weights))
+    means, weights = (tuple(values[v] for v in pair) for values in (held.means, held.weights))
     return HoldOut(inputs[rows], held.truth.pick(*pair)[rows], hidden[rows], means, weights)
 
 
 def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
     """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
-    some, gain = hidden_in(held, pair), 0.0
-    for v, out in enumerate(model.decode(some.inputs) if len(some.hidden) else ()):
-        better = some.errors(some.means[v], v) - some.errors(torch.from_numpy(out[0]), v)
-        gain += float(better[some.hidden[:, v]].sum())
+    hidden, gain = hidden_in(held, pair), 0.0
+    for v, out in enumerate(model.decode(hidden.inputs) if len(hidden.hidden) else ()):
+        better = hidden.errors(hidden.means[v], v) - hidden.errors(torch.from_numpy(out[0]), v)
+        gain += float(better[hidden.hidden[:, v]].sum())
     means = (held.errors(m, v)[held.hidden[:, v]].sum() for v, m in enumerate(held.means))
     return gain / max(float(sum(means)), 1e-12)
 
 
 def clustered(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:
-    """Clusters by the method's rule, (n,); rows with neither view are in the largest."""
-    rows, some = part(data, pair)
-    model.embedding_ = model.embed(some)
-    model.learner.cluster(some)
+    """Clusters by the method's rule, (n,); rows with neither view join the largest."""
+    rows, subset = part(data, pair)
+    model.embedding_ = model.embed(subset)
+    model.learner.cluster(subset)
     labels = np.full(len(data), np.bincount(model.labels_).argmax(), np.int64)
     labels[rows] = model.labels_
     del model.embedding_, model.labels_

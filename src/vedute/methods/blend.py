@@ -1,17 +1,17 @@
-"""Blend: several methods impute, and hidden views say how far to trust each, view by view.
+"""Blend: a weighted average of several methods, with weights per view learned on hidden views.
 
-With p_e what expert e imputes in a view and m the mean of the view,
+With p_e the prediction of expert e for a view and m the mean of the view,
 
     value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
 
 The weights of a view, for each number of observed views, minimise the error on a tenth of the
-observed views, which are hidden from all experts (see `_weights`); what is not trusted goes to the
-mean. Noise and spread are measured there, too, with weights that come from the other instances.
-Single missing entries of a view that is observed have weights of their own, learned in the same way
-on single entries that are hidden. Then experts that can learn again with everything do.
+observed views, which are held out from all experts (see `_blend_weights`); the rest of the weight
+goes to the mean. Noise and spread are measured on the same views, with cross-fitted weights.
+Single missing entries of observed views have separate weights, learned in the same way on held-out
+entries. Then the experts that can be refitted on all data are.
 
-Representation, clusters, draws and new samples are those of the first expert, MVP; the regressions
-of kernel fill start from what it infers.
+Representation, clusters, draws and new samples come from the first expert, MVP; its predictions are
+a warm start for the regressions of kernel fill.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ from vedute.estimators.imputation import Imputer
 from vedute.estimators.learner import Learner
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator, setting
-from vedute.methods import _apart, _weights
+from vedute.methods import _blend_weights, _parallel_experts
+from vedute.methods._blend_weights import Moments, Weights
+from vedute.methods._parallel_experts import ParallelExperts, attempted, finite, fit_expert
 from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
-# Blend's alone:
-OWN = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
-DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # of experts inside Blend: from a good start
-HANDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
+# Settings that belong to Blend, not to its experts:
+COMMON = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
+EXPERT_DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # fewer rounds, from a good start
+FORWARDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
 @estimator
@@ -66,22 +68,22 @@ class Blend(Estimator):
         "auto", "`cpu`, `cuda`, `mps`, or `auto`: a GPU where there is one."
     )
     checkpoint: str | Path | None = setting(
-        None, "A folder to go on from after an interruption; needs `random_state`."
+        None, "A folder to resume from after an interruption; needs `random_state`."
     )
     checkpoint_minutes: float = setting(5.0, "Time between two checkpoints.", at_least=0)
     callbacks: Sequence[Callable[[Record], object]] | None = setting(
-        None, "Functions that are called with every record of experts that train; not saved."
+        None, "Functions called with every training record of an expert; not saved."
     )
 
     attributes: ClassVar = {
-        "weights_": "By view, how far each expert is trusted.",
-        "by_seen_": "The same where 0 to L - 1 other views are observed, (L, L, experts) array; "
-        "this is what mixes.",
-        "hole_weights_": "The same of single missing entries, of views that have some.",
+        "weights_": "By view, the weight of each expert.",
+        "by_seen_": "Weights by the number of other observed views, 0 to L - 1, (L, L, experts) "
+        "array; predictions are averaged with these.",
+        "hole_weights_": "Weights for single missing entries, in views that have any.",
         "experts_": "The fitted experts, by name; those in `left_out_` are not among them.",
         "left_out_": "Why experts were left out, by name: they failed, or there are many views.",
-        "settings_": "Settings of experts as they were used: `mvp__lr` and the like.",
-        "history_": "The training of the first expert.",
+        "settings_": "Settings of experts as used: `mvp__lr` and the like.",
+        "history_": "The training history of the first expert.",
     }
     absent = "filled by several methods, weighted by hidden views"
     shrinks = False
@@ -90,17 +92,18 @@ class Blend(Estimator):
     # Settings.
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings by name; `deep`: those of the experts, too."""
+        """Settings by name; `deep`: including those of the experts."""
         params: dict[str, Any] = super().get_params(deep=False)
         for name in self._known_experts() if deep else ():
             cls = methods.find(name)
-            given = {k: v for k, v in self.given(name).items() if k in settings.declared(cls)}
-            inside = cls(**given).get_params(deep=False)
-            params |= {f"{name}__{k}": v for k, v in inside.items() if k not in OWN}
+            declared = settings.declared(cls)
+            valid = {k: v for k, v in self.expert_params(name).items() if k in declared}
+            inside = cls(**valid).get_params(deep=False)
+            params |= {f"{name}__{k}": v for k, v in inside.items() if k not in COMMON}
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Also of experts, by `mvp__latent_dim` and the like."""
+        """Set parameters of Blend, and of experts by names such as `mvp__latent_dim`."""
         nested = {k: v for k, v in params.items() if "__" in k}
         super().set_params(**{k: v for k, v in params.items() if k not in nested})
         if nested:
@@ -109,18 +112,18 @@ class Blend(Estimator):
         return self
 
     def _known_experts(self) -> list[str]:
-        """Those with settings; what is wrong is said by `fit`, as scikit-learn has it."""
-        given = self.expert_settings
+        """Names of known experts; `fit` reports invalid ones, as in scikit-learn."""
+        expert_settings = self.expert_settings
         readable = isinstance(self.experts, Sequence) and (
-            given is None or isinstance(given, Mapping)
+            expert_settings is None or isinstance(expert_settings, Mapping)
         )
         return [name for name in self.experts if name in methods.available()] if readable else []
 
-    def given(self, name: str) -> dict[str, Any]:
-        """What the user set for an expert, or Blend."""
+    def expert_params(self, name: str) -> dict[str, Any]:
+        """Settings of an expert: Blend's defaults for it, overridden by the user's."""
         parts = {str(k).partition("__"): v for k, v in (self.expert_settings or {}).items()}
-        given = {k: v for (expert, _, k), v in parts.items() if expert == name}
-        return DEFAULTS.get(name, {}) | given
+        chosen = {k: v for (expert, _, k), v in parts.items() if expert == name}
+        return EXPERT_DEFAULTS.get(name, {}) | chosen
 
     def check_settings(self) -> None:
         super().check_settings()
@@ -136,16 +139,16 @@ class Blend(Estimator):
         for key, value in (self.expert_settings or {}).items():
             name, _, setting_name = str(key).partition("__")
             if name not in self.experts:
-                known = ", ".join(self.experts)
-                raise ValueError(f"{key!r} is a setting of no expert; experts are {known}")
+                names = ", ".join(self.experts)
+                raise ValueError(f"{key!r} is a setting of no expert; experts are {names}")
             cls = methods.find(name)
-            if setting_name in OWN or setting_name not in settings.declared(cls):
+            if setting_name in COMMON or setting_name not in settings.declared(cls):
                 raise ValueError(f"{key!r}: {cls.__name__} inside Blend has no such setting")
             problem = settings.problem_with(cls, setting_name, value)
             if problem:
                 raise ValueError(f"{key}: {problem}")
 
-    # What the experts impute, mixed.
+    # Predictions of the experts, and their weighted average.
 
     @property
     def learner(self) -> BlendLearner:
@@ -153,35 +156,39 @@ class Blend(Estimator):
         return BlendLearner(self)
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        self.learner.teach([*self.experts_], data, held, context)
+        self.learner.fit_experts([*self.experts_], data, held, context)
 
     def used(self, data: Views) -> tuple[str, ...]:
-        """The experts for these data: of images the first alone, since the others see them as
-        tables of pixels."""
+        """The experts for these data; for images the first alone, since others see pixels only."""
         return self.experts[:1] if any(len(s) > 1 for s in data.shapes) else self.experts
 
     def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
-        """Experts that take too long with so many views, and why; never all of them, nor one that
-        the user has settings for."""
+        """Experts that are too slow for this many views, with the reason.
+
+        Never all of them, and none that the user has settings for.
+        """
         asked = {str(key).partition("__")[0] for key in self.expert_settings or {}}
         slow = {k: r for k, r in too_slow(names, n_views).items() if k not in asked}
         return slow if len(slow) < len(names) else {}
 
     def expert(self, name: str) -> Estimator:
-        """An expert that has learned nothing yet, in the units of Blend."""
-        model = methods.find(name)(**self.given(name))
-        known = model.get_params(deep=False)
-        handed = {k: getattr(self, k) for k in HANDED if k in known and k not in self.given(name)}
+        """Create an unfitted expert, in the units of Blend."""
+        params = self.expert_params(name)
+        model = methods.find(name)(**params)
+        unset = model.get_params(deep=False).keys() - params.keys()
+        forwarded = {k: getattr(self, k) for k in FORWARDED if k in unset}
         seed = None if self.random_state is None else self.seed_
-        model.set_params(**handed, random_state=seed)
+        model.set_params(**forwarded, random_state=seed)
         model.views_, model.n_features_in_ = self.views_, self.n_features_in_
         model.seed_ = self.seed_
         return model
 
-    def linked(self, name: str) -> Estimator:
-        """A copy of an expert, of which what fails does no harm to the expert. Its regressions
-        start from what the first expert infers, or, where that was left out, from a matrix of low
-        rank, as they do beside words, which cannot be regressed on."""
+    def link_warm_start(self, name: str) -> Estimator:
+        """Copy an expert and link its warm start; a failing copy leaves the expert untouched.
+
+        Its regressions start from the predictions of the first expert; if that was left out, or
+        beside words, which cannot be regressed on, from a matrix of low rank.
+        """
         model, first = copy(self.experts_[name]), self.experts_.get(self.experts[0])
         if isinstance(model, WarmStart) and name != self.experts[0]:
             words = any(v.likelihood.text for v in self.views_)
@@ -190,14 +197,16 @@ class Blend(Estimator):
 
     @property
     def first(self) -> Estimator:
-        """The expert that represents, clusters and draws."""
+        """The expert that provides representation, clusters and draws."""
         return next(iter(self.experts_.values()))
 
     def predicted(
         self, data: Views, decoded: Callable[[str, Views], list[Array] | None] | None = None
     ) -> list[Array]:
-        """The predictions of all experts, L arrays (E, n, *shape_v); decoded: those of one, by its
-        name, None where it is left out."""
+        """The predictions of all experts, L arrays (E, n, *shape_v).
+
+        decoded: returns the predictions of an expert by name, None if it is left out
+        """
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
         for name in [*self.experts_]:
             values = (decoded or self.decoded)(name, data)
@@ -216,24 +225,24 @@ class Blend(Estimator):
         if view.likelihood.text:  # words have no mean
             return np.asarray(predicted[0])
         mean = view.scaler.mean
-        each = weights.T.reshape(*weights.T.shape, *[1] * mean.ndim)
+        factors = weights.T.reshape(*weights.T.shape, *[1] * mean.ndim)
         total = np.zeros(predicted.shape[1:])
-        for w, p in zip(each, predicted, strict=True):
+        for w, p in zip(factors, predicted, strict=True):
             off = p - mean
-            off *= w  # in place: there may be many
+            off *= w  # in place: the array may be large
             total += off
         total += mean
         return total
 
     def around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
-        """Draws of the first expert, with the mixed values (1, n, *shape_v) as their means."""
+        """Draws of the first expert, shifted to have the weighted means (1, n, *shape_v)."""
         if draws:
             drawn, centers = self.first.decode(data, draws), self.first.decode(data)
             means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
         return [self._possible(v, m) for v, m in enumerate(means)]
 
     def _possible(self, v: int, values: Array) -> Array:
-        """Probabilities stay such."""
+        """Clip values to the range of the likelihood; probabilities sum to one."""
         likelihood = self.views_[v].likelihood
         if likelihood.scaled or likelihood.text:
             return np.asarray(values, np.float32)
@@ -242,18 +251,18 @@ class Blend(Estimator):
         return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        each = enumerate(self.predicted(data))
-        mixed = [self._mixed_by_entry(v, p, data)[None] for v, p in each]
+        predictions = enumerate(self.predicted(data))
+        mixed = [self._mixed_by_entry(v, p, data)[None] for v, p in predictions]
         return self.around(mixed, data, draws)
 
     def _mixed_by_entry(self, v: int, predicted: Array, data: Views) -> Array:
-        """The weighted predictions of view v, with other weights where there are holes."""
+        """The weighted predictions of view v, with separate weights for holes."""
         mixed, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
-        own = self.hole_weights_.get(self.views_[v].name)
-        if holes is None or own is None:
+        hole_weights = self.hole_weights_.get(self.views_[v].name)
+        if holes is None or hole_weights is None:
             return mixed
-        same = np.tile([*own.values()], (len(data), 1))
-        return np.where(holes.numpy(), self.mixed(v, predicted, same), mixed)
+        weights = np.tile([*hole_weights.values()], (len(data), 1))
+        return np.where(holes.numpy(), self.mixed(v, predicted, weights), mixed)
 
     def weights_for(self, v: int, data: Views) -> Array:
         """The weights of the experts for view v in each row, (n, E)."""
@@ -267,7 +276,7 @@ class Blend(Estimator):
         return self.first.embed_std(data)
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
-        """n new samples from the first expert; see there."""
+        """Draw n new samples from the first expert."""
         return self.first.generate(n, random_state)
 
     # Saving.
@@ -276,10 +285,10 @@ class Blend(Estimator):
         return list(getattr(self, "experts_", {}).values())
 
     def leading(self) -> Estimator:
-        return methods.find(self.experts[0])(**self.given(self.experts[0]))
+        return methods.find(self.experts[0])(**self.expert_params(self.experts[0]))
 
     def saved(self) -> saving.Saved:
-        """What `save` writes: experts are dicts of what they learned; their views are Blend's."""
+        """The state that `save` writes; experts are dicts of what they learned, without views."""
         method, params, learned = super().saved()
         inside = {}
         for name, model in self.experts_.items():
@@ -291,12 +300,12 @@ class Blend(Estimator):
         super().restore({k: v for k, v in learned.items() if k != "experts_"})
         self.experts_ = {name: self.expert(name).restore(inside[name]) for name in inside}
         for name in inside:
-            self.experts_[name] = self.linked(name)
+            self.experts_[name] = self.link_warm_start(name)
         return self
 
 
 class BlendLearner(Learner):
-    """The learner of Blend: experts learn without the same hidden views, which then weigh them."""
+    """The learner of Blend: hides views from all experts, and weighs experts on these views."""
 
     model: Blend
 
@@ -304,25 +313,25 @@ class BlendLearner(Learner):
         model = self.model
         hidden = self.choose_hidden(data, context, 1)
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
-        few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
-        some = data if hidden is None else data.hide(hidden)
-        fewer = self.without_entries(some)
+        few = hidden is None or int(hidden.sum()) < FEWEST
+        visible = data if hidden is None else data.hide(hidden)
+        training = self.without_entries(visible)
         used = model.used(data)
         model.left_out_ = model.slow(used, len(data.x))
         model.experts_ = {k: model.expert(k) for k in used if k not in model.left_out_}
         model.hole_weights_ = {}
         for expert in model.experts_.values():
-            expert.learner.check(fewer)
-        model.learn(fewer, None if few else held, context)
+            expert.learner.check(training)
+        model.learn(training, None if few else held, context)
         self.calibrate(data, held, context)
-        if fewer is not some:
-            self.calibrate_holes(HiddenEntries.of(fewer, some, context.groups))
+        if training is not visible:
+            self.calibrate_holes(HiddenEntries.of(training, visible, context.groups))
         for expert in model.experts_.values():
             expert.views_ = model.views_
-        again = [k for k, m in model.experts_.items() if few or m.learns_again(len(data))]
-        model.learned_again_ = bool(again) and fewer is not data and not context.interrupted
+        refitted = [k for k, m in model.experts_.items() if few or m.learns_again(len(data))]
+        model.learned_again_ = bool(refitted) and training is not data and not context.interrupted
         if model.learned_again_:
-            self.teach(again, data, None, context.second())
+            self.fit_experts(refitted, data, None, context.second())
         model.history_ = getattr(model.first, "history_", [])
         model.settings_ = {
             f"{name}__{k}": v
@@ -332,35 +341,38 @@ class BlendLearner(Learner):
         if model.left_out_:
             warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=5)
 
-    def teach(
+    def fit_experts(
         self, names: list[str], data: Views, held: HoldOut | None, context: FitContext
     ) -> None:
-        """Let experts learn; on large data, those that start from no other do so in processes of
-        their own."""
-        model, again = self.model, context.number > 1
-        models = {k: model.linked(k) for k in names}
+        """Fit experts; on large data, those without a warm start in other processes."""
+        model, refit = self.model, context.number > 1
+        models = {k: model.link_warm_start(k) for k in names}
         inner = {k: context.child(m, k, context.number) for k, m in models.items()}
-        alone = [k for k in names if _apart.pays(data) and self._may_leave(k, models[k], inner[k])]
-        apart = _apart.Apart([(models[k], data, held, inner[k]) for k in alone])
-        for name in [k for k in names if k not in alone]:
-            outcome = _apart.teach(model.linked(name), data, held, inner[name])
+        detached = [
+            k
+            for k in names
+            if _parallel_experts.pays(data) and self._can_run_in_subprocess(k, models[k], inner[k])
+        ]
+        parallel = ParallelExperts([(models[k], data, held, inner[k]) for k in detached])
+        for name in [k for k in names if k not in detached]:
+            outcome = fit_expert(model.link_warm_start(name), data, held, inner[name])
             context.interrupted |= inner[name].interrupted
-            self._keep(name, outcome, again)
-        for name, outcome in zip(alone, apart.learned(), strict=True):
-            self._keep(name, outcome, again)
+            self._keep(name, outcome, refit)
+        for name, outcome in zip(detached, parallel.fitted(), strict=True):
+            self._keep(name, outcome, refit)
 
-    def _keep(self, name: str, outcome: Estimator | Exception, again: bool) -> None:
-        """The fitted expert; where it failed to learn again, that of before."""
+    def _keep(self, name: str, outcome: Estimator | Exception, refit: bool) -> None:
+        """Keep a fitted expert; if a refit failed, keep its first fit and warn."""
         if isinstance(outcome, Estimator):
             self.model.experts_[name] = outcome
-        elif again:
-            text = f"{name} failed to learn again with all views, and stays as it was"
+        elif refit:
+            text = f"{name} could not be refitted on all views and keeps its first fit"
             warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=7)
         else:
             self._fail(name, outcome)
 
     def _fail(self, name: str, error: Exception) -> None:
-        """Go on without an expert; the last one's error is that of Blend."""
+        """Continue without an expert; raise the error of the only one."""
         if len(self.model.experts_) == 1 and not self.model.left_out_:
             raise error
         self._leave_out(name, _reason(error))
@@ -368,97 +380,95 @@ class BlendLearner(Learner):
             raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
 
     def _leave_out(self, name: str, reason: str) -> None:
-        """`fit` warns of it at the end."""
+        """Remove an expert; `fit` warns about it at the end."""
         self.model.left_out_[name] = reason
         del self.model.experts_[name]
 
     def _left_out(self) -> str:
         return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
 
-    def _may_leave(self, name: str, model: Estimator, context: FitContext) -> bool:
-        """Whether an expert may learn in another process: not the first, and none that starts from
-        it; callbacks are those of this process."""
+    def _can_run_in_subprocess(self, name: str, model: Estimator, context: FitContext) -> bool:
+        """Whether an expert can be fitted in another process.
+
+        Not the first, nor one that starts from it; callbacks must run in this process.
+        """
         first = name == next(iter(self.model.experts_))
         return not (first or getattr(model, "warm_start", None) or context.callbacks)
 
     def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        """Find weights, spread and noise on the hidden views; a weight never meets the instances
-        that it comes from."""
-        if held is None:  # the first alone
+        """Learn weights, spread and noise on the hidden views; weights are cross-fitted."""
+        if held is None:  # all weight on the first
             first = np.eye(1, len(self.model.experts_)).repeat(len(self.model.views_), 0)
-            self._set_weights(_weights.Weights(first, np.repeat(first[:, None], len(first), 1)))
+            self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super().calibrate(data, None, context)
         else:
             predicted = self.model.predicted(held.inputs, self._attempted)
             moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
-            self._set_weights(_weights.weights(moments))
-            crossed = _weights.cross_fitted(moments, self._folds(held))
+            self._set_weights(_blend_weights.weights(moments))
+            crossed = _blend_weights.cross_fitted(moments, self._folds(held))
             mixed = self._cross_fitted(held, predicted, crossed)
             del predicted  # large
             numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
             self.measure(self._imputer_of(mixed), replace(held, inputs=numbered))
 
     def calibrate_holes(self, held: HiddenEntries) -> None:
-        """Find the same on single hidden entries."""
+        """Learn weights, spread and noise of single missing entries, on hidden ones."""
         model = self.model
-        some = [v for v in held.views if not model.views_[v].likelihood.text]
-        if not some:
+        numeric = [v for v in held.views if not model.views_[v].likelihood.text]
+        if not numeric:
             return
         predicted = model.predicted(held.inputs)
-        moments = [self._entry_moments(held, v, predicted[v]) for v in some]
-        for v, w in zip(some, _weights.weights(moments).views, strict=True):
+        moments = [self._entry_moments(held, v, predicted[v]) for v in numeric]
+        for v, w in zip(numeric, _blend_weights.weights(moments).views, strict=True):
             model.hole_weights_[model.views_[v].name] = self._by_name(w)
         fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
-        rows = [held.of_view(v)[0] for v in some]
-        crossed = _weights.cross_fitted(moments, [fold[r] for r in rows])
-        mixed = [p[:1] for p in predicted]  # used where entries are hidden
-        for v, r, w in zip(some, rows, crossed, strict=True):
+        rows = [held.of_view(v)[0] for v in numeric]
+        crossed = _blend_weights.cross_fitted(moments, [fold[r] for r in rows])
+        mixed = [p[:1] for p in predicted]  # replaced where entries are hidden
+        for v, r, w in zip(numeric, rows, crossed, strict=True):
             mixed[v] = mixed[v].copy()
             mixed[v][0, r] = model.mixed(v, predicted[v][:, r], w)
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = self._imputer_of(mixed)
         model.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), model.shrinks)
 
-    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> _weights.Moments:
-        (rows, truth, there), scaler = held.of_view(v), self.model.views_[v].scaler
-        alike = np.zeros(len(rows), int)  # few entries: no weights by the number of views
-        return _weights.Moments.of(
-            truth, predicted[:, rows], there, scaler.mean, scaler.unit, alike
-        )
+    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
+        (rows, truth, observed), scaler = held.of_view(v), self.model.views_[v].scaler
+        zeros = np.zeros(len(rows), int)  # too few entries for weights by the number of views
+        return Moments.of(truth, predicted[:, rows], observed, scaler.mean, scaler.unit, zeros)
 
     def _imputer_of(self, mixed: list[Array]) -> Imputer:
-        """An imputer of rows that are numbered, with known values as their means."""
+        """An imputer for rows numbered by `index`, with `mixed` as their means."""
 
         def decode(rows: Views, draws: int) -> list[Array]:
             return self.model.around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
 
         return replace(self.imputer(), decode=decode)
 
-    def _set_weights(self, weights: _weights.Weights) -> None:
+    def _set_weights(self, weights: Weights) -> None:
         self.model.by_seen_ = weights.by_seen
-        each = zip(self.model.views_, weights.views, strict=True)
-        self.model.weights_ = {view.name: self._by_name(row) for view, row in each}
+        rows = zip(self.model.views_, weights.views, strict=True)
+        self.model.weights_ = {view.name: self._by_name(row) for view, row in rows}
 
     def _by_name(self, weights: Array) -> dict[str, float]:
-        """The weights (E,) of the experts."""
+        """Weights (E,) as a dict by expert."""
         return {name: float(w) for name, w in zip(self.model.experts_, weights, strict=True)}
 
-    def _moments(self, held: HoldOut, v: int, predicted: Array) -> _weights.Moments:
+    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
         rows, scaler = held.hidden[:, v].numpy(), self.model.views_[v].scaler
-        truth, there = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
+        truth, observed = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
         seen = held.inputs.mask.sum(1).numpy()[rows]
-        return _weights.Moments.of(truth, predicted[:, rows], there, scaler.mean, scaler.unit, seen)
+        return Moments.of(truth, predicted[:, rows], observed, scaler.mean, scaler.unit, seen)
 
     def _folds(self, held: HoldOut) -> list[Array]:
-        """The folds of the hidden instances of each view, L arrays (m_v,)."""
+        """Folds of the hidden instances of each view, L arrays (m_v,)."""
         fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
         return [fold[rows.numpy()] for rows in held.hidden.T]
 
     def _cross_fitted(
         self, held: HoldOut, predicted: list[Array], crossed: list[Array]
     ) -> list[Array]:
-        """What is imputed in all views, each hidden instance without its own help: L arrays
-        (1, m, *shape_v)."""
+        """Predictions of all views by cross-fitted weights, L arrays (1, m, *shape_v)."""
         mixed = []
         for v, p in enumerate(predicted):
             w = self.model.weights_for(v, held.inputs)
@@ -467,12 +477,12 @@ class BlendLearner(Learner):
         return mixed
 
     def _attempted(self, name: str, data: Views) -> list[Array] | None:
-        """The predictions of an expert; None where it fails, and is left out from now on."""
+        """The predictions of an expert; if it fails, leave it out and return None."""
         model, first = self.model, self.model.experts_.get(self.model.experts[0])
         start = getattr(model.experts_[name], "warm_start", None)
         outcome: list[Array] | Exception = RuntimeError(f"it starts from {model.experts[0]}")
         if start is None or start is first:
-            outcome = _apart.attempted(lambda: _apart.finite(model.decoded(name, data)))
+            outcome = attempted(lambda: finite(model.decoded(name, data)))
         if not isinstance(outcome, Exception):
             return outcome
         self._fail(name, outcome)
@@ -480,7 +490,7 @@ class BlendLearner(Learner):
 
 
 def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
-    """The methods among these that take many minutes with so many views, and why."""
+    """Methods that take many minutes with this many views, with the reason."""
     most = {name: methods.find(name).most_views for name in names}
     return {
         name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
@@ -491,5 +501,5 @@ def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """The error, in one line."""
+    """A one-line description of an error."""
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -3,21 +3,22 @@
 Latents form an L x L table. Row i is inferred from view i: z_ii = encoder_i(x_i), and
 z_ij = f_ij(z_ii), the latent of view j predicted from view i through the correspondence f_ij. The
 product of row i is the consensus w_i. All entries of column j are latents of view j, so permuting
-them cyclically among the observed views should change nothing. With Z0 the table, Z1 the
-permuted one, sums over observed v:
+them cyclically among the observed views should change nothing. With Z0 the table and Z1 its
+permutation, summed over observed v:
 
     R_a  = sum_v -log p(x_v | w^a_v, z^a_vv)          D_ab = sum_v sum_l KL(Z^a_vl || Z^b_vl)
     W_ab = sum_v KL(w^a_v || w^b_v)
 
-    eq2     R_0 + D_01 + W_01: the warm-up
-    eq3     half of eq2 and of the same with 0 and 1 exchanged: thereafter
-    joint   thereafter on images: half of R_1 and of R_f, which decodes views from the products f
-            below; D and W are KL(f || Z) and KL(f || w), with a little of KL(f || N(0, 1))
+    eq2     R_0 + D_01 + W_01, during the warm-up
+    eq3     the mean of eq2 and of eq2 with 0 and 1 exchanged, after the warm-up
+    joint   on images, after the warm-up: the mean of R_1 and R_f, where R_f decodes views from the
+            products f below; D and W are KL(f || Z) and KL(f || w), plus a small multiple of
+            KL(f || N(0, 1))
 
 weighted as rec_weight R + beta (D / L + W / 2).
 Inference multiplies over the observed rows: consensus w = prod w_i, view l = prod_i z_il.
-With `view_dropout`, views hidden in a step are predicted from the others in this way, and
-compared with the truth.
+With `view_dropout`, views hidden in a training step are predicted the same way and compared with
+their true values.
 """
 
 from __future__ import annotations
@@ -48,30 +49,31 @@ from vedute.nn.sources import Sources
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
-Pair = tuple[Gaussian, Gaussian]  # consensus and latents, of rows or of samples
+Pair = tuple[Gaussian, Gaussian]  # consensus and latents, per row or per sample
 LAPLACE = LIKELIHOODS["laplace"]
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
-STEPS, FEW_STEPS = (500, 256), (240, 128)  # and rows of each
+STEPS, FEW_STEPS = (500, 256), (240, 128)  # steps and batch size
 FIFTH = "a fifth of the training"
-IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # over the data; least and most
+IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # epochs; minimum and maximum of steps
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The switches of a model, and what settings are that are None.
+    """The switches of a model, and the values of settings left at None.
 
-    Saved models name their variant. So none of them ever changes: other defaults are another one.
+    Saved models store the name of their variant, so a variant never changes: other defaults get a
+    new one.
     """
 
     name: str
-    output: str  # last layer of decoders: linear, or tanh
+    output: str  # last layer of decoders: linear or tanh
     linear_paths: bool  # linear shortcuts through decoders and correspondences
-    bounded: bool  # latents of encoders are within 1 and -1, by tanh
-    objective: str  # after the warm-up: eq3, or joint
-    prior: str  # what latents are pulled to: cyclic, or joint
-    defaults: Mapping[str, Any]  # of settings; None: by the number of rows or the length
-    beta_prior: float = 0.2  # weight of N(0, 1) in the prior `joint`, beside the agreement
-    evenness: float = 0.0  # the representation is divided by its deviations to this power
+    bounded: bool  # encoder latents lie within -1 and 1, by tanh
+    objective: str  # after the warm-up: eq3 or joint
+    prior: str  # what latents are regularized towards: cyclic or joint
+    defaults: Mapping[str, Any]  # of settings; None: by the number of rows or training steps
+    beta_prior: float = 0.2  # weight of N(0, 1) in the prior `joint`, relative to the agreement
+    evenness: float = 0.0  # whitening power: divide the representation by its std to this power
     lr_halving: int | None = None  # epochs after which the learning rate is halved
 
 
@@ -83,7 +85,7 @@ TABLES = Variant(
         warmup=50, cooldown=250,
     ),
 )  # fmt: skip
-IMAGES = Variant(  # an image has as much to tell as it has pixels; white is white by tanh alone
+IMAGES = Variant(  # errors add up over pixels; only tanh reaches pure white
     "images", output="tanh", linear_paths=False, bounded=False, objective="joint", prior="joint",
     evenness=0.5,
     defaults=dict(
@@ -92,7 +94,7 @@ IMAGES = Variant(  # an image has as much to tell as it has pixels; white is whi
         dropout=None, view_dropout=0.25, warmup=None, cooldown=None,
     ),
 )  # fmt: skip
-PAPER = Variant(  # the authors' code has tanh even for z-scores, and halves the rate in every run
+PAPER = Variant(  # the authors' code applies tanh even to z-scores and always halves the rate
     "paper", output="tanh", linear_paths=False, bounded=True, objective="eq3", prior="cyclic",
     lr_halving=200,
     defaults=dict(
@@ -105,12 +107,14 @@ PAPER_IMAGES = replace(PAPER, bounded=False, lr_halving=None)
 VARIANTS = {variant.name: variant for variant in (TABLES, IMAGES, PAPER)}
 
 
-def by_variant(name: str, known: Any = None, images: str = "") -> Any:
-    """A declared setting, else that of every estimator with networks, as the variant has it where
-    it is None."""
-    declaration = declared(NeuralEstimator)[name] if known is None else known.metadata[KEY]
-    tables, of_images, paper = (variant.defaults[name] for variant in VARIANTS.values())
-    values = f"None: {tables}, for images {images or of_images}, in the paper {paper}."
+def by_variant(name: str, basis: Any = None, images: str = "") -> Any:
+    """Declare a setting whose default, None, stands for the variant's value.
+
+    basis: its declaration; None: that of `NeuralEstimator`.
+    """
+    declaration = declared(NeuralEstimator)[name] if basis is None else basis.metadata[KEY]
+    tables, image_value, paper = (variant.defaults[name] for variant in VARIANTS.values())
+    values = f"None: {tables}, for images {images or image_value}, in the paper {paper}."
     meaning = f"{declaration.meaning} {values}"
     return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
 
@@ -188,7 +192,7 @@ class MVP(NeuralEstimator):
     )
 
     paper = "Gao & Pu, ICLR 2025"
-    most_views = 24  # a map for each pair of views
+    most_views = 24  # one map per pair of views
     absent = "predicted from the observed views"
 
     def build(
@@ -197,13 +201,13 @@ class MVP(NeuralEstimator):
         return MVPModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
 
     def for_training(self, shapes: Shapes, length: int) -> Any:
-        """All settings of a training of this length, those that the data decide among them."""
+        """Settings for a training of this length, with those that depend on the data filled in."""
         settled: Any = self.settled(shapes, length)
         hyperparameters.check_shared(settled.shared_dim, settled.latent_dim)
         return settled
 
     def switches(self, shapes: Shapes) -> Variant:
-        """The variant for views of these shapes."""
+        """Variant for views of these shapes."""
         images = all(by_convolution(shape, self.network) for shape in shapes)
         name = self.variant or ("images" if images else "tables")
         return PAPER_IMAGES if images and name == "paper" else VARIANTS[name]
@@ -237,7 +241,7 @@ class MVP(NeuralEstimator):
         return min(self.again or 0, steps) if goes_on else None
 
     def sizes(self, names: Names) -> list[Sizes]:
-        """The hidden sizes of each view's encoder and decoder."""
+        """Hidden layer sizes of each view's encoder and decoder."""
         hidden = self.hidden if isinstance(self.hidden, dict) else dict.fromkeys(names, self.hidden)
         if set(hidden) != set(names):
             raise ValueError(f"hidden names {[*hidden]}; give the sizes of each of {list(names)}")
@@ -245,7 +249,7 @@ class MVP(NeuralEstimator):
 
 
 class MVPModel(Regularized):
-    hp: Any  # an MVP of which the data have decided all settings
+    hp: Any  # an MVP whose data-dependent settings are filled in
     fusible = ("rows", "_divergences")
     posteriors: Tensor
     scale: Tensor
@@ -294,13 +298,13 @@ class MVPModel(Regularized):
 
     def _cooling(self, length: int) -> Iterator[Stage]:
         hp = self.hp
-        asked = hp.sharpen is None and self.variant.name == "images" and self.images
-        tried = asked and hp.early_stopping and not self.few
-        last = length // 2 if hp.sharpen or tried else 0
+        auto = hp.sharpen is None and self.variant.name == "images" and self.images
+        tentative = auto and hp.early_stopping and not self.few
+        last = length // 2 if hp.sharpen or tentative else 0
         yield from super()._cooling(length - last)
-        if last > 0:  # squared errors of hidden views do not fall by this: it is not for them
+        if last > 0:  # squared errors of hidden views do not fall here: they cannot stop it
             stage = hp.stage(self.sharpening_loss, last, lr=hp.lr / 2)
-            yield replace(stage, watch=True, measure=blur) if tried else stage
+            yield replace(stage, watch=True, measure=blur) if tentative else stage
 
     # The objective.
 
@@ -312,10 +316,10 @@ class MVPModel(Regularized):
         z: Gaussian = self.maps(encode(self.encoders, batch), sources)
         if self.variant.bounded:
             return z
-        return z.map(lambda t: t.clamp(-MAX_OUTPUT, MAX_OUTPUT))  # maps are unbounded
+        return z.map(lambda t: t.clamp(-WIDEST, WIDEST))  # maps may exceed the bounds of encoders
 
     def rows(self, z: Gaussian) -> Gaussian:
-        """w_i: the product of each row's first k dimensions, (P, L, D) -> (P, k)."""
+        """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
         return product(z.map(lambda t: t[..., : self.shared]), dim=1)
 
     def warmup_loss(self, batch: Views) -> Terms:
@@ -325,7 +329,7 @@ class MVPModel(Regularized):
         return self._terms(batch, warm=False)
 
     def sharpening_loss(self, batch: Views) -> Terms:
-        """Absolute errors of what decoders make of the product over the views that are there."""
+        """Absolute errors of decoding the product over the observed views."""
         for module in self._dropouts():
             module.eval()
         with torch.no_grad():
@@ -340,11 +344,11 @@ class MVPModel(Regularized):
         sources, seen = self.sources(batch), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
-        own, swapped = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
-        fused = self._fused(*own, sources) if self._asks_product() else None
-        views, consensus = self._divergences(sources, own, swapped, warm, fused)
-        tables = self._decoded(own, swapped, warm)
-        errors = self._errors(everything, tables, own, sources, fused)
+        original, permuted = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
+        fused = self._fused(*original, sources) if self._asks_product() else None
+        views, consensus = self._divergences(sources, original, permuted, warm, fused)
+        tables = self._decoded(original, permuted, warm)
+        errors = self._errors(everything, tables, original, sources, fused)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             **self._agreement(views, consensus, seen),
@@ -355,7 +359,7 @@ class MVPModel(Regularized):
         return terms
 
     def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
-        """The table with the sources of every column exchanged among the observed views."""
+        """The table with each column's sources permuted cyclically among the observed views."""
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
         return z.map(lambda t: sources.permuted(t, cycles))
 
@@ -363,25 +367,27 @@ class MVPModel(Regularized):
         """Whether the objective needs the product over the observed rows."""
         return "joint" in (self.variant.objective, self.variant.prior)
 
-    def _decoded(self, own: Pair, swapped: Pair, warm: bool) -> list[Pair]:
+    def _decoded(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
         """The tables whose consensus and diagonal are decoded."""
         if warm:
-            return [own]
-        return [swapped] if self.variant.objective == "joint" else [own, swapped]
+            return [original]
+        return [permuted] if self.variant.objective == "joint" else [original, permuted]
 
     def _errors(
-        self, batch: Views, tables: list[Pair], own: Pair, sources: Sources, fused: Pair | None
+        self, batch: Views, tables: list[Pair], original: Pair, sources: Sources, fused: Pair | None
     ) -> Tensor:
-        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L); views
-        that are no source are decoded from the product over those that are. fused: that product,
-        where it is known; `joint` decodes all views from it."""
+        """-log p(x_v | w_v, z_vv) up to a constant, averaged over the tables, (B, L).
+
+        Views that are not sources are decoded from the product over the sources. fused: that
+        product if already computed; `joint` decodes all views from it.
+        """
         hidden = None
         if self.hp.view_dropout > 0:
-            hidden = self._inferred(batch, own, sources) if fused is None else fused
+            hidden = self._inferred(batch, original, sources) if fused is None else fused
         codes = []
         for w, z in tables:
-            own_z = z.map(lambda t: sources.spread(sources.own(t)))
-            code = torch.cat([gaussian.sample(w), gaussian.sample(own_z)], dim=-1)
+            diagonal = z.map(lambda t: sources.spread(sources.own(t)))
+            code = torch.cat([gaussian.sample(w), gaussian.sample(diagonal)], dim=-1)
             if hidden is not None:
                 code = torch.where(sources.mask.unsqueeze(-1), code, _drawn(hidden))
             codes.append(code)
@@ -389,18 +395,18 @@ class MVPModel(Regularized):
             codes.append(_drawn(fused))
         return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
 
-    def _decoded_errors(self, kinds: Likelihoods, code: Tensor, batch: Views) -> Tensor:
-        """Averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
-        mean, decoders, parts = self.hp.average, self.decoders, code.unbind(2)
+    def _decoded_errors(self, likelihoods: Kinds, code: Tensor, batch: Views) -> Tensor:
+        """Errors averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
+        mean, decoders, codes = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(
-            kinds, lambda v, rows: decoders[v](parts[v][:, rows]), batch, mean, code
+            likelihoods, lambda v, rows: decoders[v](codes[v][:, rows]), batch, mean, code
         )
         return self.share * errors.mean(0)
 
-    def _inferred(self, batch: Views, own: Pair, sources: Sources) -> Pair:
-        """As `fuse`, the consensus, and of the latents those that are compared with the truth."""
-        w, z = own
-        if sources.whole:  # all are inferred, in one shape
+    def _inferred(self, batch: Views, original: Pair, sources: Sources) -> Pair:
+        """The consensus as in `fuse`, and the latents of hidden views to compare."""
+        w, z = original
+        if sources.whole:  # infer all of them, which keeps shapes static
             return self._fused(w, z, sources)
         hidden = Sources.of(batch.mask & ~sources.mask, whole=False)
         seen = sources.mask[hidden.pairs // sources.mask.shape[1]].unsqueeze(-1)  # (Q, L, 1)
@@ -409,18 +415,20 @@ class MVPModel(Regularized):
         return consensus, latents.map(hidden.spread)
 
     def _divergences(
-        self, sources: Sources, own: Pair, swapped: Pair, warm: bool, fused: Pair | None
+        self, sources: Sources, original: Pair, permuted: Pair, warm: bool, fused: Pair | None
     ) -> tuple[Tensor, Tensor]:
-        """Divergence of each row's latents and consensus from their prior, (B, L) each."""
+        """The divergence of each row's latents and consensus from their prior, (B, L) each."""
         if self.variant.prior == "joint" and fused is not None:
-            return self._from_product(sources, own if warm else swapped, fused)
-        (w0, z0), (w1, z1), apart = own, swapped, kl if warm else symmetric_kl
-        return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
+            return self._from_product(sources, original if warm else permuted, fused)
+        (w0, z0), (w1, z1), divergence = original, permuted, kl if warm else symmetric_kl
+        return sources.spread(divergence(z0, z1).sum(1)), divergence(w0, w1)
 
     def _from_product(self, sources: Sources, table: Pair, fused: Pair) -> tuple[Tensor, Tensor]:
-        """KL(f || w) and sum_l KL(f_l || z_l) of each row, f the products over the observed views,
-        so that a view may leave open what others tell; and of f as much of KL(f || N(0, 1)) as
-        `beta_prior` says, shared out among the rows."""
+        """KL(f || w) and sum_l KL(f_l || z_l) of each row, with f the products over observed views.
+
+        In this direction a view may stay uncertain about what only others determine.
+        `beta_prior` KL(f || N(0, 1)) is added, divided equally among the rows.
+        """
         (w, z), (agreed, columns) = table, fused
         z = z.map(sources.spread)
         share = self.variant.beta_prior / sources.mask.sum(1, keepdim=True)
@@ -429,7 +437,7 @@ class MVPModel(Regularized):
         return views, kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
 
     def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
-        """The terms of both divergences, (B, L) each."""
+        """The weighted loss terms of both divergences, (B, L) each."""
         beta, L = self.hp.beta, seen.shape[1]
         return {
             "kl_views": beta * (seen * views / L).sum(1).mean(),
@@ -439,7 +447,7 @@ class MVPModel(Regularized):
     # Inference.
 
     def fuse(self, batch: Views) -> Pair:
-        """The consensus (B, k) and the latent of every view (B, L, D), given the observed views."""
+        """Infer the consensus (B, k) and every view's latent (B, L, D) from the observed views."""
         sources = self.sources(batch)
         z = self.latents(batch, sources)
         return self._fused(self.rows(z).map(sources.spread), z, sources)
@@ -462,7 +470,7 @@ class MVPModel(Regularized):
         return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
 
     def prior(self, n: int) -> list[Tensor]:
-        """From a Gaussian mixture, its size by BIC, fitted to the (w, z) of training samples."""
+        """Decode draws of a Gaussian mixture, sized by BIC, of the training samples' (w, z)."""
         rows = self.posteriors.cpu().double().numpy()
         drawn = clustering.draw_like(rows, n, noise.seed())
         return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
@@ -475,7 +483,7 @@ class MVPModel(Regularized):
         return code, gaussian.log_prob(q, code)
 
     def log_prior(self) -> Callable[[Tensor], Tensor]:
-        """Of the mixture that `prior` draws from."""
+        """Log density of the mixture that `prior` draws from."""
         rows = self.posteriors.cpu().double().numpy()
         mixture = clustering.mixture(rows, noise.seed())
 
@@ -486,7 +494,7 @@ class MVPModel(Regularized):
         return density
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
-        """The views of (n, k + L D), a consensus and latents like the rows of `posteriors`."""
+        """Decode (n, k + L D), a consensus and latents laid out like the rows of `posteriors`."""
         consensus, latents = code[None, :, : self.shared], code[:, self.shared :]
         latents = latents.reshape(1, len(code), len(self.decoders), -1)
         return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
@@ -498,37 +506,42 @@ class MVPModel(Regularized):
 
 
 def evening(z: Tensor, power: float) -> Tensor:
-    """What to multiply the columns of z (n, k) by, (k,). Nothing fixes the scale of latents that
-    are not bounded: what changes many pixels, such as the place of an object, varies most, and
-    k-means would see little else. Columns that hardly vary, or by rounding, are not made to."""
+    """Factors that whiten the columns of z (n, k), to this power: (k,).
+
+    Unbounded latents have no fixed scale: what changes many pixels, such as the position of an
+    object, varies most and would dominate k-means. Columns that hardly vary, or only by rounding,
+    are not amplified.
+    """
     spread, rounding = z.std(0, correction=0), 1e-5 * z.abs().amax(0)
     spread = spread.clamp(min=1e-3 * spread.max().item())
     return torch.where(spread > rounding, spread, 1.0) ** -power
 
 
 def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
-    """Of hidden images, see `ssim.blur`. Pixels count as they are seen: in units of the deviation
-    of each, those that seldom change would outweigh the rest."""
+    """The blur of hidden images, see `ssim.blur`, on the pixels' visible scale.
+
+    In units of each pixel's deviation, pixels that seldom change would outweigh the rest.
+    """
     pairs = (held.hidden_values(x, v) for v, x in enumerate(values))
     return ssim.blur([((a + 1).clamp(0, 2) / 2, (b + 1).clamp(0, 2) / 2) for a, b in pairs])
 
 
 def _like(rows: Gaussian, q: Gaussian) -> Gaussian:
-    """The same for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
+    """Repeat q for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
     return q.map(lambda t: t.unsqueeze(1).expand(rows.mean.shape))
 
 
 def _drawn(q: Pair) -> Tensor:
-    """A draw of a consensus (B, k) and of latents (B, L, D) as codes, (B, L, k + D)."""
+    """Draw a consensus (B, k) and latents (B, L, D) as codes, (B, L, k + D)."""
     consensus, latents = gaussian.sample(q[0]), gaussian.sample(q[1])
     return torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1)
 
 
 def _for_all(consensus: Tensor, L: int) -> Tensor:
-    """The same for every view, (..., k) -> (..., L, k)."""
+    """Repeat a consensus for every view, (..., k) -> (..., L, k)."""
     return consensus.unsqueeze(-2).expand(*consensus.shape[:-1], L, -1)
 
 
 def _codes(q: Gaussian, draws: int) -> Tensor:
-    """The mean, or some draws, (S, n, ...)."""
+    """Draws of q, or its mean if `draws` is 0: (S, n, ...)."""
     return gaussian.draws(q, draws) if draws else q.mean.unsqueeze(0)

@@ -1,16 +1,16 @@
-"""Gaussian fill: all views together are one Gaussian.
+"""Gaussian fill: conditional means under one Gaussian for all views.
 
 EM for the covariance of incomplete normal data (Dempster, Laird & Rubin 1977), regularised. With c
-the components of all views of a row (of wide views, the leading ones), o the observed and m the
-missing part of them, and a noise that is the same for all:
+the components of all views of a row (the leading ones of wide views), o its observed and m its
+missing part, and isotropic noise:
 
     B = (S_oo + noise I)^-1 S_om
     E: c_m = B' c_o,  its covariance S_mm - S_mo B
     M: S = mean of E[c c']
 
-The mean is that of the scaled views, zero. The noise has the least error on hidden views.
-Rows with the same views share their matrices; the more patterns there are, the fewer components
-are kept, so that the cost of a step is bounded.
+The mean of the scaled views is zero. The noise minimises the error on hidden views. Rows with the
+same views share their matrices; the more patterns, the fewer components are kept, which bounds the
+cost of a step.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from vedute.methods.fills.engine.components import MOST_AXES, ComponentsFill
 from vedute.methods.fills.engine.softimpute import Table
 
 NOISES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # relative to the average variance
-FEW_ROWS_LEFT = 2  # steps for each that is tried
-WORK = 2e9  # multiplications of a step, about
+SEARCH_STEPS = 2  # steps of EM per candidate
+WORK = 2e9  # approximate multiplications per step
 
 
 @estimator
@@ -43,14 +43,14 @@ class GaussianFill(ComponentsFill):
     n_steps: int = setting(4, "Steps of EM.", at_least=1, tune=Choice((2, 4, 8)))
 
     attributes: ClassVar = {
-        "covariance_": "(k, k), of the components of all views.",
-        "noise_": "The variance added to each when a row is completed.",
+        "covariance_": "The covariance of the components of all views, (k, k).",
+        "noise_": "The variance added to each component when a row is completed.",
     }
     paper = "Dempster et al., J. R. Stat. Soc. B 1977"
     absent = "their conditional mean in a Gaussian"
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
-        """So many that a step, which factors a matrix per pattern of views, stays affordable."""
+        """As many components as a step can afford, which factors a matrix per pattern of views."""
         patterns = len(np.unique(mask, axis=0))
         room = (3 * WORK / patterns) ** (1 / 3)
         return next(
@@ -60,7 +60,7 @@ class GaussianFill(ComponentsFill):
     def _learn_components(self, small: Table, rng: Generator) -> None:
         unit = float((small.x**2).sum() / small.spread(small.mask).sum()) or 1.0
         if "noise" not in self.choice_:
-            with threadpool_limits(1, "blas"):  # many small steps: threads would wait
+            with threadpool_limits(1, "blas"):  # steps are too small for threads
                 self.choice_["noise"] = self._best_noise(small, unit)
         self.noise_ = self.choice_["noise"] * unit
         with threadpool_limits(1, "blas"):
@@ -68,11 +68,10 @@ class GaussianFill(ComponentsFill):
 
     def _moments(self, small: Table) -> Array:
         x = self._started(small)
-        found: Array = x.T @ x / len(x)
-        return found
+        return np.asarray(x.T @ x / len(x))
 
     def _best_noise(self, small: Table, unit: float) -> float:
-        """The noise with the least error on hidden views; less and less, until it rises."""
+        """The noise with the least error on hidden views: lower it until the error rises."""
         hidden = small.chosen_to_hide()
         if hidden is None:
             return NOISES[-1]
@@ -80,7 +79,7 @@ class GaussianFill(ComponentsFill):
         part = replace(small, x=np.where(where, 0.0, small.x), mask=left)
         S, best = self._moments(part), (np.inf, NOISES[0])
         for noise in NOISES:
-            S = em(part, S, noise * unit, FEW_ROWS_LEFT)
+            S = em(part, S, noise * unit, SEARCH_STEPS)
             off = (completed(part, S, noise * unit) - small.x)[where]
             if off @ off > best[0]:
                 break
@@ -93,12 +92,12 @@ class GaussianFill(ComponentsFill):
     def _covariance(self, small: Table, v: int) -> Array:
         (pattern, _), *_ = small.groups
         o, S, at = np.repeat(pattern, small.widths), self.covariance_, list(small.views())[v][1]
-        found: Array = S[at, at] - S[at, o] @ slopes(S[np.ix_(o, o)], S[o, at], self.noise_)
-        return found
+        covariance: Array = S[at, at] - S[at, o] @ slopes(S[np.ix_(o, o)], S[o, at], self.noise_)
+        return covariance
 
 
 def em(small: Table, S: Array, noise: float, steps: int) -> Array:
-    """Steps of EM for the covariance, from S (k, k)."""
+    """Run EM for the covariance from S (k, k)."""
     for _ in range(steps):
         x, left = conditional(small, S, noise)
         S = (x.T @ x + left) / len(x)
@@ -106,10 +105,10 @@ def em(small: Table, S: Array, noise: float, steps: int) -> Array:
 
 
 def conditional(small: Table, S: Array, noise: float) -> tuple[Array, Array]:
-    """Rows completed by conditional means (n, k), and the sum of conditional covariances (k, k).
+    """Complete rows by conditional means (n, k); sum their conditional covariances (k, k).
 
-    With P = (S + noise I)^-1, also c_m = -P_mm^-1 P_mo c_o, with the covariance P_mm^-1 - noise I:
-    cheaper where less is missing than observed.
+    With P = (S + noise I)^-1, equivalently c_m = -P_mm^-1 P_mo c_o with covariance P_mm^-1 - noise
+    I, which is cheaper if less is missing than observed.
     """
     x, left, P = small.x.copy(), np.zeros_like(S), None
     for pattern, rows in small.groups:
@@ -131,7 +130,7 @@ def conditional(small: Table, S: Array, noise: float) -> tuple[Array, Array]:
 
 
 def completed(small: Table, S: Array, noise: float) -> Array:
-    """The rows of `conditional` alone."""
+    """Complete rows as `conditional` does, without covariances."""
     x: Array = small.x.copy()
     P: Array | None = None
     for pattern, rows in small.groups:
@@ -141,24 +140,23 @@ def completed(small: Table, S: Array, noise: float) -> Array:
             continue
         if m.sum() < o.sum():
             P = inverse(S, noise) if P is None else P
-            found = -slopes(P[np.ix_(m, m)], P[np.ix_(m, o)] @ seen, 0.0)
+            predicted = -slopes(P[np.ix_(m, m)], P[np.ix_(m, o)] @ seen, 0.0)
         else:
-            found = S[np.ix_(m, o)] @ slopes(S[np.ix_(o, o)], seen, noise)
-        x[np.ix_(rows, m)] = found.T
+            predicted = S[np.ix_(m, o)] @ slopes(S[np.ix_(o, o)], seen, noise)
+        x[np.ix_(rows, m)] = predicted.T
     return x
 
 
 def inverse(S: Array, noise: float = 0.0) -> Array:
-    """(S + noise I)^-1, which is symmetric and positive definite."""
+    """The inverse (S + noise I)^-1 of a symmetric positive definite matrix."""
     factor = factored(S + noise * np.eye(len(S)), lower=True)[0]
     lower: Array = np.tril(lapack.dpotri(factor, lower=1)[0])
     return lower + np.tril(lower, -1).T
 
 
 def slopes(S: Array, right: Array, noise: float) -> Array:
-    """(S + noise I)^-1 right"""
+    """Solve (S + noise I) b = right."""
     if not len(S):
         return right
     factor = factored(S + noise * np.eye(len(S)))
-    found: Array = cho_solve(factor, right, check_finite=False)
-    return found
+    return np.asarray(cho_solve(factor, right, check_finite=False))

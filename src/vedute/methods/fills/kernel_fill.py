@@ -1,16 +1,16 @@
-"""Kernel fill: every view is a smooth function of the others.
+"""Kernel fill: every view as a smooth function of the others.
 
 Kernel ridge regression of each view on all others, in rounds that start from low-rank fill.
 With a the other views of a row, completed and each divided by sqrt(width):
 
     k(a, b) = exp(-gamma / 2 |a - b|^2)        f(a) = k(a, A) (k(A, A) + ridge I)^-1 Y
 
-A, Y are rows that have the view. gamma, as a multiple of 1 / median distance, and ridge are those
-with the least error on rows left out one by one. Beyond some thousands of rows, f is a sum of
-kernels at a random part M of them (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y, and
-beyond 20 000, A are so many of them: more rows cost much and change f little.
+A, Y are rows that have the view. gamma, a multiple of 1 / median distance, and ridge minimise the
+leave-one-out error. With more than 3000 rows, f is a sum of kernels at a random subset M
+(Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y. A is a sample of at most 20 000 rows: more
+are costly and change f little.
 
-Holes in a view are a smooth function of all other columns, the view's own as well; see `_columns`.
+Holes are predicted from all other columns, including those of the same view; see `kernel_columns`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from vedute.methods.fills.engine.chained import (
     ChainedFill,
     Regression,
     dual,
-    errors_left_out,
+    leave_one_out_errors,
     primal,
 )
 from vedute.methods.fills.engine.kernel_columns import GAMMAS, RIDGES
 from vedute.methods.fills.engine.softimpute import Table
 
-EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # rows
+EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # numbers of rows
 JITTER = 1e-8
-KERNEL_NUMBERS = 2**22  # of a kernel at a time
+KERNEL_NUMBERS = 2**22  # numbers in a block of a kernel matrix
 
 
 @estimator
 class KernelFill(ChainedFill):
     """Every view is predicted from the others by kernel regression."""
 
-    attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty: none."}
+    attributes: ClassVar = {"columns_": "The regressions of columns with holes; empty if none has."}
     paper = "Saunders et al., ICML 1998"
     most_rows = MOST_ROWS
     keeps_samples = True
@@ -73,7 +73,7 @@ class KernelFill(ChainedFill):
         far = pdist(A, "sqeuclidean")
         gammas = GAMMAS / ((np.median(far) if far.size else 0.0) or 1.0)
         far = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A)))
-        errors = [errors_left_out(np.exp(-gamma / 2 * far), Y, RIDGES) for gamma in gammas]
+        errors = [leave_one_out_errors(np.exp(-gamma / 2 * far), Y, RIDGES) for gamma in gammas]
         i, j = np.unravel_index(np.argmin(errors), (len(GAMMAS), len(RIDGES)))
         return {"gamma": float(gammas[i]), "ridge": float(RIDGES[j])}
 
@@ -96,13 +96,13 @@ class KernelFill(ChainedFill):
 
 
 def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
-    """Kept in single precision, which halves the size of a saved model."""
+    """A regression in single precision, which halves the size of a saved model."""
     small = {"rows": rows, "weights": weights}
     return {k: np.ascontiguousarray(a, np.float32) for k, a in small.items()} | {"gamma": gamma}
 
 
 def kernel(A: Array, B: Array, gamma: float) -> Array:
-    """exp(-gamma / 2 |a - b|^2), (n, m)."""
+    """The kernel exp(-gamma / 2 |a - b|^2), (n, m)."""
     far = -2.0 * (A @ B.T)
     far += (A**2).sum(1)[:, None]
     far += (B**2).sum(1)

@@ -1,4 +1,4 @@
-"""kNN-fill: what is missing is the mean over the nearest samples that have it.
+"""kNN-fill: missing values as means over the nearest samples that have them.
 
 Troyanskaya et al., "Missing value estimation methods for DNA microarrays" (2001), as in
 scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by sqrt(width):
@@ -6,9 +6,9 @@ scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by s
     d(i, j)^2 = p / |O_ij| * sum over c in O_ij of (x_ic - x_jc)^2
     x_ic = mean of x_jc over the n_neighbors nearest j that have c
 
-with O_ij the features that both samples have, among p; the feature's mean where no such j
-shares a feature with i. Since whole views are missing, a distance is a sum of matrix products.
-Beyond 20 000 training samples, the nearest are searched among some thousands; see `_cells`.
+with O_ij the features, among p, that both samples have; the feature's mean if no such j shares a
+feature with i. Since whole views are missing, distances are sums of matrix products. Beyond 20 000
+training samples, the search is restricted to some thousands; see `neighbor_cells`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from vedute.methods.fills.engine import neighbor_cells, wide_table
 from vedute.methods.fills.engine.softimpute import Table
 from vedute.methods.fills.engine.wide_table import Part
 
-EXACT_DONORS = 20_000  # donors; beyond, only those around a row are compared with it
-DISTANCES = 2**22  # of a distance matrix at a time, 32 MiB
-AHEAD = 4  # times n_neighbors: candidates to consider where some have holes
+EXACT_DONORS = 20_000  # donors; beyond, a row is compared with donors in nearby cells only
+DISTANCES = 2**22  # numbers in a block of the distance matrix, 32 MiB
+AHEAD = 4  # candidates per neighbor, if donors have holes
 
 
 @estimator
@@ -43,9 +43,9 @@ class KNNFill(Estimator):
 
     attributes: ClassVar = {
         "donors_": "Per view, the training samples, centered.",
-        "donors_seen_": "Per view, what they have of it.",
-        "n_neighbors_": "How many of them make a mean.",
-        "cells_": "Where the nearest of many samples are searched; empty: among all.",
+        "donors_seen_": "Per view, which of their values are observed.",
+        "n_neighbors_": "The number of samples in a mean.",
+        "cells_": "The cells that restrict the search; empty: search all samples.",
     }
     paper = "Troyanskaya et al., Bioinformatics 2001"
     absent = "filled from the nearest samples"
@@ -70,7 +70,7 @@ class KNNFill(Estimator):
         return wide_table.values(self._fill(data), self.scalers, draws)
 
     def _fill(self, data: Views) -> list[Array]:
-        """The table with nothing missing, L arrays (n, width)."""
+        """The completed table, L arrays (n, width)."""
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
         parts = wide_table.parts(data, self.scalers)
         filled = [p.x.copy() for p in parts]
@@ -82,17 +82,17 @@ class KNNFill(Estimator):
                 max(1, DISTANCES // len(among[0].x)),
             )
             for part in slices(len(rows), size):
-                some = rows[part]
-                queries = [Part(p.x[some], p.seen[some]) for p in parts]
+                subset = rows[part]
+                queries = [Part(p.x[subset], p.seen[subset]) for p in parts]
                 distance = distances(Side.of(queries, holed, query=True), side)
                 for x, query, donor in zip(filled, queries, among, strict=True):
-                    self._fill_view(x, some, query, donor, distance)
+                    self._fill_view(x, subset, query, donor, distance)
         return filled
 
     def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
-        """Rows that lack something, and the donors that they are compared with."""
+        """Batches of incomplete rows, each with the donors to compare with."""
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
-        cells = getattr(self, "cells_", None)  # which models of before have not
+        cells = getattr(self, "cells_", None)  # absent from models saved earlier
         if not cells or not len(lacking):
             yield lacking, slice(None)
             return
@@ -101,10 +101,10 @@ class KNNFill(Estimator):
             yield lacking[rows], near
 
     def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
-        """What the queries, these rows of x, lack of a view."""
+        """Fill the missing values of a view in the queries, which are these rows of x."""
         incomplete, has = ~query.seen.all(1), donor.seen.any(1)
         among = distance[np.ix_(incomplete, has)]
-        k = getattr(self, "n_neighbors_", self.n_neighbors)  # which models of before have not
+        k = getattr(self, "n_neighbors_", self.n_neighbors)  # absent from earlier models
         means = averages(among, donor.x[has], donor.seen[has], k)
         x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 
@@ -112,10 +112,10 @@ class KNNFill(Estimator):
 class Side(NamedTuple):
     """One side, queries or donors, of a distance matrix, in float64.
 
-    A unit is a view, or a feature of a view with holes. With x zero where not seen, x^2 summed
-    over a unit and `seen` (n, units), a query's matrix is [-2 x, x^2, seen], a donor's
-    [x, seen, x^2]: the product of the two is the squared distance over what both have.
-    `size` (units,): the features of each.
+    A unit is a view, or a feature of a view with holes. x is zero where missing, x^2 is summed over
+    units, and `seen` is (n, units). The matrix is [-2 x, x^2, seen] for queries and [x, seen, x^2]
+    for donors, so their product is the squared distance over jointly observed features.
+    `size` (units,): features per unit.
     """
 
     matrix: Array
@@ -125,21 +125,21 @@ class Side(NamedTuple):
     @classmethod
     def of(cls, parts: Sequence[Part], holed: Sequence[bool], query: bool) -> Side:
         seen, square, size = [], [], []
-        for (x, there), fine in zip(parts, holed, strict=True):
+        for (x, observed), fine in zip(parts, holed, strict=True):
             power = x.astype(np.float64) ** 2
-            seen.append(np.broadcast_to(there, x.shape) if fine else there)
+            seen.append(np.broadcast_to(observed, x.shape) if fine else observed)
             square.append(power if fine else power.sum(1, keepdims=True))
             size.append(np.full(seen[-1].shape[1], x.shape[1] / seen[-1].shape[1]))
         values = [-2.0 * p.x if query else p.x for p in parts]
         matrix = [*values, *square, *seen] if query else [*values, *seen, *square]
-        wide, there = (np.hstack(part, dtype=np.float64) for part in (matrix, seen))
-        return cls(wide, there, np.concatenate(size))
+        wide, observed = (np.hstack(part, dtype=np.float64) for part in (matrix, seen))
+        return cls(wide, observed, np.concatenate(size))
 
 
 def distances(queries: Side, donors: Side) -> Array:
-    """Squared distances (m, n) over jointly seen features, times all / joint; inf where none is.
+    """Squared distances (m, n) over jointly observed features, times all / joint; inf if none.
 
-    Rounded, with a preference for the first of equals, so that ties do not depend on rounding.
+    Rounded, and ties broken in favor of the first, so that they do not depend on rounding errors.
     """
     distance = queries.matrix @ donors.matrix.T
     joint = (queries.seen * queries.size) @ donors.seen.T
@@ -154,7 +154,7 @@ def distances(queries: Side, donors: Side) -> Array:
 
 
 def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
-    """Means over the k nearest that have an entry; zero where none of the near ones has it.
+    """Means over the k nearest donors that have an entry; zero if none has.
 
     distance (m, n), x (n, width), seen (n, 1) or (n, width) -> (m, width)
     """
@@ -171,7 +171,9 @@ def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
         count += take
     mean = total / np.maximum(count, 1)
     if holed and reach < n:
-        for c in np.flatnonzero((count < k).any(0)):  # few have this entry: look further
+        for c in np.flatnonzero(
+            (count < k).any(0)
+        ):  # too few candidates have this entry: search all
             rows, has = count[:, c] < k, seen[:, c]
             among = distance[np.ix_(rows, has)]
             mean[rows, c] = averages(among, x[has, c, None], seen[has, c, None], k)[:, 0]

@@ -1,4 +1,4 @@
-"""Low-rank fill: the table of all views is a matrix of low rank, seen in part.
+"""Low-rank fill: the table of all views as a partially observed matrix of low rank.
 
 Soft-impute (Mazumder, Hastie & Tibshirani, JMLR 2010) with a bound on the rank, on all views
 concatenated, z-scored and divided by sqrt(width), by alternating ridge regressions (Hastie,
@@ -7,9 +7,9 @@ Mazumder, Lee & Zadeh, JMLR 2015): with O the observed entries and |Z|_* the sum
     min over Z of 1/2 |X - Z|_O^2 + threshold |Z|_*
       = min over U, V of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
 
-so a sample's scores given V, in training or new, are u = (V_o' V_o + threshold I)^-1 V_o' x_o.
-Rank and threshold are those with the least error on hidden views; then all data are used.
-The representation, u times the roots of the singular values, has the distances of U V'.
+so the scores of a training or new sample, given V, are u = (V_o' V_o + threshold I)^-1 V_o' x_o.
+Rank and threshold minimise the error on hidden views; V is then refitted on all data.
+The representation, u times the roots of the singular values, preserves the distances of U V'.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class LowRankFill(Estimator):
 
     attributes: ClassVar = {
         "components_": "(features, rank) array, V.",
-        "threshold_": "The penalty of the singular values.",
-        "choice_": "Rank and relative threshold that hidden views chose.",
+        "threshold_": "The penalty on the singular values.",
+        "choice_": "Rank and relative threshold, chosen on hidden views.",
     }
     paper = "Mazumder et al., JMLR 2010"
     absent = "filled by a matrix of low rank"
@@ -55,7 +55,7 @@ class LowRankFill(Estimator):
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
-        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+        with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
                 self._choose(*self._split(data, held, context, rng), rng)
             if held is None:
@@ -90,7 +90,7 @@ class LowRankFill(Estimator):
     def _split(
         self, data: Views, held: HoldOut | None, context: FitContext, rng: Generator
     ) -> tuple[Table, Hidden | HiddenViews]:
-        """Training table and hidden values: views, or entries where no view can be hidden."""
+        """The training table and hidden values: views, or entries if no view can be hidden."""
         if held is None:
             hidden = choose(data.mask, fewest=1, groups=context.groups, holes=data.hole_parts)
             if hidden is None:

@@ -1,8 +1,8 @@
-"""Mean-fill: what is missing is the mean of its feature.
+"""Mean-fill: missing values as means of their features.
 
     x_iv = mean over the samples j that have view v of x_jv
 
-The baseline of every imputation. The representation is the table of all views concatenated, each
+The baseline of all imputations. The representation is the table of all views concatenated, each
 divided by sqrt(width), with missing views at the mean: k-means on it is the usual baseline for
 clustering.
 """
@@ -29,7 +29,7 @@ class MeanFill(Estimator):
     shrinks = False
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        """The means are the scalers'."""
+        """Learn nothing: the means are those of the scalers."""
 
     def embed(self, data: Views) -> Array:
         return np.hstack([part.x for part in wide_table.parts(data, self.scalers)])

@@ -1,12 +1,12 @@
-"""Ridge fill: every view is a linear function of the others.
+"""Ridge fill: every view as a linear function of the others.
 
 Ridge regression of each view on all others, in rounds that start from low-rank fill: multiple
-imputation by chained equations (van Buuren & Groothuis-Oudshoorn 2011) with views for variables
-and means for draws. With a the other views of a row, completed and each divided by sqrt(width):
+imputation by chained equations (van Buuren & Groothuis-Oudshoorn 2011) with views in place of
+variables and means in place of draws. With a the other views of a row, completed and each divided by sqrt(width):
 
     f(a) = a (A'A + ridge I)^-1 A'Y
 
-A, Y are rows that have the view; ridge has the least error on rows left out one by one.
+A, Y are rows that have the view; ridge minimises the leave-one-out error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from vedute.methods.fills.engine.chained import (
     ChainedFill,
     Regression,
     dual,
-    errors_left_out,
+    leave_one_out_errors,
     primal,
 )
 
-RIDGES = 10.0 ** np.arange(-4.0, 2.1, 0.5)  # times the mean square of a row
+RIDGES = 10.0 ** np.arange(-4.0, 2.1, 0.5)  # multiples of the mean square of a row
 
 
 @estimator
@@ -35,7 +35,7 @@ class RidgeFill(ChainedFill):
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
         unit = float((A**2).sum() / max(len(A), 1)) or 1.0
-        errors = errors_left_out(A @ A.T, Y, unit * RIDGES)
+        errors = leave_one_out_errors(A @ A.T, Y, unit * RIDGES)
         return {"ridge": float(unit * RIDGES[errors.argmin()])}
 
     def _regress(
@@ -50,5 +50,4 @@ class RidgeFill(ChainedFill):
         return {"weights": np.ascontiguousarray(weights)}, alone
 
     def _predict(self, regression: Regression, A: Array) -> Array:
-        found: Array = A @ regression["weights"]
-        return found
+        return np.asarray(A @ regression["weights"])

@@ -1,1 +1,1 @@
-"""What several methods with networks have in common."""
+"""Code shared by several methods with networks."""

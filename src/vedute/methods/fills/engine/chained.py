@@ -1,16 +1,15 @@
-"""Each view regressed on the others, in rounds, from a table completed by low rank or another
-method.
+"""Chained regressions: each view on the others, in rounds, from a completed table.
 
-The regression of view v learns from the rows that have v, and is used on rows that lack it. In
-both, what else a row lacks is filled without v: by the start at first, by the regressions of the
-round before later on. Rows to learn from then look like those to predict.
+The regression of view v is trained on the rows that have v and applied to rows that lack it. In
+both, other missing views are filled without using v: in the first round by the initial completion,
+later by the regressions of the previous round. Training rows then look like rows to predict.
 
-Where row i has v, "without v" includes that its own x_iv was not learned from. Of a linear
-smoother that is exact: with H (n, n) the matrix that maps the values to the fitted ones,
+"Without v" implies that x_iv itself is held out where row i has v. For a linear smoother the
+leave-one-out prediction is exact: with H (n, n) the hat matrix,
 
     prediction of row i without row i = (fitted_i - H_ii x_i) / (1 - H_ii)
 
-and the same predictions choose the settings of each regression.
+These predictions also choose the settings of each regression.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ from vedute.methods.fills.engine.components import (
 )
 from vedute.methods.fills.engine.softimpute import Table
 
-SAMPLE = 500  # rows that choose the settings of a regression
-MANY_COMPONENTS = 1024  # components of a view
-ROOM = 4e7  # numbers that the regressions of all views see, for more than MOST_AXES
-AXES = 1.2e7  # numbers of the components of all views, likewise
+SAMPLE = 500  # rows used to choose the settings of a regression
+MANY_COMPONENTS = 1024  # largest number of components of a view
+MOST_INPUTS = 4e7  # numbers in the inputs of all regressions, for more than MOST_AXES components
+MOST_LOADINGS = 1.2e7  # numbers in the bases of all views, likewise
 Regression = dict[str, Any]
 
 
 @estimator
 class ChainedFill(WarmStart, ComponentsFill):
-    """Every view is predicted from the others by a regression of its own."""
+    """Every view is predicted from the others by a separate regression."""
 
     n_rounds: int = setting(
         3, "How often all views are predicted.", at_least=1, tune=Choice((1, 2, 3, 4))
@@ -63,90 +62,92 @@ class ChainedFill(WarmStart, ComponentsFill):
 
     attributes: ClassVar = {
         "regressions_": "Per round and view, a dict.",
-        "covariances_": "Per view, (k, k), of what its last regression leaves over.",
+        "covariances_": "Per view, the residual covariance of its last regression, (k, k).",
     }
     absent = "predicted from the other views"
-    most_rows: ClassVar[int | None] = None  # that a regression is learned from; None: all
+    most_rows: ClassVar[int | None] = None  # training rows per regression; None: all
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
-        """Rare words are in the last components: as many as there is room for."""
-        room, each = ROOM / mask.size, np.asarray(widths)
+        """As many components as the limits allow, since rare words are in the last ones."""
+        room, limits = MOST_INPUTS / mask.size, np.asarray(widths)
         for k in range(MANY_COMPONENTS, MOST_AXES, -1):
-            kept = np.minimum(each, k)
-            if kept.sum() <= room and kept @ each <= AXES:
+            kept = np.minimum(limits, k)
+            if kept.sum() <= room and kept @ limits <= MOST_LOADINGS:
                 return k
         return MOST_AXES
 
     @abstractmethod
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        """Of a regression of Y (n, k) on A (n, d): the best on rows left out one by one."""
+        """Settings of a regression of Y (n, k) on A (n, d), the best by leave-one-out error."""
 
     @abstractmethod
     def _regress(
         self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
     ) -> tuple[Regression, Array]:
-        """The regression, and predictions (n, k) of each row without it."""
+        """Fit a regression; return it and its leave-one-out predictions (n, k)."""
 
     @abstractmethod
     def _predict(self, regression: Regression, A: Array) -> Array:
-        """(n, d) -> (n, k)"""
+        """Predict the view, (n, d) -> (n, k)."""
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
         with progress.counted(self.n_rounds * len(small.widths), "regression"):
             self._learn_regressions(small, rng)
 
     def _learn_regressions(self, small: Table, rng: Generator) -> None:
-        """x[v] are rows that have v and another view, filled without v."""
+        """Fit all rounds; x[v] holds rows that have v and another view, filled without v."""
         able = small.mask.sum(1) > 1
-        rows = [self._some(np.flatnonzero(able & has), rng) for has in small.mask.T]
-        parts = [without(small, v, own) for v, own in enumerate(rows)]
+        rows = [self._sampled(np.flatnonzero(able & has), rng) for has in small.mask.T]
+        parts = [without(small, v, subset) for v, subset in enumerate(rows)]
         x = [self._started(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
         for _ in range(self.n_rounds):
-            found, left = [], []
+            regressions, predictions = [], []
             for v, at in small.views():
                 A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
-                regression, alone = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
-                found.append(regression)
-                left.append(alone)
+                regression, left_out = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
+                regressions.append(regression)
+                predictions.append(left_out)
                 progress.advance(1, "regression")
             if len(self.regressions_) + 1 < self.n_rounds:
                 for v, at in small.views():
-                    x[v] = self._next(found, parts[v], x[v], skip=v)
-                    x[v][:, at] = left[v]
-            self.regressions_.append(found)
-        residuals = [small.x[rows[v], at] - left[v] for v, at in small.views()]
+                    x[v] = self._next(regressions, parts[v], x[v], skip=v)
+                    x[v][:, at] = predictions[v]
+            self.regressions_.append(regressions)
+        residuals = [small.x[rows[v], at] - predictions[v] for v, at in small.views()]
         self.covariances_ = [
             covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
             for (v, at), e in zip(small.views(), residuals, strict=True)
         ]
 
-    def _some(self, rows: Array, rng: Generator) -> Array:
-        """Of the rows, as many as a regression is learned from."""
+    def _sampled(self, rows: Array, rng: Generator) -> Array:
+        """A random subset of the rows, at most `most_rows`."""
         if self.most_rows is None or len(rows) <= self.most_rows:
             return rows
         return np.sort(rng.permutation(rows)[: self.most_rows])
 
     def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
         """The settings of the regression of view v, chosen in the first round."""
-        known: list[dict[str, float]] = self.choice_.setdefault("views", [])
-        if v == len(known):
-            some = np.sort(rng.permutation(len(A))[:SAMPLE])
-            known.append(self._settings(A[some], Y[some]))
-        return known[v]
+        chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
+        if v == len(chosen):
+            subset = np.sort(rng.permutation(len(A))[:SAMPLE])
+            chosen.append(self._settings(A[subset], Y[subset]))
+        return chosen[v]
 
     def _started(self, small: Table) -> Array:
         if self.warm_start is None:
             return super()._started(small)
-        some = np.flatnonzero(small.mask.any(1))  # of the others nothing is known: the mean
-        part = taken(small, some)
+        nonempty = np.flatnonzero(small.mask.any(1))  # rows without any view stay at the mean
+        part = taken(small, nonempty)
         x: Array = np.zeros_like(small.x)
-        x[some] = np.where(part.seen(), part.x, self._inferred(part))
+        x[nonempty] = np.where(part.seen(), part.x, self._inferred(part))
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as the other method infers them; beside a sparse view, whose basis is
-        in single precision, some rows at a time: there they are wide."""
+        """Components (n, k) as the warm start infers them.
+
+        In batches beside a sparse view, whose basis is in single precision: its rows are wide.
+        """
         assert self.warm_start is not None
         sparse = any(W.dtype == np.float32 for W in self.bases_)
         size = self.warm_start.learner.imputer().rows() if sparse else max(len(small.x), 1)
@@ -162,8 +163,8 @@ class ChainedFill(WarmStart, ComponentsFill):
         names = tuple(view.name for view in self.views_)
         mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
         data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        found = start.learner.imputer().decoded(data)
-        decoded = tuple(torch.from_numpy(a[0]) for a in found)
+        imputed = start.learner.imputer().decoded(data)
+        decoded = tuple(torch.from_numpy(a[0]) for a in imputed)
         whole = replace(data, x=decoded, mask=torch.ones_like(mask))
         inferred: Array = narrowed(self._table(whole), self.bases_).x
         return inferred
@@ -177,7 +178,7 @@ class ChainedFill(WarmStart, ComponentsFill):
     def _next(
         self, regressions: list[Regression], small: Table, x: Array, skip: int | None = None
     ) -> Array:
-        """x (n, k) with all missing views, but `skip`, predicted once more."""
+        """x (n, k) with all missing views except `skip` predicted anew."""
         new = x.copy()
         for (v, at), regression in zip(small.views(), regressions, strict=True):
             lacking = np.flatnonzero(~small.mask[:, v])
@@ -190,32 +191,34 @@ class ChainedFill(WarmStart, ComponentsFill):
 
 
 def covariance(residuals: Array) -> Array:
-    """(n, k) of mean zero -> (k, k), shrunk towards a multiple of the identity; of one row it
-    is not, since nothing tells how much."""
+    """The covariance of residuals (n, k) of mean zero, shrunk towards a multiple of the identity.
+
+    A single row is not shrunk: the amount cannot be estimated.
+    """
     one = len(residuals) == 1
-    found: Array = (
+    result: Array = (
         residuals.T @ residuals if one else ledoit_wolf(residuals, assume_centered=True)[0]
     )
-    return found
+    return result
 
 
-def errors_left_out(K: Array, Y: Array, ridges: Array) -> Array:
-    """Squared error of Y (n, k) when each row is left out, under H = K (K + ridge I)^-1."""
-    if Y.shape[1] > len(Y):  # rows of the same lengths and angles
+def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:
+    """Leave-one-out squared errors of Y (n, k) per ridge, under H = K (K + ridge I)^-1."""
+    if Y.shape[1] > len(Y):  # fewer columns, same inner products of rows
         left, size, _ = np.linalg.svd(Y, full_matrices=False)
         Y = left * size
     size, Q = np.linalg.eigh(K)
     turned = Q.T @ Y
-    found = []
+    errors = []
     for ridge in ridges:
         keep = ridge / (np.maximum(size, 0.0) + ridge)  # I - H = Q keep Q'
         residual = Q @ (keep[:, None] * turned) / ((Q * Q) @ keep)[:, None]
-        found.append(float(np.vdot(residual, residual)))
-    return np.array(found)
+        errors.append(float(np.vdot(residual, residual)))
+    return np.array(errors)
 
 
 def dual(K: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
-    """a = (K + ridge I)^-1 Y, (n, k), and predictions of each row without it."""
+    """a = (K + ridge I)^-1 Y, (n, k), and leave-one-out predictions."""
     if not len(K):
         return Y, Y
     factor = factored(K + ridge * np.eye(len(K)), lower=True)
@@ -225,7 +228,7 @@ def dual(K: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
 
 
 def primal(B: Array, R: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
-    """b = (B'B + ridge R)^-1 B'Y, (m, k), and predictions of each row without it."""
+    """b = (B'B + ridge R)^-1 B'Y, (m, k), and leave-one-out predictions."""
     factor = factored(B.T @ B + ridge * R, lower=True)
     b: Array = cho_solve(factor, B.T @ Y, check_finite=False)
     half = solve_triangular(factor[0], B.T, lower=True, check_finite=False)

@@ -1,4 +1,4 @@
-"""Cholesky factors of matrices that are positive definite but for rounding."""
+"""Cholesky factors of matrices that are positive definite up to rounding."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # relative to the mean of
 
 
 def factored(S: Array, lower: bool = False) -> tuple[Array, bool]:
-    """The factor of S that `cho_solve` takes. Where rounding has made S indefinite, as equal rows
-    do, a jitter is added to its diagonal, the smallest that helps."""
+    """The Cholesky factor of S for `cho_solve`.
+
+    If rounding has made S indefinite, as with equal rows, the smallest sufficient jitter is added
+    to its diagonal.
+    """
     for jitter in JITTERS:
         try:
             A = S + jitter * np.abs(S.diagonal()).mean() * np.eye(len(S)) if jitter else S

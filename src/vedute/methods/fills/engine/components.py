@@ -1,11 +1,11 @@
-"""Fills that work on the leading components of each view, and start from a matrix of low rank.
+"""Fills on the leading components of each view, initialised by a matrix of low rank.
 
 A view v of the table, x_v (n, p), has an orthonormal basis W_v (p, k); c_v = x_v W_v (n, k). A
-view that is narrow enough is kept as it is, with W_v the identity.
+narrow view is kept as is, with W_v the identity.
 
-Holes in a view that is observed are filled while learning: by the matrix of low rank at first, then
-as they would be imputed. To impute them, the components c of that view have a mean and a covariance
-given the other views; given the entries that are observed as well, their expectation follows.
+Holes in observed views are filled during training: first by the matrix of low rank, then as they
+would be imputed. To impute them, the components c of the view get a mean and a covariance given the
+other views, and then their expectation given its observed entries as well.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from vedute.methods.fills.engine.softimpute import Table
 from vedute.methods.fills.engine.sparse_products import SideBySide
 from vedute.nn import noise
 
-MOST_AXES = 256  # components of a view
-RANK = 32  # the largest of the matrix of low rank
-ROUNDS = 3  # of learning, where holes are first filled by low rank, then by what was learned
-LEAST_NOISE = 1e-3  # of an entry, relative to its variance
+MOST_AXES = 256  # largest number of components of a view
+RANK = 32  # largest rank of the initial matrix
+ROUNDS = 3  # training rounds with holes: filled by low rank first, then by the fitted model
+LEAST_NOISE = 1e-3  # noise of an entry, relative to its variance
 
 
 @estimator
 class ComponentsFill(Estimator):
-    """Views are inferred by their leading components."""
+    """Views are inferred through their leading components."""
 
     attributes: ClassVar = {
-        "components_": "(features, rank) array: the matrix of low rank that is the start.",
-        "threshold_": "The penalty of its singular values.",
+        "components_": "(features, rank) array: the initial matrix of low rank.",
+        "threshold_": "The penalty on its singular values.",
         "bases_": "Per view, its leading components, (width, k).",
-        "noises_": "Per view, the variance of an entry that its components leave over.",
-        "choice_": "What was chosen on data left out.",
+        "noises_": "Per view, the variance of an entry not explained by its components.",
+        "choice_": "What was chosen on held-out data.",
     }
     relearns = True
 
@@ -59,16 +59,16 @@ class ComponentsFill(Estimator):
 
     @abstractmethod
     def _covariance(self, small: Table, v: int) -> Array:
-        """Of the components of view v given the others, for rows that have the same views."""
+        """Covariance of the components of view v given the others, for rows with the same views."""
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
-        """How many components a view may have."""
+        """The largest number of components of a view."""
         return MOST_AXES
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
         table = self._table(data)
-        with threadpool_limits(1, "blas"):  # many small steps: threads would wait for each other
+        with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
                 best = softimpute.chosen(table, RANK, rng)
                 self.components_ = best.V
@@ -97,7 +97,7 @@ class ComponentsFill(Estimator):
         return wide_table.values([x[:, at] for _, at in table.views()], self.scalers, draws)
 
     def _values(self, table: Table) -> Array:
-        """The table (n, p) with what is missing as it was inferred."""
+        """The table (n, p) with missing values inferred."""
         x = widened(self._narrow(table), self._completed(table), self.bases_)
         return np.where(table.seen(), table.dense().x, x)
 
@@ -107,26 +107,26 @@ class ComponentsFill(Estimator):
         x = self._complete(small)
         if table.holes is None:
             return x
-        for (v, at), (_, here) in zip(table.views(), small.views(), strict=True):
+        for (v, at), (_, columns) in zip(table.views(), small.views(), strict=True):
             holed = np.flatnonzero(table.holes[:, at].any(1))
-            x[holed, here] = self._given_entries(table, small, v, at, here, holed)
+            x[holed, columns] = self._given_entries(table, small, v, at, columns, holed)
         return x
 
     def _given_entries(
-        self, table: Table, small: Table, v: int, at: slice, here: slice, holed: Array
+        self, table: Table, small: Table, v: int, at: slice, columns: slice, holed: Array
     ) -> Array:
-        """Components (h, k) of view v in rows of which some entries are observed."""
+        """Components (h, k) of view v in rows with some of its entries observed."""
         part, seen, W = without(small, v, holed), table.seen()[holed, at], self.bases_[v]
-        x, found = table.x[holed, at], self._complete(part)[:, here]
+        x, components = table.x[holed, at], self._complete(part)[:, columns]
         for _, rows in part.groups:
             covariance = self._covariance(taken(part, rows), v)
             for i in rows:
-                row = x[i], seen[i], W, found[i]
-                found[i] = given_entries(*row, covariance, self.noises_[v])
-        return found
+                row = x[i], seen[i], W, components[i]
+                components[i] = given_entries(*row, covariance, self.noises_[v])
+        return components
 
     def _started(self, small: Table) -> Array:
-        """Components as the matrix of low rank has them where they are missing."""
+        """Components with missing ones filled by the matrix of low rank."""
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
         return filled(
@@ -141,44 +141,44 @@ class ComponentsFill(Estimator):
 
 
 def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
-    """W_v of each view, from the rows that have it."""
-    found = []
+    """The basis W_v of each view, from the rows that have it."""
+    result = []
     for v, at in table.views():
         if table.widths[v] <= most:
-            found.append(np.eye(table.widths[v]))
+            result.append(np.eye(table.widths[v]))
         elif isinstance(table.x, SideBySide):  # rows that lack the view are zero
-            found.append(softimpute.axes(table.of_view(v), most, rng))
+            result.append(softimpute.axes(table.of_view(v), most, rng))
         else:
-            found.append(softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
-    return found
+            result.append(softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
+    return result
 
 
 def narrowed(table: Table, bases: Sequence[Array]) -> Table:
-    """The table (n, p) without holes -> that of components (n, k), zero where missing."""
+    """Project the table (n, p) without holes onto components (n, k), zero where missing."""
     parts = [table.of_view(v).astype(W.dtype) @ W for v, W in enumerate(bases)]
     x = np.hstack(parts, dtype=np.float64)
     return Table(x, table.mask, None, tuple(W.shape[1] for W in bases))
 
 
 def widened(small: Table, x: Array, bases: Sequence[Array]) -> Array:
-    """Components x (n, k) of all views -> (n, p)."""
-    each = zip(small.places, bases, strict=True)
-    parts = [x[:, at].astype(W.dtype) @ W.T for at, W in each]
+    """Map components x (n, k) of all views back to (n, p)."""
+    views = zip(small.places, bases, strict=True)
+    parts = [x[:, at].astype(W.dtype) @ W.T for at, W in views]
     return np.hstack(parts)
 
 
 def noises(table: Table, small: Table) -> list[float]:
-    """Variance per entry of what the components leave out of each view."""
-    found = []
+    """Residual variance per entry of each view, given its components."""
+    variances = []
     for v, width in enumerate(table.widths):
         whole, kept = _power(table, v), _power(small, v)
         count = max(int(table.mask[:, v].sum()), 1) * width
-        found.append(max(whole - kept, LEAST_NOISE * whole) / count or 1.0)
-    return found
+        variances.append(max(whole - kept, LEAST_NOISE * whole) / count or 1.0)
+    return variances
 
 
 def _power(table: Table, v: int) -> float:
-    """Sum of squares of view v."""
+    """The sum of squares of view v."""
     if isinstance(table.x, SideBySide):
         return float(table.of_view(v).power())
     at = table.places[v]
@@ -196,31 +196,30 @@ def given_entries(
     W = W[seen]
     right = W.T @ (x[seen] - W @ mean)
     inner = W.T @ W @ covariance + noise * np.eye(len(mean))
-    found: Array = mean + covariance @ np.linalg.solve(inner, right)
-    return found
+    return np.asarray(mean + covariance @ np.linalg.solve(inner, right))
 
 
 def taken(table: Table, rows: Array | slice) -> Table:
-    """Some rows of a table without holes."""
+    """Select rows of a table without holes."""
     return replace(table, x=table.x[rows], mask=table.mask[rows])
 
 
 def without(table: Table, v: int, rows: Array) -> Table:
-    """Some rows of a table without holes, as they are without view v."""
+    """Select rows of a table without holes, with view v missing."""
     mask = table.mask[rows].copy()
     mask[:, v] = False
     return replace(table, x=np.where(table.spread(mask), table.x[rows], 0.0), mask=mask)
 
 
 def filled(table: Table, V: Array, threshold: float) -> Array:
-    """The table (n, p) with what is missing from the matrix of low rank, U V'."""
+    """The table (n, p) with missing values filled by the matrix of low rank, U V'."""
     fitted = softimpute.project(table, V, threshold) @ V.T
     return np.where(table.seen(), table.x, fitted)
 
 
 def without_holes(table: Table, V: Array, threshold: float) -> Table:
-    """Holes filled by the matrix of low rank; missing views stay missing."""
+    """Fill holes by the matrix of low rank; missing views stay missing."""
     if table.holes is None:
         return table
-    there = table.spread(table.mask)
-    return replace(table, x=np.where(there, filled(table, V, threshold), 0.0), holes=None)
+    observed = table.spread(table.mask)
+    return replace(table, x=np.where(observed, filled(table, V, threshold), 0.0), holes=None)

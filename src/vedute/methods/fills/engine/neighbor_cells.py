@@ -1,8 +1,8 @@
-"""Which rows of a large table may be near to a row: those in its cell and in the cells around it.
+"""Cells of a large table, to search the nearest rows in a row's cell and the cells around it.
 
-Every row has scores u, as the matrix of low rank U V' has them from what the row has (see
-`_softimpute`); so rows that share no view can be compared, too. A cell is all rows whose scores are
-nearest to those of one of a few rows, the landmarks.
+Every row has scores u, its projection onto the matrix of low rank U V' (see `softimpute`), so rows
+that share no view can be compared. A cell contains all rows whose scores are nearest to the same
+landmark, one of a few sampled rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from vedute.methods.fills.engine import softimpute
 from vedute.methods.fills.engine.softimpute import Table
 from vedute.methods.fills.engine.wide_table import Array
 
-SAMPLE, RANK = 5000, 32  # rows that the matrix of low rank is learned from, and its largest rank
+SAMPLE, RANK = 5000, 32  # rows to fit the matrix of low rank, and its largest rank
 LANDMARKS = 128
-NEAR = 12_000  # rows, at least, in the cell of a row and those around it
+NEAR = 12_000  # least number of rows in a cell and the cells around it
 Cells = dict[str, Array]
 
 
 def learn(table: Table, rng: Generator) -> Cells:
-    """The matrix of low rank, landmarks (c, r), and the cell of each row, (n,)."""
-    some = np.sort(rng.permutation(len(table.x))[:SAMPLE])
-    part = _rows(table, some)
+    """Fit the matrix of low rank, choose landmarks (c, r), and assign a cell to each row, (n,)."""
+    subset = np.sort(rng.permutation(len(table.x))[:SAMPLE])
+    part = _rows(table, subset)
     with threadpool_limits(1, "blas"):
         best = softimpute.chosen(part, RANK, rng)
         V, threshold = softimpute.refit(part, best.V, best.threshold, rng)
@@ -39,18 +39,18 @@ def learn(table: Table, rng: Generator) -> Cells:
 
 
 def searches(cells: Cells, queries: Table) -> Iterator[tuple[Array, Array]]:
-    """Rows of `queries`, and the learned rows that may be near to all of these."""
-    own = _nearest(_scores(cells, queries), cells["landmarks"])
+    """Batches of rows of `queries`, each with the training rows that may be near to all of them."""
+    cell_of = _nearest(_scores(cells, queries), cells["landmarks"])
     far = euclidean_distances(cells["landmarks"], squared=True)
     count = np.bincount(cells["cell"], minlength=len(far))
-    for c in np.unique(own):
+    for c in np.unique(cell_of):
         order = np.argsort(far[c], kind="stable")
         enough = 1 + int(np.searchsorted(count[order].cumsum(), NEAR))
-        yield np.flatnonzero(own == c), np.flatnonzero(np.isin(cells["cell"], order[:enough]))
+        yield np.flatnonzero(cell_of == c), np.flatnonzero(np.isin(cells["cell"], order[:enough]))
 
 
 def _scores(cells: Cells, table: Table) -> Array:
-    """(n, r), with the distances of U V'."""
+    """Scores (n, r), scaled to have the distances of U V'."""
     V = cells["components"]
     scores = softimpute.project(table, V, float(cells["threshold"]))
     return np.asarray(scores * np.linalg.norm(V, axis=0))

@@ -1,8 +1,8 @@
-"""Soft-impute with a bound on the rank, by alternating ridge regressions; whole views missing.
+"""Soft-impute with a bound on the rank, by alternating ridge regressions, for missing views.
 
     min over U (n, r), V (p, r) of 1/2 |X - U V'|_O^2 + threshold / 2 (|U|^2 + |V|^2)
 
-Rows that have the same views share the matrix of their regression, columns of a view theirs.
+Rows with the same views share the Gram matrix of their regression, as do the columns of a view.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.sparse_products import Products, SideBySide
 from vedute.methods.fills.engine.wide_table import Array, Part
 
-STEP, LOWEST = 0.7, 1e-4  # of the threshold, relative to the largest singular value
-ENOUGH = 2e-3  # a smaller gain in the hidden error is none
-SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps, and most of them
-STRIPE = 32  # of a product, at a time
+STEP, LOWEST = 0.7, 1e-4  # factor and minimum of thresholds, relative to the largest singular value
+ENOUGH = 2e-3  # smaller relative gains in the hidden error do not count
+SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps; most sweeps
+STRIPE = 32  # columns of a product per batch
 HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 
 
@@ -37,7 +37,7 @@ HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 class Table:
     """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
 
-    Of views that are kept sparse, and have no holes, x is known by its products.
+    If views are kept sparse, and have no holes, x is represented by its products.
     """
 
     x: Any  # Array | SideBySide
@@ -57,8 +57,8 @@ class Table:
 
     @classmethod
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
-        """Sparse where some view is, and none has holes: these are filled in arrays."""
-        sparse = any(isinstance(part, Sparse) and part.present.any() for part in data.parts)
+        """The table of `data`; sparse if a view is and none has holes, which need arrays."""
+        sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
         if not sparse or any(holes is not None for holes in data.holes):
             return cls.of(wide_table.parts(data, scalers))
         x = SideBySide(tuple(wide_table.sparse_parts(data, scalers)))
@@ -72,15 +72,15 @@ class Table:
         return self.x.view(v) if isinstance(self.x, SideBySide) else self.x[:, self.places[v]]
 
     def spread(self, flags: Array) -> Array:
-        """(n, L) of views -> (n, p) of their features."""
+        """Repeat flags of views (n, L) for their features, (n, p)."""
         return np.repeat(flags, self.widths, axis=1)
 
     def seen(self) -> Array:
-        there = self.spread(self.mask)
-        return there if self.holes is None else there & ~self.holes
+        observed = self.spread(self.mask)
+        return observed if self.holes is None else observed & ~self.holes
 
     def chosen_to_hide(self) -> Array | None:
-        """About a tenth of the observed views, (n, L); None where none can be hidden."""
+        """A tenth of the observed views to hide, (n, L); None if none can be."""
         holes = None if self.holes is None else torch.from_numpy(self.holes)
         by_view = () if holes is None else [holes[:, at] for at in self.places]
         hidden = choose(torch.from_numpy(self.mask), fewest=1, holes=by_view)
@@ -88,7 +88,7 @@ class Table:
 
     @cached_property
     def groups(self) -> list[tuple[Array, Array]]:
-        """Each pattern of views (L,) with the rows that have it."""
+        """Patterns of observed views (L,), each with its rows."""
         patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
         return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
 
@@ -105,7 +105,7 @@ class Table:
 
 
 class Hidden(NamedTuple):
-    """Hidden values: rows (m,) of the table, their truth (m, p), and where (m, p) it is hidden."""
+    """Hidden values: rows (m,) of the table, their values (m, p), and a mask of hidden ones."""
 
     rows: Array
     truth: Array
@@ -117,7 +117,7 @@ class Hidden(NamedTuple):
 
 
 class HiddenViews(NamedTuple):
-    """The same of whole views: rows (m,) of the table, and the table that has nothing else."""
+    """Hidden views: rows (m,) of the table, and a table of the hidden views only."""
 
     rows: Array
     truth: Table
@@ -130,7 +130,7 @@ class HiddenViews(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The fit with the least hidden error; threshold relative to the largest singular value."""
+    """A fit and its error on hidden values; threshold relative to the largest singular value."""
 
     error: float
     U: Array
@@ -139,18 +139,18 @@ class Best(NamedTuple):
 
 
 def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
-    """Ranks 1, 2, 4, ... until two in a row bring no gain; in each, the threshold goes down.
+    """Search ranks 1, 2, 4, ... until two in a row bring no gain, and thresholds downwards in each.
 
-    Every fit starts from its neighbor; of each rank, from just above the best threshold so far.
+    Fits are warm-started; each rank starts just above the best threshold so far.
     """
     top, most = largest(table, rng), min(max_rank, *table.x.shape)
     n, p = table.x.shape
     best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
     rank, misses = 1, 0
     while misses < 2:
-        found = _down(table, hidden, best, rank, top, rng)
-        gain = found.error < (1 - ENOUGH) * best.error
-        best, misses = (found, 0) if gain else (best, misses + 1)
+        candidate = _down(table, hidden, best, rank, top, rng)
+        gain = candidate.error < (1 - ENOUGH) * best.error
+        best, misses = (candidate, 0) if gain else (best, misses + 1)
         if rank == most:
             break
         rank = min(2 * rank, most)
@@ -165,7 +165,7 @@ def _down(
     top: float,
     rng: Generator,
 ) -> Best:
-    """The best at this rank: smaller and smaller thresholds, until the hidden error rises."""
+    """The best fit at this rank: lower the threshold until the hidden error rises."""
     best = Best(np.inf, start.U, start.V, start.threshold)
     U, V, threshold = start.U, start.V, start.threshold / STEP
     while threshold >= LOWEST:
@@ -184,7 +184,7 @@ def _down(
 def learn(
     table: Table, U: Array, V: Array, threshold: float, tolerance: float, most: int
 ) -> tuple[Array, Array]:
-    """Alternating ridge regressions from U (n, r), V (p, r); holes are filled with U V' so far."""
+    """Alternate ridge regressions from U (n, r), V (p, r), filling holes with the current U V'."""
     x = table.x.astype(np.float32)
     for _ in range(most):
         if table.holes is not None:
@@ -198,7 +198,7 @@ def learn(
 
 
 def project(table: Table, V: Array, threshold: float) -> Array:
-    """Scores (n, r) of each row by itself, from what it has."""
+    """Scores (n, r) of each row, from its observed values."""
     U = _rows(table, table.x, V, threshold)
     if table.holes is None:
         return U
@@ -213,13 +213,13 @@ def project(table: Table, V: Array, threshold: float) -> Array:
 def grow(
     table: Table, U: Array, V: Array, threshold: float, rank: int, rng: Generator
 ) -> tuple[Array, Array]:
-    """Up to `rank` columns: those directions of the residual whose singular value is above."""
+    """Extend U, V to at most `rank` columns, by the residual's singular triples above a threshold."""
     room = rank - V.shape[1]
     if room <= 0:
         return U, V
     left, size, right = leading(_residual(table, U, V), room, rng)
     use = size > threshold
-    use[0] |= not V.shape[1]  # at least one
+    use[0] |= not V.shape[1]  # keep at least one
     root = np.sqrt(np.maximum(size[use] - threshold, 1e-6 * threshold))
     return np.hstack([U, left[:, use] * root]), np.hstack([V, right[:, use] * root])
 
@@ -240,12 +240,12 @@ def _residual(table: Table, U: Array, V: Array) -> Any:
 
 
 def largest(table: Table, rng: Generator) -> float:
-    """The largest singular value of what is observed: above it every threshold gives zero."""
+    """The largest singular value of the observed table; higher thresholds give zero."""
     return max(float(leading(table.x, 1, rng)[1][0]), 1e-9)
 
 
 def leading(x: Any, k: int, rng: Generator) -> tuple[Array, Array, Array]:
-    """k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
+    """The k leading singular triples of x (n, p), by subspace iteration: (n, k), (k,), (p, k)."""
     k, wide = min(k, *x.shape), min(k + 5, *x.shape)
     basis = rng.standard_normal((x.shape[1], wide))
     for _ in range(3):
@@ -255,8 +255,10 @@ def leading(x: Any, k: int, rng: Generator) -> tuple[Array, Array, Array]:
 
 
 def axes(x: Any, k: int, rng: Generator) -> Array:
-    """k leading right singular vectors of x (n, p), (p, k), found among the rows, in float32: where
-    x is sparse and wide, nothing else is as large as they are."""
+    """The k leading right singular vectors of x (n, p): (p, k), in float32.
+
+    Iterates on the row side: for sparse and wide x, the result is the only large array.
+    """
     basis = rng.standard_normal((x.shape[0], min(k + 5, *x.shape)))
     for _ in range(3):
         basis = np.linalg.qr(_by_columns(lambda u: x @ (x.T @ u), basis))[0]
@@ -268,12 +270,12 @@ def axes(x: Any, k: int, rng: Generator) -> Array:
 
 
 def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
-    """f of x (n, k), a few columns at a time."""
+    """Apply f to x (n, k) in batches of columns."""
     return np.hstack([f(x[:, at : at + STRIPE]) for at in range(0, x.shape[1], STRIPE)])
 
 
 def _grams(table: Table, V: Array) -> Array:
-    """V_v' V_v of every view, (L, r, r)."""
+    """The Gram matrix V_v' V_v of every view, (L, r, r)."""
     return np.stack([V[at].T @ V[at] for _, at in table.views()])
 
 
@@ -296,20 +298,20 @@ def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
 
 
 def _ridge(gram: Array, right: Array, threshold: float) -> Array:
-    """(gram + threshold I)^-1 for every row of `right` (..., r)."""
+    """Solve (gram + threshold I) u = right for every row of `right` (..., r)."""
     factor = factored(gram + threshold * np.eye(len(gram)))
     solved: Array = cho_solve(factor, right.T, check_finite=False).T
     return solved
 
 
 def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
-    """The same product, with both sides orthogonal and of length sqrt(singular value)."""
+    """Rewrite U V' with orthogonal columns of length sqrt(singular value) on both sides."""
     if not (U.any() and V.any()):
         return U[:, :1], V[:, :1]
     scale, turn = np.linalg.eigh(U.T @ U)
-    there = scale > 1e-12 * scale[-1]
-    root = np.sqrt(scale[there])
-    turn = turn[:, there]
+    significant = scale > 1e-12 * scale[-1]
+    root = np.sqrt(scale[significant])
+    turn = turn[:, significant]
     square, axes = np.linalg.eigh(root[:, None] * (turn.T @ (V.T @ V) @ turn) * root)
     keep = square > 1e-8 * square[-1]
     size, axes = square[keep] ** 0.25, axes[:, keep]
@@ -317,7 +319,7 @@ def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
 
 
 def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
-    """|U_a V_a' - U_b V_b'|, without making either."""
+    """The norm |U_a V_a' - U_b V_b'|, without forming either product."""
     square = sum(
         sign * float(np.vdot(p[0].T @ q[0], p[1].T @ q[1]))
         for sign, p, q in ((1, a, a), (1, b, b), (-2, a, b))
@@ -326,7 +328,7 @@ def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
 
 
 def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
-    """The rank and the threshold that are best on hidden views, or entries, of the table."""
+    """The fit whose rank and threshold are best on hidden views, or entries, of the table."""
     hidden = table.chosen_to_hide()
     if hidden is None:
         return search(*hide_entries(table, rng), max_rank, rng)
@@ -334,7 +336,7 @@ def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
 
 
 def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
-    """What is left of the table without the views at hidden (n, L), and they."""
+    """The table without the views in hidden (n, L), and the hidden views."""
     rows, left = hidden.any(1), table.mask & ~hidden
     if isinstance(table.x, SideBySide):
         truth = replace(table, x=table.x.only(hidden)[rows], mask=hidden[rows])
@@ -347,15 +349,14 @@ def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews
 
 
 def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:
-    """V (p, r) learned from all of the table, and the threshold in its units."""
+    """Refit V (p, r) on the whole table; return it and the absolute threshold."""
     threshold = relative * largest(table, rng)
     U = project(table, V, threshold)
     return learn(table, U, V, threshold, *FINAL)[1], threshold
 
 
 def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
-    """Some observed entries hidden, never all of a row or a column: what is left of the table, and
-    they."""
+    """Hide random observed entries, never all of a row or a column; return the table and them."""
     table, seen = table.dense(), table.seen()
     hidden = seen & (rng.random(seen.shape) < HIDDEN_SHARE)
     hidden[(seen == hidden).all(1)] = False

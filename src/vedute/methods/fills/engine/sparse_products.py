@@ -1,4 +1,4 @@
-"""Views next to each other, some of them sparse: a matrix that is known by its products only."""
+"""Concatenated views, some of them sparse: a matrix represented by its products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class Products(NamedTuple):
-    """A matrix x of this shape: x b = times(b), x' u = across(u)."""
+    """A matrix x given by its shape and products: x b = times(b), x' u = across(u)."""
 
     shape: tuple[int, int]
     times: Callable[[Array], Array]
@@ -32,7 +32,7 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """L parts (n, width_v) -> (n, p), p the sum of their widths."""
+    """L parts (n, width_v), concatenated to (n, p)."""
 
     parts: tuple[Array | Sparse, ...]
 
@@ -64,13 +64,13 @@ class SideBySide:
         return SideBySide(tuple(part[rows] for part in self.parts))
 
     def view(self, v: int) -> SideBySide:
-        """One of them."""
+        """The part of view v."""
         return SideBySide(self.parts[v : v + 1])
 
     def only(self, mask: Array) -> SideBySide:
-        """Zero in rows and views that are False in mask (n, L)."""
-        each = zip(self.parts, mask.T, strict=True)
-        return SideBySide(tuple(_only(part, rows) for part, rows in each))
+        """A copy that is zero where mask (n, L) is False."""
+        parts = zip(self.parts, mask.T, strict=True)
+        return SideBySide(tuple(_only(part, rows) for part, rows in parts))
 
     def dense(self) -> Array:
         parts = [p.dense().numpy() if isinstance(p, Sparse) else p for p in self.parts]

@@ -1,8 +1,8 @@
-"""The views concatenated, each with the same weight: the table of the simple fills.
+"""The table of the simple fills: all views concatenated, with equal weights.
 
-A column is (scaled value - its mean) / sqrt(width of its view), divided as well by the view's
-typical deviation, which is 1 under standard scaling. Zero is the mean, and the squared error
-summed over a view is its mean squared error in standard deviations.
+A column is (scaled value - mean) / (sqrt(width of the view) * typical deviation of the view); the
+deviation is 1 under standard scaling. Zero is the mean, and the squared error summed over a view is
+its mean squared error in standard deviations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 class Part(NamedTuple):
     """One view in the table.
 
-    x     (n, width) float32, zero where not seen
+    x     (n, width) float32, zero where missing
     seen  (n, 1) bool, or (n, width) where the view has holes
     """
 
@@ -43,24 +43,24 @@ def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
 
 
 def sparse_parts(data: Views, scalers: Sequence[Scaler]) -> list[Array | Sparse]:
-    """The same in float64, of views without holes, where those that are sparse stay so."""
-    found: list[Array | Sparse] = []
+    """The table in float64, for views without holes; sparse views stay sparse."""
+    result: list[Array | Sparse] = []
     data = data.floating()
     for v, (x, scaler) in enumerate(zip(data.parts, scalers, strict=True)):
         if isinstance(x, Sparse):
             x = x.to(torch.float64).centered(scaler.mean)
-            found.append(x.valued(x.own.data * _weight(scaler), x.rest * _weight(scaler)))
+            result.append(x.valued(x.own.data * _weight(scaler), x.rest * _weight(scaler)))
         else:
-            found.append(_part(data, v, scaler).x.astype(np.float64))
-    return found
+            result.append(_part(data, v, scaler).x.astype(np.float64))
+    return result
 
 
 def _part(data: Views, v: int, scaler: Scaler) -> Part:
     flat = len(data), scaler.mean.size
-    there = data.seen(v).numpy().reshape(flat)
+    observed = data.seen(v).numpy().reshape(flat)
     centered = (data.x[v].numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
-    seen = data.mask[:, [v]].numpy() if data.holes[v] is None else there
-    return Part(np.where(there, centered, 0.0).astype(np.float32), seen)
+    seen = data.mask[:, [v]].numpy() if data.holes[v] is None else observed
+    return Part(np.where(observed, centered, 0.0).astype(np.float32), seen)
 
 
 def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:

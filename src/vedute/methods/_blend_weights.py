@@ -1,4 +1,4 @@
-"""How far to trust each of several predictions of a view, learned where the truth is known.
+"""Weights of several predictions of a view, learned where the truth is known.
 
 With e_k the deviation of expert k's prediction from the mean of the view, t that of the truth, both
 in standard deviations, an instance i of the view has
@@ -6,9 +6,10 @@ in standard deviations, an instance i of the view has
     G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
 
 and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
-minimise the sum of these, with the mean of its G_i as BELIEF more instances that want the weights
-common to all views; those for instances with a certain number of observed views, with as many that
-want the weights of the view. w >= 0 and sum w <= 1: what is not trusted goes to the mean.
+minimise the sum of these errors. A prior shrinks them towards the weights common to all views: it
+counts as BELIEF more instances with the mean G_i. Weights for instances with a given number of
+observed views are shrunk towards the weights of the view in the same way. w >= 0 and sum w <= 1:
+the rest of the weight goes to the mean.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from scipy.optimize import nnls
 from vedute.data.rows import slices
 
 Array = NDArray[Any]
-BELIEF = 50.0  # instances' worth of belief in the weights of the larger whole
-PREDICTED_NUMBERS = 2**22  # of predictions, at a time
-FIRM = 1e4  # how much a sum of one weighs against the errors
+BELIEF = 50.0  # strength of the prior, in instances
+PREDICTED_NUMBERS = 2**22  # predictions per batch
+FIRM = 1e4  # weight of the constraint sum w = 1 against the errors
 
 
 class Moments(NamedTuple):
@@ -38,21 +39,23 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(
-        cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array, seen: Array
+        cls, truth: Array, predicted: Array, observed: Array, mean: Array, std: Array, seen: Array
     ) -> Moments:
-        """truth, there (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,). Some
-        rows at a time, where they are wide."""
+        """Compute the moments in batches of rows.
+
+        truth, observed (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,)
+        """
         size = max(1, PREDICTED_NUMBERS // max(predicted[:, :1].size, 1))
         rows = [*slices(max(len(truth), 1), size)]
         about = mean, std
-        parts = [cls._of(truth[r], predicted[:, r], there[r], *about, seen[r]) for r in rows]
-        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        parts = [cls._of(truth[r], predicted[:, r], observed[r], *about, seen[r]) for r in rows]
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     @classmethod
     def _of(
-        cls, truth: Array, predicted: Array, there: Array, mean: Array, std: Array, seen: Array
+        cls, truth: Array, predicted: Array, observed: Array, mean: Array, std: Array, seen: Array
     ) -> Moments:
-        use = (there & (std > 0)).reshape(len(there), std.size)
+        use = (observed & (std > 0)).reshape(len(observed), std.size)
         unit = np.where(std > 0, std, 1.0)
         count = np.maximum(use.sum(1), 1)
         t = np.where(use, ((truth - mean) / unit).reshape(use.shape), 0.0)
@@ -66,42 +69,43 @@ class Moments(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of each view, (L, E), and where so many others are observed,
-    (L, 0 to L - 1, E)."""
+    """The weights per view, (L, E), and per view and number of other observed views, (L, L, E)."""
 
     views: Array
     by_seen: Array
 
 
 def weights(views: Sequence[Moments]) -> Weights:
+    """Fit the weights of all views."""
     gram = sum(v.gram.sum(0) for v in views)
     common = minimum(np.asarray(gram), np.asarray(sum(v.cross.sum(0) for v in views)))
-    each = [_of(v, v, common) for v in views]
+    per_view = [_shrunk(v, v, common) for v in views]
     by_seen = [
-        [_of(v.pick(v.seen == s), v, own) for s in range(len(views))]
-        for v, own in zip(views, each, strict=True)
+        [_shrunk(v.pick(v.seen == s), v, w) for s in range(len(views))]
+        for v, w in zip(views, per_view, strict=True)
     ]
-    return Weights(np.array(each), np.array(by_seen))
+    return Weights(np.array(per_view), np.array(by_seen))
 
 
 def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
-    """The weights of every instance of every view, L arrays (m_v, E): learned from the other folds,
-    of which
-    each instance has one, L arrays (m_v,)."""
-    found = [np.zeros(v.cross.shape) for v in views]
+    """Cross-fitted weights of every instance: L arrays (m_v, E), each learned from other folds.
+
+    folds: the fold of each instance, L arrays (m_v,)
+    """
+    results = [np.zeros(v.cross.shape) for v in views]
     for k in np.unique(np.concatenate(folds)):
         rest = weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
-        for v, (each, fold) in enumerate(zip(found, folds, strict=True)):
-            each[fold == k] = rest.by_seen[v, views[v].seen[fold == k]]
-    return found
+        for v, (result, fold) in enumerate(zip(results, folds, strict=True)):
+            result[fold == k] = rest.by_seen[v, views[v].seen[fold == k]]
+    return results
 
 
-def _of(part: Moments, view: Moments, wanted: Array) -> Array:
-    """The weights of some instances of a view, pulled to the wanted ones."""
+def _shrunk(part: Moments, view: Moments, prior: Array) -> Array:
+    """The weights of some instances of a view, shrunk towards `prior`."""
     if not len(part.gram):
-        return wanted
-    prior = BELIEF * view.gram.mean(0)
-    return minimum(part.gram.sum(0) + prior, part.cross.sum(0) + prior @ wanted)
+        return prior
+    gram = BELIEF * view.gram.mean(0)
+    return minimum(part.gram.sum(0) + gram, part.cross.sum(0) + gram @ prior)
 
 
 def minimum(gram: Array, cross: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Estimators that learn beside this process, each in one of its own, by joblib."""
+"""Experts that are fitted in parallel, each in its own process, by joblib."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ from vedute.estimators.neural_training import FROM_CALLBACK
 from vedute.training.checkpoints import MismatchError
 
 T = TypeVar("T")
-LARGE_DATA = 1e5  # numbers in the data, below which starting a process takes longer than learning
+LARGE_DATA = 1e5  # numbers in the data; below, starting a process takes longer than fitting
 
 
 def pays(data: Views) -> bool:
-    """Not where this process has one thread: it is then one of many, or was asked to be modest."""
+    """Whether data are large enough to fit in other processes.
+
+    Never with a single thread: this process is then one of many, or was limited to one core.
+    """
     numbers = len(data) * sum(math.prod(shape) for shape in data.shapes)
     return torch.get_num_threads() > 1 and numbers >= LARGE_DATA
 
 
-class Apart:
-    """Estimators that learn from now on; `learned` waits for them."""
+class ParallelExperts:
+    """Experts that are being fitted in other processes; `fitted` waits for them."""
 
     def __init__(
         self, tasks: Sequence[tuple[Estimator, Views, HoldOut | None, FitContext]]
     ) -> None:
         self.tasks = tasks
         work = Parallel(n_jobs=max(1, len(tasks)), backend="loky", return_as="generator")
-        self.results = work(delayed(_learned)(*task) for task in self.tasks)
+        self.results = work(delayed(_fit_in_process)(*task) for task in self.tasks)
 
-    def learned(self) -> list[Estimator | Exception]:
-        """The fitted models, in the order given; learned here where other processes were killed."""
+    def fitted(self) -> list[Estimator | Exception]:
+        """Return the fitted models, in order; refit here if the other processes were killed."""
         if not self.tasks:
             return []
         names = ", ".join(type(model).__name__ for model, *_ in self.tasks)
@@ -49,28 +52,30 @@ class Apart:
             with progress.task(names):
                 return list(self.results)
         except BrokenExecutor:
-            return [teach(*task) for task in self.tasks]
+            return [fit_expert(*task) for task in self.tasks]
 
 
-def teach(
+def fit_expert(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
-    """The fitted model, or why it failed. What it learns hangs on nothing that was learned before
-    it."""
+    """Fit a model; return it or the error it raised. The result is independent of earlier fits."""
     torch.manual_seed(context.seed)
 
-    def learned() -> Estimator:
+    def fitted() -> Estimator:
         with progress.task(type(model).__name__):
             model.learn(data, held, context)
         finite(model.decode(data[:1]))
         return model
 
-    return attempted(learned)
+    return attempted(fitted)
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
-    """The result of some work, or the error in which it ended; errors of the disk, of other ranks,
-    of a checkpoint and of callbacks are raised: they are not of the method."""
+    """The result of `work`, or the error that it raised.
+
+    Errors of the disk, of other ranks, of checkpoints and of callbacks propagate: they are not the
+    method's fault.
+    """
     try:
         return work()
     except (OSError, MismatchError):
@@ -88,8 +93,8 @@ def finite(values: list[Array]) -> list[Array]:
     return values
 
 
-def _learned(
+def _fit_in_process(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
-    with engine.ignore_sigint():
-        return teach(model, data, held, context)
+    with engine.deaf():
+        return fit_expert(model, data, held, context)
