@@ -167,9 +167,9 @@ def bank_of(n, L=4, D=3, seed=0, share=0.5):
     return torch.randn(n, L, D, generator=g), mask
 
 
-@pytest.mark.parametrize("chunk", [cpspan.PAIRS_AT_A_TIME, 70, 1])
+@pytest.mark.parametrize("chunk", [cpspan.SIMILARITIES, 70, 1])
 def test_donors_are_those_of_a_loop(monkeypatch, chunk):
-    monkeypatch.setattr(cpspan, "PAIRS_AT_A_TIME", chunk)
+    monkeypatch.setattr(cpspan, "SIMILARITIES", chunk)
     (z, mask), (bank, known) = bank_of(15, seed=1), bank_of(30, seed=2, share=0.3)
     found = donors(z, mask, bank, known)
     for i in range(15):

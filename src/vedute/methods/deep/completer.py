@@ -1,7 +1,7 @@
 """Completer: incomplete multi-view clustering by contrastive prediction (Lin et al., CVPR 2021).
 
 Autoencoders with latents on the simplex, z_v = softmax(encoder_v(x_v)), and predictors G_ab of one
-latent from the other, learned from samples that have both views:
+latent from the other, trained on samples that have both views:
 
     L_cl  = -[I(P) + alpha (H(P_1) + H(P_2))],  P = mean of z_1 z_2' over the batch, made symmetric
     L_rec = MSE(x_1, D_1(z_1)) + MSE(x_2, D_2(z_2))
@@ -13,8 +13,8 @@ latent from the other, learned from samples that have both views:
 A missing z_a is G_ba(z_b); the representation is [z_1, z_2]; D_a(z_a) imputes. Decoders end in a
 ReLU, as published: values must not be negative, hence min-max scaling.
 
-Departures. A last batch that is too short is neither kept nor dropped, batches are made of
-equal size (with a loader that drops it, few complete samples mean no training at all).
+Departures. Batches have nearly equal sizes instead of a short last one; a loader that drops it
+would not train at all if complete samples are few.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 
 @estimator
 class Completer(paired.PairedEstimator):
-    """Two views that share what they can, each predicting the other.
+    """Two views with maximal mutual information, each predicting the other.
 
-    `latent_dim` counts clusters finer than those wanted, about twice as many: latents end near the
-    corners of the simplex, and k-means can join some of them, but not hundreds.
+    `latent_dim` should be about twice the number of clusters: latents end near the corners of the
+    simplex, and k-means can merge a few of them, but not hundreds.
     """
 
     latent_dim: int = hyperparameters.latent_dim(20, at_least=2)
@@ -52,7 +52,7 @@ class Completer(paired.PairedEstimator):
     predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
     output: str = choice(("relu", "linear"), "Last layer of decoders; `relu` needs values from 0.")
     scaling: str = "minmax"
-    warmup: int = length(200, "Time before latents are predicted, too.")
+    warmup: int = length(200, "Time before the prediction of latents starts.")
     steps: int = 800
     lr: float = 1e-3
     early_stopping: bool = False
@@ -71,7 +71,7 @@ class Completer(paired.PairedEstimator):
         super().check_settings()
         if self.output == "relu" and self.scaling in ("auto", "standard"):
             raise ValueError(
-                "output='relu' gives no negative value; choose scaling='minmax' or output='linear'"
+                "output='relu' gives no negative values; choose scaling='minmax' or output='linear'"
             )
 
     def check(self, raw: Views) -> None:
@@ -81,7 +81,7 @@ class Completer(paired.PairedEstimator):
 
 
 def network(*sizes: int, last: bool = False) -> nn.Sequential:
-    """Linear layers with batch norm and ReLU after all but the last, or after that, too."""
+    """Linear layers with batch norm and ReLU; after the last only if `last`."""
     layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU()]
@@ -115,7 +115,7 @@ class CompleterModel(paired.PairDecoder):
 
     def loss(self, batch: Views) -> Terms:
         z = self.latents(batch)
-        off = (self.predicted(z) - z).square().mean((0, 2))  # targets learn, too
+        off = (self.predicted(z) - z).square().mean((0, 2))  # targets get gradients, too
         return self._terms(batch, z) | {"prediction": self.hp.predict_weight * off.sum()}
 
     def _terms(self, batch: Views, z: Tensor) -> Terms:
@@ -126,17 +126,17 @@ class CompleterModel(paired.PairDecoder):
         }
 
     def latents(self, batch: Views) -> Tensor:
-        """z of both views, (B, 2, D)."""
+        """Latents z of both views, (B, 2, D)."""
         parts = [f(x.flatten(1)) for f, x in zip(self.encoders, batch.x, strict=True)]
         return torch.stack(parts, dim=1).softmax(-1)
 
     def predicted(self, z: Tensor) -> Tensor:
-        """Each latent from that of the other view: (B, 2, D) -> (B, 2, D)."""
+        """Predict each latent from that of the other view: (B, 2, D) -> (B, 2, D)."""
         parts = [g(z[:, 1 - v]) for v, g in enumerate(self.predictors)]
         return torch.stack(parts, dim=1).softmax(-1)
 
     def completed(self, batch: Views) -> Tensor:
-        """z with predictions for missing views, (B, 2, D)."""
+        """Latents z with predictions for missing views, (B, 2, D)."""
         z = self.latents(batch)
         return torch.where(batch.mask.unsqueeze(-1), z, self.predicted(z))
 
@@ -144,5 +144,5 @@ class CompleterModel(paired.PairDecoder):
         return self.completed(batch).flatten(1)
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """Latents are points: all draws are equal."""
+        """Decode both views; latents are points, so all draws are equal."""
         return self.decode_both(self.completed(batch), draws)

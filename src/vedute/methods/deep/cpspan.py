@@ -1,23 +1,23 @@
 """CPSPAN: cross-view partial sample and prototype alignment network (Jin et al., CVPR 2023).
-Autoencoders whose latents are made to agree, sample by sample and cluster by cluster; the latent
-of a missing view is copied from the sample that is nearest in the views both have.
+Autoencoders with latents aligned sample by sample and cluster by cluster; the latent of a missing
+view is copied from the sample that is nearest in the jointly observed views.
 
-1. z_v = encoder_v(x_v), each view's autoencoder on all its instances.
-2. sum_v error(decoder_v(z_v), x_v) + instance_weight I + prototype_weight C, with
+1. Pretrain each view's autoencoder, z_v = encoder_v(x_v), on all its instances.
+2. Minimise sum_v error(decoder_v(z_v), x_v) + instance_weight I + prototype_weight C, with
      I = sum_{a<b} mean over samples with both of (1 - cos(z_a, z_b))^2
      C = sum_{a<b} mean_k (1 - cos(c_k^a, c_{P(k)}^b))^2
    c_k^v is the mean of z_v over the k-th k-means cluster of view v, and P the matching of clusters
    with the least sum of 1 - cos between their centers; both are renewed `rounds` times.
-3. Structure transfer: sample i without view v copies z_v from the training sample j that has it and
-   whose mean of cos(z_i^w, z_j^w), over the views w that both have, is largest.
-4. k-means on the concatenated latents.
+3. Structure transfer: sample i without view v copies z_v from the training sample j with the
+   largest mean of cos(z_i^w, z_j^w) over the jointly observed views w.
+4. Cluster the concatenated latents by k-means.
 
 `variant="paper"` is the above, with the Hungarian method for P instead of a relaxation.
-`variant="released"` is what the public code does: C pulls the cosine of *every* latent dimension of
-one view with *every* one of another, as columns over the samples that have both, to 1, and view v
-of sample i is copied from the sample with the nearest z_v. That code searches with the encoding
-of the very view that is missing; here missing inputs are zero before a model gets them, so the
-search uses the encoding of zeros, and all samples get the same copy: the leak is impossible.
+`variant="released"` follows the public code: C pulls the cosine of *every* latent dimension of one
+view with *every* one of another, as columns over the samples that have both, to 1. View v of sample
+i is copied from the sample with the nearest z_v. That code searches with the encoding of the
+missing view itself, which leaks it. Here missing inputs are zeroed before a model gets them, so the
+search uses the encoding of zeros, and all samples get the same copy.
 Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
@@ -41,7 +41,7 @@ from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
 from vedute.training.model import Generative, Stage, Terms
 
-PAIRS_AT_A_TIME = 2**22  # similarities at a time, 32 MiB
+SIMILARITIES = 2**22  # similarities per batch, 32 MiB
 
 
 @estimator
@@ -74,8 +74,11 @@ class CPSPAN(NeuralEstimator):
         return CPSPANModel(shapes, likelihoods, self, length)
 
     def learns_again(self, rows: int) -> bool:
-        """Always: a stored sample whose view is hidden afterwards finds itself as its donor, so the
-        error of a copy can only be measured on views that were never stored."""
+        """Always refit: the first fit must not store the hidden views.
+
+        A stored sample whose view is hidden afterwards would be its own donor, so errors of copies
+        can only be measured on views that were never stored.
+        """
         return True
 
 
@@ -98,8 +101,8 @@ class CPSPANModel(Generative):
             "partner": torch.arange(K).repeat(pairs.shape[1], 1),  # (P, K): P(k)
             "groups": torch.zeros(0, L, dtype=torch.long),  # (n, L): the cluster in each view
             "bank": torch.zeros(0, L, D),  # latents of the training samples
-            "known": torch.zeros(0, L, dtype=torch.bool),  # where they are of views that are there
-            "usual": torch.zeros(L, D),  # a latent for when no neighbour can be found
+            "known": torch.zeros(0, L, dtype=torch.bool),  # which of them belong to observed views
+            "usual": torch.zeros(L, D),  # fallback latent without a neighbour
         }
         for name, buffer in buffers.items():
             self.register_buffer(name, buffer)
@@ -123,8 +126,8 @@ class CPSPANModel(Generative):
     def loss(self, batch: Views) -> Terms:
         hp, z = self.hp, self.nets(batch)
         if hp.variant == "paper":
-            c, there = self.prototypes(z, batch)
-            prototypes = prototype_alignment(c, there, self.pairs, self.partner)
+            c, nonempty = self.prototypes(z, batch)
+            prototypes = prototype_alignment(c, nonempty, self.pairs, self.partner)
         else:
             prototypes = released_prototype_alignment(z, batch.mask, self.pairs)
         return {
@@ -134,7 +137,7 @@ class CPSPANModel(Generative):
         }
 
     def prototypes(self, z: Tensor, batch: Views) -> tuple[Tensor, Tensor]:
-        """Means of z (B, L, D) over the clusters, (L, K, D), and which have any sample, (L, K)."""
+        """Means of z (B, L, D) per cluster, (L, K, D), and which clusters have samples, (L, K)."""
         k = torch.arange(self.hp.n_prototypes, device=z.device)
         inside = (self.groups[batch.index].unsqueeze(-1) == k) & batch.mask.unsqueeze(-1)
         count = inside.sum(0)
@@ -146,13 +149,13 @@ class CPSPANModel(Generative):
         centers = z.new_zeros(z.shape[1], self.hp.n_prototypes, z.shape[2])
         for v, seen in enumerate(mask.unbind(1)):
             points = z[seen, v].double().cpu().numpy()
-            if not len(points):  # the view's only samples are hidden ones
+            if not len(points):  # all samples with the view are hidden
                 continue
             seed = noise.seed()
             K = min(self.hp.n_prototypes, len(points))
-            found = clustering.centers(points, K, seed, starts=1)
-            centers[v, :K] = torch.from_numpy(found).to(z)
-            labels = clustering.nearest(points, found)
+            view_centers = clustering.centers(points, K, seed, starts=1)
+            centers[v, :K] = torch.from_numpy(view_centers).to(z)
+            labels = clustering.nearest(points, view_centers)
             self.groups[seen, v] = torch.from_numpy(labels).to(z.device)
         unit = normalize(centers, dim=-1)
         for p, (a, b) in enumerate(self.pairs.t().tolist()):
@@ -161,7 +164,7 @@ class CPSPANModel(Generative):
     # Inference.
 
     def remember(self, data: Views) -> None:
-        """Keep the latents of the training samples, to copy from."""
+        """Store the latents of the training samples as donors."""
         self.bank, self.known = self.nets.latents(data), data.mask
         if self.hp.variant == "paper":
             count = self.known.sum(0).clamp(min=1).unsqueeze(-1)
@@ -170,11 +173,11 @@ class CPSPANModel(Generative):
         blank = data[:1].hide(torch.ones_like(data.mask[:1])).floating()
         for v, encoder in enumerate(self.nets.encoders):
             query, keys = encoder(blank.x[v]).mean, self.bank[:, v]
-            _, found = neighbors.nearest(query, keys, 1, blocked=~self.known[:, v])
-            self.usual[v] = keys[found[0, 0]]
+            _, index = neighbors.nearest(query, keys, 1, blocked=~self.known[:, v])
+            self.usual[v] = keys[index[0, 0]]
 
     def filled(self, z: Tensor, mask: Tensor) -> Tensor:
-        """z (B, L, D) with a latent for every view that is missing in mask (B, L)."""
+        """Fill latents z (B, L, D) of views that are missing in mask (B, L)."""
         donated = self.usual.expand_as(z)
         if self.hp.variant == "paper" and len(self.bank):
             donor = donors(z, mask, self.bank, self.known)  # (B, L)
@@ -186,59 +189,60 @@ class CPSPANModel(Generative):
         return self.filled(self.nets(batch), batch.mask).flatten(1)
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """A copy has no posterior: draws are all alike."""
+        """Decode all views; copies have no posterior, so all draws are equal."""
         z = self.filled(self.nets(batch), batch.mask)
         outs = self.nets.decode(z.unsqueeze(0))
         return [out.expand(max(draws, 1), *out.shape[1:]) for out in outs]
 
     def prior(self, n: int) -> list[Tensor]:
-        """Training samples, drawn with replacement and completed."""
+        """Decode random training samples, completed and drawn with replacement."""
         cpu = noise.generator(torch.device("cpu"))
         rows = torch.randint(len(self.bank), (n,), generator=cpu).to(self.bank.device)
         return self.nets.decode(self.filled(self.bank[rows], self.known[rows]).unsqueeze(0))
 
 
 def instance_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:
-    """I: z (B, L, D), mask (B, L), pairs (2, P)."""
+    """The loss I: z (B, L, D), mask (B, L), pairs (2, P)."""
     a, b = pairs
     cos = (normalize(z[:, a], dim=-1) * normalize(z[:, b], dim=-1)).sum(-1)  # (B, P)
     return per_view_mean((1.0 - cos).square(), mask[:, a] & mask[:, b])
 
 
-def prototype_alignment(c: Tensor, there: Tensor, pairs: Tensor, partner: Tensor) -> Tensor:
-    """C: prototypes c (L, K, D), those to compare (L, K), pairs (2, P), partner (P, K)."""
+def prototype_alignment(c: Tensor, mask: Tensor, pairs: Tensor, partner: Tensor) -> Tensor:
+    """The loss C: prototypes c (L, K, D), mask (L, K), pairs (2, P), partner (P, K)."""
     a, b = pairs
     unit, matched = normalize(c, dim=-1), (b.unsqueeze(1), partner)
     cos = (unit[a] * unit[matched]).sum(-1)  # (P, K)
-    return per_view_mean((1.0 - cos).square().t(), (there[a] & there[matched]).t())
+    return per_view_mean((1.0 - cos).square().t(), (mask[a] & mask[matched]).t())
 
 
 def released_prototype_alignment(z: Tensor, mask: Tensor, pairs: Tensor) -> Tensor:
-    """Every dimension of one view with every one of another, as columns over the samples."""
+    """The released loss C, over all pairs of latent dimensions, as columns over the samples."""
     a, b = pairs
     both = (mask[:, a] & mask[:, b]).unsqueeze(-1)  # (B, P, 1)
     one, other = (normalize(z[:, v] * both, dim=0) for v in (a, b))
-    apart = (1.0 - torch.einsum("bpd,bpe->pde", one, other)).square().mean((1, 2))
-    return (apart * both.any(0).squeeze(-1)).sum()
+    loss = (1.0 - torch.einsum("bpd,bpe->pde", one, other)).square().mean((1, 2))
+    return (loss * both.any(0).squeeze(-1)).sum()
 
 
-def donors(z: Tensor, mask: Tensor, bank: Tensor, known: Tensor) -> Tensor:
-    """For every view that a sample of z (B, L, D) lacks, the most similar of bank (n, L, D) that
-    has it, (B, L), the first of equals; -1 where none shares a view with the sample, or the view
-    is there. At most PAIRS_AT_A_TIME similarities, or those of one sample, exist at a time.
+def donors(z: Tensor, mask: Tensor, bank: Tensor, bank_mask: Tensor) -> Tensor:
+    """The donor in bank (n, L, D) for each missing view of z (B, L, D): (B, L).
+
+    It is the most similar sample that has the view, the first of equals; -1 if none shares a view
+    with the sample, or if the view is observed. Computed in batches of at most SIMILARITIES.
     """
-    seen, there = mask.double(), known.double()
+    seen, has = mask.double(), bank_mask.double()
     a, b = (normalize(t.double(), dim=-1) for t in (z, bank))
-    a, b = (a * seen.unsqueeze(-1)).flatten(1), (b * there.unsqueeze(-1)).flatten(1)
-    found = torch.full_like(mask, -1, dtype=torch.long)
+    a, b = (a * seen.unsqueeze(-1)).flatten(1), (b * has.unsqueeze(-1)).flatten(1)
+    result = torch.full_like(mask, -1, dtype=torch.long)
     for v in range(mask.shape[1]):
-        lacking, keys = (~mask[:, v]).nonzero()[:, 0], known[:, v].nonzero()[:, 0]
-        views, latents = there[keys].t(), b[keys].t()
-        step = max(1, PAIRS_AT_A_TIME // max(1, len(keys)))
+        lacking, keys = (~mask[:, v]).nonzero()[:, 0], bank_mask[:, v].nonzero()[:, 0]
+        views, latents = has[keys].t(), b[keys].t()
+        step = max(1, SIMILARITIES // max(1, len(keys)))
         for i in range(0, len(lacking), step) if len(keys) else ():
             rows = lacking[i : i + step]
-            shared = seen[rows] @ views  # how many views both have
+            shared = seen[rows] @ views  # number of jointly observed views
             cos = (a[rows] @ latents).div_(shared).masked_fill_(shared == 0, -torch.inf)
-            best, which = cos.round_(decimals=9).max(1)  # the first of equals, whatever is rounded
-            found[rows, v] = keys[which].where(best > -torch.inf, -1)
-    return found
+            best, which = cos.round_(decimals=9).max(1)  # rounded, so that ties go to the first
+            result[rows, v] = keys[which].where(best > -torch.inf, -1)
+    return result

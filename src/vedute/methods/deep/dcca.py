@@ -1,16 +1,16 @@
 """DCCA: deep canonical correlation analysis (Andrew, Arora, Bilmes & Livescu, ICML 2013).
 
-Two networks give outputs of two views whose canonical correlations are as large as possible,
+Two networks map two views to outputs with maximal canonical correlations,
 
     max over f_1, f_2 of corr(f_1(x_1), f_2(x_2)) = |S_11^-1/2 S_12 S_22^-1/2|_*
 
-the sum of singular values, by batches of samples that have both views, in float64. Linear CCA of
-the outputs follows (see `_cca`). A missing view is by default replaced by its expectation given
-the other; comparisons in the literature feed the network with the mean.
+the sum of singular values, over batches of samples that have both views, in float64. Linear CCA of
+the outputs follows (see `cca`). By default, a missing view is replaced by its expectation given the
+other one; comparisons in the literature feed the network with the mean.
 
-Departures. Many ports take another norm of the matrix, or the sum of squared correlations, for
-the objective; here it is the paper's. Networks are those of later practice, sigmoids and batch
-norms trained with Adam, in place of full batches after a pretraining with denoising.
+Departures. Many ports maximise another norm of the matrix, or the sum of squared correlations; here
+the objective is the paper's. Networks follow later practice: sigmoids and batch norms, trained with
+Adam, instead of full batches after denoising pretraining.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vedute.training.model import Terms
 
 @estimator
 class DCCA(cca.DeepCCAEstimator):
-    """Deep CCA: two views where they are most correlated."""
+    """Deep CCA: maximally correlated projections of two views."""
 
     paper = "Andrew et al., ICML 2013"
 

@@ -1,16 +1,16 @@
 """DCCAE: deep canonically correlated autoencoders (Wang, Arora, Livescu & Bilmes, ICML 2015).
 
-Deep CCA (see `_cca`) whose outputs are also decoded to the views they come from:
+Deep CCA (see `cca`) whose outputs are also decoded back to the views:
 
     min over f, g of  -corr(f_1(x_1), f_2(x_2))
                       + rec_weight (1/n) sum_i sum_v |x_iv - g_v(f_v(x_iv))|^2
 
 on samples that have both views, squared errors summed over the features. A missing view is
 decoded from the expectation of its canonical variates, rho u_1, mapped back to an output of f_2;
-new samples from u_1 and u_2 drawn jointly Gaussian, as correlated as in training.
+new samples from u_1 and u_2 drawn jointly Gaussian, with the correlations of training.
 
-Departures. Released code averages the error over features, where the same weight makes it
-negligible beside a correlation of up to `latent_dim`. Imputing is ours; the paper has none.
+Departures. Released code averages the error over features, which makes it negligible against a
+correlation of up to `latent_dim` at the same weight. Imputation is ours; the paper has none.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class DCCAEModel(cca.DeepCCA, paired.PairDecoder):
         }
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        """An observed view from its own output; outputs are points: all draws are equal."""
+        """Decode observed views from their own outputs; these are points: all draws are equal."""
         expected = self.linear.restore(self.canonical(batch, "canonical"))
         h = torch.where(batch.mask.unsqueeze(-1), self.outputs(batch), expected)
         return self.decode_both(h, draws)
 
     def prior(self, n: int) -> list[Tensor]:
-        """u_1 ~ N(0, 1), u_2 ~ N(rho u_1, 1 - rho^2)."""
+        """Decode u_1 ~ N(0, 1) and u_2 ~ N(rho u_1, 1 - rho^2)."""
         rho = self.linear.rho
         first, other = noise.normal(rho.new_empty(2, n, len(rho)))
         second = rho * first + (1 - rho.square()).clamp(min=0).sqrt() * other

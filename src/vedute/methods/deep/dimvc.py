@@ -1,21 +1,21 @@
 """DIMVC: deep incomplete multi-view clustering by mining cluster complementarity (Xu et al., AAAI
-2022). Views are neither imputed nor fused: each is clustered by itself, and all of them learn
-from one target P that is computed on the samples with every view.
+2022). Views are neither imputed nor fused: each is clustered separately, with a common target P
+that is computed on the samples with every view.
 
     z_v = encoder_v(x_v)        q_ik^v ~ 1 / (1 + |z_i^v - u_k^v|^2)             soft labels
 
-1. Autoencoders, each view on all its instances; then u^v from k-means on the complete samples C.
+1. Pretrain autoencoders on all instances of each view; u^v from k-means on complete samples C.
 2. On C, `rounds` times:
      P     h_i = [w_v z_i^v]_v,  w_v = 1 + log2(1 + s_v / sum s),  s_v the variance of the centers
            u^v scaled to [0, 1] column by column;  P = S^2 / row sums, S the soft labels of h for
            its k-means centers, in the order of the clusters of the last P (Hungarian)
      z, u  minimise   sum_v mean_i [ -sum_k P_ik log q_ik^v  +  error(decoder_v(z_i^v), x_i^v) ]
-3. The cluster of a sample is argmax_k of the sum of q^v over the views it has.
+3. The cluster of a sample is argmax_k of the sum of q^v over its observed views.
 
-Departs from the released code: a sample is judged as a whole (there, each view of an incomplete
-one is scored by itself); padding never draws missing instances; batches are shuffled; log q is
-exact. At the start, u^v are put in the order of P, which there takes training to arrive at:
-`released_order=True` leaves them as k-means found them. Defaults have light networks and short
+Departs from the released code: a sample is judged as a whole (in the code, each view of an
+incomplete one is scored separately); padding never draws missing instances; batches are shuffled;
+log q is exact. Initially, u^v are matched to the order of P, which the code only reaches by
+training; `released_order=True` keeps the order of k-means. Defaults have light networks and short
 stages; the paper's sizes are presets.
 """
 
@@ -41,15 +41,15 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 @estimator
 class DIMVC(NeuralEstimator):
-    """Views cluster by themselves, towards one common target."""
+    """Views clustered separately, towards one common target."""
 
     scaling: str = "minmax"
     latent_dim: int = hyperparameters.latent_dim(10)
     hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
     pretrain: int = hyperparameters.pretrain(600)
     steps: int = 1000
-    rounds: int = setting(10, "How often the target is made anew.", at_least=1)
-    starts: int = setting(10, "Starts of k-means, of which the best is kept.", at_least=1)
+    rounds: int = setting(10, "How often the target is updated.", at_least=1)
+    starts: int = setting(10, "Starts of k-means, the best of which is kept.", at_least=1)
     cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
     rec_weight: float = hyperparameters.rec_weight(1.0)
     batch_size: int = 256
@@ -75,7 +75,7 @@ class DIMVCModel(Clusterer):
         self.hp, self.length, self.K = hp, length, int(hp.n_clusters or 0)
         self.nets = Autoencoders(shapes, likelihoods, hp.hidden, hp.latent_dim)
         self.centers = nn.Parameter(torch.zeros(len(shapes), self.K, hp.latent_dim))
-        self.register_buffer("targets", torch.zeros(0, self.K))  # P, a row per training sample
+        self.register_buffer("targets", torch.zeros(0, self.K))  # P, one row per training sample
 
     def stages(self, data: Views) -> Iterator[Stage]:
         hp, whole = self.hp, data.mask.all(1)
@@ -116,26 +116,26 @@ class DIMVCModel(Clusterer):
     # The P-step.
 
     def target(self, z: Tensor) -> Tensor:
-        """P of complete samples, (m, L, D) -> (m, K), its clusters in any order."""
+        """The target P of complete samples, (m, L, D) -> (m, K), clusters in arbitrary order."""
         h = (view_weights(self.centers).unsqueeze(-1) * z).flatten(1)
         return sharpen(log_student_t(h, self.kmeans(h)).exp())
 
     def order_centers(self, z: Tensor, target: Tensor) -> None:
-        """Number the centers of every view as P numbers its clusters."""
-        own = log_student_t(z, self.centers).argmax(-1)  # (m, L)
-        for labels, centers in zip(own.unbind(1), self.centers, strict=True):
+        """Reorder the centers of every view to match the clusters of P."""
+        hard_labels = log_student_t(z, self.centers).argmax(-1)  # (m, L)
+        for labels, centers in zip(hard_labels.unbind(1), self.centers, strict=True):
             table = contingency(target.argmax(1), labels, self.K)
             centers.copy_(centers[match_clusters(-table)])
 
     def kmeans(self, z: Tensor) -> Tensor:
         seed = noise.seed()
-        found = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
-        return torch.from_numpy(found).to(z)
+        centers = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
+        return torch.from_numpy(centers).to(z)
 
     # Inference.
 
     def assign(self, batch: Views) -> Tensor:
-        """The mean of q^v over the views that are there."""
+        """The mean of q^v over the observed views."""
         q = log_student_t(self.nets(batch), self.centers).exp()
         seen = batch.mask.unsqueeze(-1)
         return (q * seen).sum(1) / seen.sum(1)
@@ -145,7 +145,7 @@ class DIMVCModel(Clusterer):
 
 
 def view_weights(centers: Tensor) -> Tensor:
-    """w_v in [1, 2]: more where the centers stand further apart; (L, K, D) -> (L,)."""
+    """Weights w_v in [1, 2], larger for well-separated centers; (L, K, D) -> (L,)."""
     low, high = centers.amin(1, keepdim=True), centers.amax(1, keepdim=True)
     unit = (centers - low) / (high - low).clamp(min=1e-12)  # a constant column stays zero
     spread = unit.flatten(1).var(1, correction=0)
@@ -153,6 +153,6 @@ def view_weights(centers: Tensor) -> Tensor:
 
 
 def in_order_of(old: Tensor, new: Tensor) -> Tensor:
-    """The columns of `new` (m, K), put in the order in which `old` (m, K) numbers its clusters."""
+    """Reorder the columns of `new` (m, K) to match the clusters of `old` (m, K)."""
     table = contingency(old.argmax(1), new.argmax(1), old.shape[1])
     return new[:, match_clusters(-table)]

@@ -1,7 +1,7 @@
 """DSIMVC: deep safe incomplete multi-view clustering (Tang & Liu, ICML 2022).
 
-Missing views are borrowed from neighbours, and a small network learns how far each sample so
-completed can be trusted: its weight must make a step that is good for the complete samples C.
+Missing views are imputed from neighbours, and a small network learns how far to trust each
+completed sample: its weight is optimised so that a training step helps the complete samples C.
 
     z_v = encoder_v(x_v)   h_v = f(z_v), |h_v| <= sqrt 3   q_v = softmax g(z_v)   f, g for all views
 
@@ -9,23 +9,23 @@ completed can be trusted: its weight must make a step that is good for the compl
     labels    sum_{v<w}  contrast of the columns of q_v and q_w (temperature 1, negatives of the
               same view)  +  sum of log K - H(mean q) of both
 
-1. Autoencoders on C: the encoders start from there.
-2. A guide, a network of the same kind started from the same encoders, learns features + labels on
-   C with |h| = 1. Each missing view is the mean of the donors that are near by its h (`_donors`).
+1. Pretrain autoencoders on C; their encoders initialise the model.
+2. Train a guide, a network of the same kind with the same initial encoders, on features + labels of
+   C with |h| = 1. Each missing view is the mean of donors that are near by the h of the guide.
 3. Batches of C, and of the completed samples I with trust w_i = sigmoid net(mean_v q_i^v):
 
      L(t, w)   = features_C + labels_C + sum_I w_i l_i / sum_I w_i + labels_I
-     F(t)      = features_C + labels_C,     t' = t - meta_lr dL/dt      a look ahead
+     F(t)      = features_C + labels_C,     t' = t - meta_lr dL/dt      one step ahead
      minimise    L(t, w) over t, and F(t') over the weights of the trust net
-4. The cluster is the largest mean of q_v over the views that are there; nothing is borrowed then.
+4. The cluster is the argmax of the mean of q_v over the observed views, without imputation.
 
-Departs from the released code: one pretraining serves the model and the guide; neighbours are
-sought among those who have the view (there among all, in lists of 600); fewer donors, or the mean
-of the view, where three are not found; the batch of I has no sample twice; both problems take
-their step at once, with the same w. As released, borrowed views stay as they are:
-`reimpute=True` borrows anew after every step, by a running mean of the model's own h, as the
-algorithm is described. The label heads start balanced. One view is contrasted with itself.
-Defaults have light networks; the paper's are presets.
+Departs from the released code. Model and guide share one pretraining. Neighbours are searched among
+samples that have the view (in the code among all, in lists of 600); if fewer than three donors
+exist, these or the mean of the view are used. The batch of I has no duplicates. Both problems take
+their step at once, with the same w. As released, imputed views stay fixed; `reimpute=True` imputes
+them again after every step, by a running mean of the model's h, as the algorithm is described.
+Label heads are initialised balanced. A single view is contrasted with itself. Defaults have light
+networks; the paper's are presets.
 """
 
 from __future__ import annotations
@@ -53,20 +53,22 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 @estimator
 class DSIMVC(NeuralEstimator):
-    """Clusters of complete samples, and of completed ones if trusted."""
+    """Clusters of complete samples, and of completed ones as far as trusted."""
 
     scaling: str = "minmax"
     latent_dim: int = hyperparameters.latent_dim(128)
     feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
     hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
     pretrain: int = hyperparameters.pretrain(300)
-    warmup: int = length(200, "Time of training the guide, before.")
+    warmup: int = length(200, "Time of training the guide, before the model.")
     steps: int = 200
     n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
     meta_lr: float = setting(1e-3, "Length of the step ahead.", at_least=0)
     trust_lr: float = setting(4e-4, "Learning rate of the trust net.", at_least=0)
-    momentum: float = setting(0.5, "Of the mean by which views are borrowed.", at_least=0, below=1)
-    reimpute: bool = setting(False, "Borrow missing views anew after every step.")
+    momentum: float = setting(
+        0.5, "Momentum of the mean of h that `reimpute` searches with.", at_least=0, below=1
+    )
+    reimpute: bool = setting(False, "Impute missing views again after every step.")
     batch_size: int = 256
     lr: float = 1e-3
     early_stopping: bool = False
@@ -94,8 +96,11 @@ class Network(nn.Module):
         return self.features(z), self.labels(z).softmax(-1)
 
     def balance(self, data: Views) -> None:
-        """Let no cluster be preferred at the start: every layer of the label head is scaled to
-        mean 0 and variance 1 on these samples (Krahenbuhl et al., ICLR 2016)."""
+        """Initialise the label head without a preferred cluster.
+
+        Each of its layers is scaled to mean 0 and variance 1 on these samples (Krahenbuhl et al.,
+        ICLR 2016).
+        """
         out = self.nets.latents(data).flatten(0, 1)
         for layer in self.labels:
             if isinstance(layer, nn.Linear):
@@ -116,7 +121,7 @@ class DSIMVCModel(Clusterer):
         self.net, self.guide = (Network(shapes, likelihoods, hp, K) for _ in range(2))
         self.trust = nn.Sequential(mlp(K, 100, 1), nn.Sigmoid(), nn.Flatten(0))
         self.register_buffer("memory", torch.zeros(0, len(shapes), hp.feature_dim))
-        for v in range(len(shapes)):  # the incomplete samples, completed, while training
+        for v in range(len(shapes)):  # completed samples, during training only
             self.register_buffer(f"completed{v}", torch.zeros(0))
 
     def stages(self, data: Views) -> Iterator[Stage]:
@@ -165,17 +170,17 @@ class DSIMVCModel(Clusterer):
         h, q = self.net(self.some_completed(batch))
         trust = self.trust(q.mean(1).detach())
         share = trust / trust.sum()
-        given = share.detach().requires_grad_()  # the trust net learns from F(t') only
+        weights = share.detach().requires_grad_()  # the trust net gets gradients of F(t') only
         terms = self.complete_loss(batch)
-        terms["features_completed"] = (given * features(h)).sum()
+        terms["features_completed"] = (weights * features(h)).sum()
         terms["labels_completed"] = labels(q)
         later = self.ahead(batch, torch.stack(list(terms.values())).sum())
-        (slope,) = torch.autograd.grad(later, given, retain_graph=True)
+        (slope,) = torch.autograd.grad(later, weights, retain_graph=True)
         gain = (slope * share).sum()
         return {**terms, "ahead": later.detach() + gain - gain.detach()}
 
     def ahead(self, batch: Views, total: Tensor) -> Tensor:
-        """F(t'): how the complete samples would fare after a step down the total."""
+        """The loss F(t') of complete samples after a gradient step on the total."""
         now = {k: p for k, p in self.net.named_parameters() if ".decoders." not in k}
         steps = torch.autograd.grad(total, list(now.values()), create_graph=True)
         moved = zip(now.items(), steps, strict=True)
@@ -186,17 +191,17 @@ class DSIMVCModel(Clusterer):
     # Completed samples.
 
     def complete(self, data: Views, h: Tensor) -> None:
-        """Keep the incomplete samples with their missing views borrowed; h (n, L, H)."""
+        """Impute and store the incomplete samples; h (n, L, H) are features to find donors by."""
         lacking = ~data.mask.all(1)
         for v, x in enumerate(data.floating().x):
             rows = (~data.mask[:, v]).nonzero()[:, 0]
-            found = donors(h, data.mask, v, rows, self.hp.n_neighbors)
+            donor = donors(h, data.mask, v, rows, self.hp.n_neighbors)
             filled = x.float().clone()
-            filled[rows] = borrowed(filled, data.mask[:, v], found, self.likelihoods[v].text)
+            filled[rows] = borrowed(filled, data.mask[:, v], donor, self.likelihoods[v].text)
             setattr(self, f"completed{v}", filled[lacking])
 
     def some_completed(self, batch: Views) -> Views:
-        """A batch of completed samples."""
+        """Draw a batch of completed samples."""
         kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
         rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]
         x, holes = tuple(a[rows] for a in kept), (None,) * len(kept)
@@ -206,7 +211,7 @@ class DSIMVCModel(Clusterer):
     # Inference.
 
     def embed(self, batch: Views) -> Tensor:
-        """The mean of h_v over the views that are there."""
+        """The mean of h_v over the observed views."""
         return mean_over(self.net(batch)[0], batch.mask)
 
     def assign(self, batch: Views) -> Tensor:
@@ -214,7 +219,7 @@ class DSIMVCModel(Clusterer):
 
 
 def features(h: Tensor) -> Tensor:
-    """l_i, the part of each sample: (B, L, H) -> (B,)."""
+    """The feature loss l_i of each sample: (B, L, H) -> (B,)."""
     return spectral_contrastive(*pairs(h)).sum(0)
 
 
@@ -226,20 +231,20 @@ def labels(q: Tensor) -> Tensor:
 
 
 def pairs(t: Tensor) -> tuple[Tensor, Tensor]:
-    """Both views of every pair, t (B, L, ...) -> (pairs, B, ...); one view: it with itself."""
+    """Views of every pair, t (B, L, ...) -> (pairs, B, ...); a single view pairs with itself."""
     views = t.unbind(1)
     first, second = zip(*(list(combinations(views, 2)) or [(t[:, 0], t[:, 0])]), strict=True)
     return torch.stack(first), torch.stack(second)
 
 
 def unit_features(net: Network, data: Views) -> Tensor:
-    """The features in every view by which neighbours are found: unit h, (n, L, H)."""
+    """Unit-length features h of all samples and views, (n, L, H), to search neighbours."""
     return torch.cat(
         [normalize(net(part.floating())[0], dim=-1) for part in data.batches(ENCODED_ROWS)]
     )
 
 
 def mean_over(t: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the views that are there: (B, L, ...) -> (B, ...)."""
+    """The mean over the observed views: (B, L, ...) -> (B, ...)."""
     seen = mask.unsqueeze(-1)
     return t.masked_fill(~seen, 0.0).sum(1) / seen.sum(1)

@@ -1,5 +1,5 @@
 """DVIMC: deep variational incomplete multi-view clustering (Xu et al., AAAI 2024). One latent z for
-all views, from a product of the experts that are there, under a mixture of Gaussians.
+all views, from a product of the observed experts, with a mixture of Gaussians as prior.
 
     q_v = N(mu_v(x_v), softplus(.) + 1e-6)      q(z | x) = product of q_v over the views V_i seen
     p(c) = 1/K      p(z | c) = N(m_c, s_c)      p(x_v | z) from decoder_v, the same z for all views
@@ -11,21 +11,22 @@ all views, from a product of the experts that are there, under a mixture of Gaus
 
     loss = mean over samples of  rec + kl_z + kl_c + coherence_weight * coherence
 
-1. An autoencoder per view, z_v = mu_v. 2. m_c from k-means on the mean of mu_v over the views of
-complete samples; s = 1. 3. The loss above; the mixture has a learning rate of its own,
-and all rates fall, epoch by epoch, to `lr_end` of what they were.
+1. Pretrain an autoencoder per view, z_v = mu_v.
+2. Initialise m_c by k-means on the mean of mu_v over the views of complete samples, and s = 1.
+3. Minimise the loss above; the mixture has a separate learning rate, and all rates decay per epoch,
+   down to the share `lr_end`.
 Cluster: argmax of gamma at the mean of q. Representation: that mean.
 
-Departs from the released code: gamma is a softmax in the log domain. There, 1e-10 is added to
-each exp(log joint), so that a point six standard deviations away belongs to all clusters alike;
-`released_floor=True` does so, too. Autoencoders leave latents of any scale, and where clusters are
-closer than s = 1 the mixture falls into one component: they are stretched to a standard deviation
-of 2 first, which the decoders undo; not so with `released_scale=True`. The paper learns the weights
-p(c), too. Learned freely, they starve most clusters; the code steps on them directly, all by about
-the same, and divides by their sum, which keeps them alike: here they are. s is exp of what is
-learned, where the code steps on s itself, which may cross zero. Rates fall smoothly instead of by
-0.9 every ten epochs; where fewer than K samples are complete, k-means sees all samples, each by the
-views it has. Defaults have light networks and short stages; the paper's sizes are presets.
+Departs from the released code. gamma is a softmax in the log domain; the code adds 1e-10 to each
+exp(log joint), so that a point six standard deviations away belongs equally to all clusters, as
+with `released_floor=True`. Autoencoders give latents of arbitrary scale, and if clusters are closer
+than s = 1 the mixture collapses to one component: latents are first stretched to a standard
+deviation of 2, which decoders undo, unless `released_scale=True`. The paper also learns the weights
+p(c). Learned freely, they starve most clusters; the code updates all by about the same amount and
+normalises them, so they stay nearly equal. Here they are equal. s is the exp of a parameter; the
+code updates s itself, which may cross zero. Learning rates decay smoothly instead of by 0.9 every
+ten epochs. If fewer than K samples are complete, k-means uses all samples and their observed views.
+Defaults have light networks and short stages; the paper's sizes are presets.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ from vedute.training.loop import batches
 from vedute.training.model import Clusterer, Generative, Stage, Terms
 
 LEAST_VARIANCE = 1e-6
-SPREAD = 2.0  # of the latents at the start, in standard deviations of a cluster
-FLOOR = 1e-10  # of the released joint density
+SPREAD = 2.0  # initial spread of latents, in standard deviations of a cluster
+FLOOR = 1e-10  # added to the joint density, as released
 
 
 @estimator
 class DVIMC(NeuralEstimator):
-    """One latent of all views under a mixture of Gaussians."""
+    """One latent for all views under a mixture of Gaussians."""
 
     latent_dim: int = hyperparameters.latent_dim(10)
     hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
@@ -66,7 +67,7 @@ class DVIMC(NeuralEstimator):
     steps: int = 1000
     coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
     batch_size: int = 256
-    pretrain_lr: float = setting(1e-3, "Learning rate of the autoencoders, before.", at_least=0)
+    pretrain_lr: float = setting(1e-3, "Learning rate of the pretraining.", at_least=0)
     lr: float = 1e-3
     mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
     lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
@@ -85,7 +86,7 @@ class DVIMC(NeuralEstimator):
 
 
 class Mixture(nn.Module):
-    """sum_c N(m_c, s_c) / K, diagonal."""
+    """The prior sum_c N(m_c, s_c) / K, with diagonal s_c."""
 
     log_weights: Tensor
 
@@ -100,7 +101,7 @@ class Mixture(nn.Module):
         return gaussian.Gaussian(self.mean, self.logvar)
 
     def log_responsibilities(self, z: Tensor, floor: float = 0.0) -> Tensor:
-        """log p(c | z), (B, D) -> (B, K); `floor` is added to every p(c, z) first."""
+        """Log responsibilities log p(c | z), (B, D) -> (B, K); `floor` is added to p(c, z)."""
         joint = mixture_log_joint(z, self.log_weights, self.parts)
         return (joint if not floor else (joint.exp() + floor).log()).log_softmax(-1)
 
@@ -136,12 +137,12 @@ class DVIMCModel(Generative, Clusterer):
         yield replace(main, fresh=True, rates=rates, decay=decay)
 
     def first_means(self, data: Views) -> Tensor:
-        """Centers (K, D) of the averages."""
+        """Initial means (K, D), the k-means centers of the averages."""
         z, seed = self.averages(data), noise.seed()
         return torch.from_numpy(clustering.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
 
     def averages(self, data: Views) -> Tensor:
-        """Means of mu_v over the views of complete samples (m, D), or of all if those are few."""
+        """Means of mu_v over the views of complete samples (m, D), or of all if these are few."""
         whole = data.mask.all(1)
         data = data[whole] if int(whole.sum()) >= self.K else data
         return self.nets.latents(data).sum(1) / data.mask.sum(1, keepdim=True)
@@ -162,7 +163,7 @@ class DVIMCModel(Generative, Clusterer):
         }
 
     def posterior(self, batch: Views) -> tuple[gaussian.Gaussian, gaussian.Gaussian]:
-        """q(z | x), (B, D), and the experts q_v that it is made of, (B, L, D)."""
+        """The posterior q(z | x), (B, D), and its experts q_v, (B, L, D)."""
         mean, raw = encode(self.nets.encoders, batch)
         experts = gaussian.Gaussian(mean, (softplus(raw) + LEAST_VARIANCE).log())
         return gaussian.product(experts, 1, batch.mask.unsqueeze(-1)), experts
@@ -199,6 +200,6 @@ class DVIMCModel(Generative, Clusterer):
 
 
 def coherence(q: gaussian.Gaussian, experts: gaussian.Gaussian, mask: Tensor) -> Tensor:
-    """The mean over the views seen of KL(q || q_v): q (B, D), experts (B, L, D) -> (B,)."""
-    apart = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), experts).masked_fill(~mask, 0.0)
-    return apart.sum(1) / mask.sum(1)
+    """The mean over the observed views of KL(q || q_v): q (B, D), experts (B, L, D) -> (B,)."""
+    divergence = gaussian.kl(q.map(lambda t: t.unsqueeze(1)), experts).masked_fill(~mask, 0.0)
+    return divergence.sum(1) / mask.sum(1)

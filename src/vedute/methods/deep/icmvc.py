@@ -1,6 +1,6 @@
 """ICMVC: incomplete contrastive multi-view clustering with high-confidence guiding (Chao et al.,
-AAAI 2024). Two views. A graph network per view gives every sample both representations: one that
-lacks a view is linked, in its graph, to its neighbours in the other one (`_graphs`).
+AAAI 2024). Two views. A graph network per view gives every sample both representations: a sample
+that lacks a view is linked, in the graph of that view, to its neighbours in the other one.
 
     layers      H -> relu(norm(A H W + b)) + H, the last one A H W + b: h_v, (n, D)
                 A = D^(-1/2) P D^(-1/2), P the links, D their number
@@ -13,15 +13,15 @@ lacks a view is linked, in its graph, to its neighbours in the other one (`_grap
     guiding     KL(t || y),  t ~ max(y_1, y_2, y)^2, no gradient through t
 
 One step sees all samples. The cluster is argmax y. After training, batch statistics are frozen and
-the messages of every layer are stored. A row that equals a training row has its result;
-another one is linked to its nearest training rows by the same rule and goes through the frozen
-layers, with the messages stored there.
+the messages of every layer are stored. A row equal to a training row gets its result. Any
+other row is linked to its nearest training rows by the same rule and passed through the frozen
+layers, with the stored messages.
 
-Departs from the released code: nearness is ranked by distance, not by an exp that underflows for
-wide views, and no sample is near to a missing view (`released_graph=True`: as released);
-A is normalised as in the paper (norm="released_row_l2": rows of length one); frozen statistics
-in place of a model that is never put in evaluation mode. Defaults have light networks and fewer
-steps; the paper's are presets.
+Departs from the released code. Neighbours are ranked by distance, not by an exp that underflows for
+wide views, and a missing view has no neighbours (`released_graph=True`: as released). A is
+normalised as in the paper (`norm="released_row_l2"`: rows of length one). Statistics are frozen;
+the released model is never put into evaluation mode. Defaults have light networks and fewer steps;
+the paper's are presets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, shar
 from vedute.training.model import Clusterer, Stage, Terms
 
 NORMS = ("sym", "released_row_l2")
-TOGETHER = 16  # batches whose similarities exist at a time, where samples are many
+TOGETHER = 16  # batches whose similarities are held in memory at once, if samples are many
 
 
 @estimator
@@ -93,8 +93,10 @@ class ICMVCModel(Clusterer):
         self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
         self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
         self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
-        self.register_buffer("mask", torch.zeros(0, 2, dtype=torch.bool))  # of training samples
-        self.register_buffer("fused", torch.zeros(0, D))  # where they ended
+        self.register_buffer(
+            "mask", torch.zeros(0, 2, dtype=torch.bool)
+        )  # mask of training samples
+        self.register_buffer("fused", torch.zeros(0, D))  # their representations
 
     def networks(self) -> tuple[GraphNetwork, GraphNetwork]:
         return self.first, self.second
@@ -112,16 +114,16 @@ class ICMVCModel(Clusterer):
     # The objective.
 
     def loss(self, batch: Views) -> Terms:
-        """Of all samples, in order."""
+        """The loss of all samples, in order."""
         hp = self.hp
         h1, h2 = self.represent(_tables(batch))
         log_y1, log_y2, log_y = (
             lean(len(h), self.head, h).log_softmax(1) for h in (h1, h2, self.fuse(h1, h2))
-        )  # (n, K); the head's batch statistics of the last one stay
+        )  # (n, K); the batch statistics of the last call are kept
         y1, y2 = log_y1.exp(), log_y2.exp()
         balance = entropy_balance(y1) + entropy_balance(y2)
-        each = zip(self.projectors, (h1, h2), strict=True)
-        z1, z2 = (lean(len(h), lambda h, f=f: normalize(f(h), dim=1), h) for f, h in each)
+        pairs = zip(self.projectors, (h1, h2), strict=True)
+        z1, z2 = (lean(len(h), lambda h, f=f: normalize(f(h), dim=1), h) for f, h in pairs)
         return {
             "clusters": hp.cluster_weight * (cluster_contrastive(y1, y2, 0.5, "both") + balance),
             "instances": hp.instance_weight * self.contrast(z1, z2),
@@ -129,7 +131,7 @@ class ICMVCModel(Clusterer):
         }
 
     def represent(self, x: list[Tensor]) -> list[Tensor]:
-        """h_v of the training samples, (n, D) each."""
+        """Representations h_v of the training samples, (n, D) each."""
         return [lean(len(a), net, a) for net, a in zip(self.networks(), x, strict=True)]
 
     def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
@@ -142,17 +144,17 @@ class ICMVCModel(Clusterer):
         return out
 
     def contrast(self, z1: Tensor, z2: Tensor) -> Tensor:
-        """NT-Xent in batches drawn anew; a remainder is left out."""
+        """NT-Xent in random batches; an incomplete last one is dropped."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
         parts = rows.split(TOGETHER if n > graphs.MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
-        each = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
-        return each.sum() if self.hp.instances == "sum" else each.mean()
+        losses = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
+        return losses.sum() if self.hp.instances == "sum" else losses.mean()
 
     # Inference.
 
     def freeze(self, x: list[Tensor]) -> None:
-        """Keep batch statistics, what was sent along the links, and where everybody ended."""
+        """Store batch statistics, messages along links, and the representations of all samples."""
         self.train()
         self.head(self.fuse(*self.represent(x)))
         self.eval()
@@ -160,7 +162,7 @@ class ICMVCModel(Clusterer):
         self.fused = self.fuse(*(net.freeze() for net in self.networks()))
 
     def embed(self, batch: Views) -> Tensor:
-        """The fused h: that of the same training row, or found along links to training rows."""
+        """The fused h, looked up for equal training rows and computed by links for others."""
         x, kept = _tables(batch), [net.x for net in self.networks()]
         same = equal_rows(x, batch.mask, kept, self.mask)
         out = self.fused[same.clamp(min=0)]
@@ -168,8 +170,8 @@ class ICMVCModel(Clusterer):
         if len(new):
             x, mask = [a[new] for a in x], batch.mask[new]
             tables = self.relations(x, mask, kept, self.mask, self.hp.n_neighbors, itself=False)
-            each = zip(self.networks(), x, tables, strict=True)
-            out[new] = self.fuse(*(net.attach(a, table) for net, a, table in each))
+            networks = zip(self.networks(), x, tables, strict=True)
+            out[new] = self.fuse(*(net.attach(a, table) for net, a, table in networks))
         return out
 
     def assign(self, batch: Views) -> Tensor:
@@ -181,18 +183,18 @@ def _contrast(z1: Tensor, z2: Tensor) -> Tensor:
 
 
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
-    """KL(t || y), averaged: t (n, K) is the maximum of the three labelings, sharpened."""
+    """The mean KL(t || y), with t (n, K) the sharpened maximum of the three labelings."""
     t = sharpen(torch.maximum(torch.maximum(y1, y2), log_y.exp())).detach()
     return (torch.xlogy(t, t) - t * log_y).sum(1).mean()
 
 
-def equal_rows(x: Tables, mask: Tensor, others: Tables, there: Tensor) -> Tensor:
-    """Which of the others is the same, in views and mask, to the last bit; -1: none. (m,) long."""
+def equal_rows(x: Tables, mask: Tensor, others: Tables, others_mask: Tensor) -> Tensor:
+    """Index of the first of `others` with identical views and mask; -1: none. (m,) long."""
     first: dict[bytes, int] = {}
-    for i, row in enumerate(_bits(others, there)):
+    for i, row in enumerate(_bits(others, others_mask)):
         first.setdefault(row, i)
-    found = [first.get(row, -1) for row in _bits(x, mask)]
-    return torch.tensor(found, dtype=torch.long, device=mask.device)
+    indices = [first.get(row, -1) for row in _bits(x, mask)]
+    return torch.tensor(indices, dtype=torch.long, device=mask.device)
 
 
 def _bits(x: Tables, mask: Tensor) -> list[bytes]:

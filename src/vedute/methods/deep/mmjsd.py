@@ -5,15 +5,15 @@
     JSD  = pi [ KL(p || f) + sum_v KL(q_v || f) ]
     loss = E_m(z) [ sum_v -log p(x_v | z) ] + beta JSD
 
-Sums and products are over O, the views observed of a sample; f, the dynamic prior, is the geometric
-mean of their experts and the prior; m = 1/|O| sum_v q_v, of which one component is drawn.
+Sums and products are over O, the observed views of a sample; f, the dynamic prior, is the geometric
+mean of their experts and the prior; m = 1/|O| sum_v q_v, and z is drawn from a random component.
 
 `prior_in_mixture`   p is a component of m too, as in later re-implementations
-`subset_rule`        the code of all views at inference. dynamic_prior: f, and q_v where one view is
-                     seen; random_expert: one of q_v; mean_of_means: the mean of a draw of each.
-                     The representation is its mean, of a random expert that of m.
+`subset_rule`        the code of all views at inference. dynamic_prior: f, or q_v if only one view
+                     is observed; random_expert: one of q_v; mean_of_means: the mean of a draw of
+                     each. The representation is its mean; for random_expert, the mean of m.
 
-Departs from the released code: weights of missing views are shared out among those that are there.
+Departs from the released code: weights of missing views are divided among the observed ones.
 """
 
 from __future__ import annotations
@@ -90,23 +90,23 @@ class MMJSDModel(GaussianVAE):
 
 
 def geometric_mean(q: Gaussian, mask: Tensor) -> Gaussian:
-    """Of n experts, equal weights: their product, as wide as one. (B, E, D), (B, E) -> (B, D)."""
+    """The geometric mean of n experts, as wide as one: (B, E, D), (B, E) -> (B, D)."""
     f = product(q, 1, mask.unsqueeze(-1))
     return Gaussian(f.mean, f.logvar + mask.sum(1, keepdim=True).to(f.logvar).log())
 
 
 def jensen_shannon(q: Gaussian, mask: Tensor) -> Tensor:
-    """1/n sum KL(q_e || f), f the geometric mean of the n experts: (B, E, D), (B, E) -> (B,)."""
+    """The divergence 1/n sum KL(q_e || f) from the geometric mean f: (B, E, D), (B, E) -> (B,)."""
     f = geometric_mean(q, mask).map(lambda t: t.unsqueeze(1))
     return torch.where(mask, kl(q, f), 0.0).sum(1) / mask.sum(1)
 
 
 def _one_of(q: Gaussian, mask: Tensor) -> Gaussian:
-    """One expert per sample, all kept ones as likely: (..., E, D), (..., E) -> (..., D)."""
+    """Select a random observed expert per sample: (..., E, D), (..., E) -> (..., D)."""
     chosen = any_of(mask)[..., None, None]
     return q.map(lambda t: t.take_along_dim(chosen, -2).squeeze(-2))
 
 
-def _and_prior(mask: Tensor, there: bool) -> Tensor:
-    """(B, L) -> (B, L + 1): the prior as the last expert."""
-    return torch.cat([mask, torch.full_like(mask[:, :1], there)], dim=1)
+def _and_prior(mask: Tensor, included: bool) -> Tensor:
+    """Append a flag for the prior as the last expert: (B, L) -> (B, L + 1)."""
+    return torch.cat([mask, torch.full_like(mask[:, :1], included)], dim=1)

@@ -1,7 +1,7 @@
 """mmVAE: a mixture of experts as posterior (Shi et al., NeurIPS 2019).
 
-Every seen view is an expert, a Laplace posterior whose scales sum to D. Draws z_e^k, k = 1..K, of
-each expert e are decoded to all n observed views, and weighted under the mixture of all n:
+Every observed view is an expert, a Laplace posterior whose scales sum to D. Draws z_e^k, k = 1..K,
+of each expert e are decoded to all n observed views, and weighted under the mixture of all n:
 
     log w_e^k = sum_v log p(x_v | z_e^k)
               + beta [ log p(z_e^k) - log 1/n sum_u q_u(z_e^k | x_u) ]
@@ -10,15 +10,16 @@ with p = Lap(0, b), the scales b sum to D and are learned. The loss is the negat
 
     iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published; the ELBO for K = 1)
     iwae_tight    log 1/(nK) sum_e sum_k w_e^k
-    dreg          the loose one with doubly reparameterised gradients: see `_mixture`
+    dreg          iwae_loose with doubly reparameterised gradients: see `mixture`
     moe_elbo      1/n sum_e E_{q_e} sum_v log p(x_v | z) - beta/n sum_v KL(q_v || N(0, 1))
                   with Gaussian experts, e drawn at random: what later tables call MMVAE
 
 `subset_rule`     the code of all views at inference. mean_of_means: the mean of a draw of each
                   expert; random_expert: a draw of one of them. Without draws, and for the
-                  representation, the mean of the locations.
+                  representation: the mean of the locations.
 
-Departs from the released code, whose DReG hook never fires; the loss is averaged over the batch.
+Departs from the released code: the DReG hook works, whereas the released one never fires; the loss
+is averaged over the batch.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ class MMVAEModel(VAE):
         self.widths = nn.Parameter(torch.zeros(hp.latent_dim), requires_grad=hp.learn_prior)
 
     def experts(self, batch: Views) -> Laplace:
-        """q(z | x_v) of every view, (B, L, D)."""
+        """Experts q(z | x_v) of all views, (B, L, D)."""
         loc, h = encode(self.encoders, batch)
         return Laplace(loc, laplace.shared_width(h))
 
     def prior_of(self) -> Laplace:
-        """p(z), (D,)."""
+        """The prior p(z), (D,)."""
         return mixture.centred(self.widths)
 
     def loss(self, batch: Views) -> Terms:
@@ -104,7 +105,7 @@ class MMVAEModel(VAE):
         return self.decode_codes(laplace.sample(p))
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """Of the mixture of the observed experts."""
+        """Draws of the mixture of observed experts, and their log density."""
         q, mask = self.experts(batch), batch.mask
         z = one_of(laplace.sample(many(q, draws)), mask)
         return z, mixture.log_mixture(mixture.log_probs(q, z.unsqueeze(2)), mask)[..., 0]
@@ -114,7 +115,7 @@ class MMVAEModel(VAE):
 
 
 class SimpleModel(GaussianVAE):
-    """moe_elbo: one draw of one expert per sample, and the divergence of each from the prior."""
+    """The model of moe_elbo: one draw of one expert per sample, and the experts' divergences."""
 
     hp: MMVAE
 
@@ -128,7 +129,7 @@ class SimpleModel(GaussianVAE):
         }
 
     def posterior(self, q: gaussian.Gaussian, mask: Tensor) -> gaussian.Gaussian:
-        """Of the mean of a draw of each expert."""
+        """The distribution of the mean of one draw per expert."""
         seen = mask.unsqueeze(-1)
         variance = mean_seen(q.logvar.exp(), seen, -2) / seen.sum(1)
         return gaussian.Gaussian(mean_seen(q.mean, seen, -2), variance.log())
@@ -143,12 +144,12 @@ class SimpleModel(GaussianVAE):
 
 
 def _joint_code(z: Tensor, mask: Tensor, rule: str) -> Tensor:
-    """One code for all views from a draw of each expert: (S, B, L, D) -> (S, B, D)."""
+    """Combine a draw of each expert into one code for all views: (S, B, L, D) -> (S, B, D)."""
     return one_of(z, mask) if rule == "random_expert" else mean_seen(z, mask.unsqueeze(-1), -2)
 
 
 def _joint_std(mean: Tensor, variance: Tensor, mask: Tensor, rule: str) -> Tensor:
-    """Of that code, from the experts: (B, L, D) each -> (B, D)."""
+    """Standard deviation of `_joint_code`, from the experts: (B, L, D) each -> (B, D)."""
     if rule == "random_expert":
         return mixture_std(mean, variance, mask)
     seen = mask.unsqueeze(-1)

@@ -1,9 +1,9 @@
 """MMVAE+: a mixture of experts with private latents of each view (Palumbo et al., ICLR 2023).
 
-Of latent_dim numbers, shared_dim are z, shared by all views, and the rest w_v, private to view v.
-Encoder v gives Laplace posteriors q(z | x_v) and q(w_v | x_v), the scales of each summing to its
-dimension. A source e is decoded with its own w_e ~ q(w_e | x_e), every other observed view n with
-a fresh w~_n ~ r_n = Lap(0, learned scale), so that shared information cannot bypass z:
+The first shared_dim of latent_dim dimensions are z, shared by all views, the rest w_v, private to
+v. Encoder v gives Laplace posteriors q(z | x_v) and q(w_v | x_v), the scales of each summing to its
+dimension. A source e is decoded with w_e ~ q(w_e | x_e), every other observed view n with an
+independent w~_n ~ r_n = Lap(0, learned scale), so that shared information cannot bypass z:
 
     log w_e^k = log p(x_e | z_e, w_e) + sum_{n != e} log p(x_n | z_e, w~_n)
               + beta [ log p(z_e) - log 1/n sum_u q(z_e | x_u) + log p(w_e) - log q(w_e | x_e) ]
@@ -12,14 +12,15 @@ with p = Lap(0, 1) for both. The loss is the negative of
 
     iwae_loose    1/n sum_e log 1/K sum_k w_e^k         (as published, with K = 1)
     iwae_tight    log 1/(nK) sum_e sum_k w_e^k
-    dreg          the loose one with doubly reparameterised gradients: see `_mixture`
+    dreg          iwae_loose with doubly reparameterised gradients: see `mixture`
 
-At inference z is a draw of one seen view, each as likely, or the mean of their locations; a seen
-view has its own w; a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
-(`private="auxiliary"`), zero without draws. The representation is z alone.
+At inference z is a draw from a random observed view, or the mean of their locations. An observed
+view uses w ~ q(w | x); a missing one w ~ p (`private="prior"`, as published) or w ~ r_n
+(`private="auxiliary"`), or zero without draws. The representation is z alone.
 
-Departs from the released code: one trunk per encoder unless `trunks=2`, where z and w have one
-each; codes are [z, w]; its DReG hooks never fire; the loss is averaged over the batch.
+Departs from the released code: encoders have one trunk, or one each for z and w with `trunks=2`;
+codes are [z, w]; DReG hooks work, whereas the released ones never fire; the loss is averaged over
+the batch.
 """
 
 from __future__ import annotations
@@ -74,17 +75,17 @@ class MMVAEPlusModel(VAE):
     ) -> None:
         shared = hp.shared_dim or (hp.latent_dim + 1) // 2
         private = hp.latent_dim - shared
-        apart = hp.trunks == 2 and private > 0
-        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if apart else None)
+        separate = hp.trunks == 2 and private > 0
+        super().__init__(shapes, likelihoods, hp, length, encoder_dim=shared if separate else None)
         self.shared = shared
         self.widths = nn.Parameter(torch.zeros(len(shapes), private))
         self.own_encoders: nn.ModuleList | None = None
-        if apart:
+        if separate:
             views = zip(shapes, likelihoods, strict=True)
             self.own_encoders = nn.ModuleList(trunk(*view, hp, private) for view in views)
 
     def experts(self, batch: Views) -> tuple[Laplace, Laplace]:
-        """q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
+        """Experts q(z | x_v) and q(w_v | x_v) of every view, (B, L, shared) and (B, L, private)."""
         loc, h = encode(self.encoders, batch)
         if self.own_encoders is None:
             (z, w), (h_z, h_w) = self.parts(loc), self.parts(h)
@@ -93,11 +94,11 @@ class MMVAEPlusModel(VAE):
         return Laplace(z, laplace.shared_width(h_z)), Laplace(w, laplace.shared_width(h_w))
 
     def parts(self, code: Tensor) -> tuple[Tensor, Tensor]:
-        """(..., D) -> (..., shared) and (..., private)."""
+        """Split a code (..., D) into (..., shared) and (..., private)."""
         return code[..., : self.shared], code[..., self.shared :]
 
     def auxiliary(self) -> Laplace:
-        """r_v(w) of every view, (L, private)."""
+        """The priors r_v(w) of all views, (L, private)."""
         return mixture.centred(self.widths)
 
     # The objective.
@@ -119,10 +120,10 @@ class MMVAEPlusModel(VAE):
     def errors_from_one(self, samples: Views, codes: Tensor, sources: Tensor) -> Tensor:
         """Errors (K, M, L) of all views, decoded from the codes (K, M, D) of the sources (M,)."""
         (K, M, _), L = codes.shape, len(self.decoders)
-        z, own = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
-        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(own)), rows=1)
-        itself = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
-        w = torch.where(itself.unsqueeze(-1), own, fresh)
+        z, private = self.parts(codes.unsqueeze(2).expand(K, M, L, -1))
+        fresh = laplace.sample(self.auxiliary().map(lambda t: t.expand_as(private)), rows=1)
+        is_source = torch.arange(L, device=sources.device) == sources[:, None]  # (M, L)
+        w = torch.where(is_source.unsqueeze(-1), private, fresh)
         return self.errors(samples, torch.cat([z, w], dim=-1))
 
     # Inference.
@@ -139,21 +140,25 @@ class MMVAEPlusModel(VAE):
         if draws == 0:
             z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
             return self._decode_parts(z[None], w[None])
-        z, own = (laplace.sample(many(q, draws)) for q in (qz, qw))
-        return self._decode_parts(one_of(z, batch.mask), torch.where(seen, own, self._unseen(own)))
+        z, private = (laplace.sample(many(q, draws)) for q in (qz, qw))
+        return self._decode_parts(
+            one_of(z, batch.mask), torch.where(seen, private, self._unseen(private))
+        )
 
     def prior(self, n: int) -> list[Tensor]:
         z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
         return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
-        """Of a shared code and the private ones of all views, (n, shared + L private)."""
+        """Decode a shared code and the private codes of all views, (n, shared + L private)."""
         z, w = self.parts(code[None])  # (1, n, shared), (1, n, L private)
         return self._decode_parts(z, w.reshape(1, len(code), len(self.decoders), -1))
 
     def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """The shared part of the mixture of the observed experts, and all private ones; those of
-        missing views from their prior."""
+        """Draw the shared code from the mixture of observed experts, and all private codes.
+
+        Private codes of missing views are drawn from their prior.
+        """
         (qz, qw), mask = self.experts(batch), batch.mask
         seen = mask.unsqueeze(-1)
         qw = Laplace(torch.where(seen, qw.loc, 0.0), torch.where(seen, qw.scale, 1.0))
@@ -166,7 +171,7 @@ class MMVAEPlusModel(VAE):
         return lambda code: laplace.log_prob(standard_like(code), code)
 
     def _unseen(self, like: Tensor) -> Tensor:
-        """Private codes of views that are missing, (S, B, L, private)."""
+        """Draw private codes for missing views, (S, B, L, private)."""
         if self.hp.private == "prior":
             return laplace.sample(standard_like(like))
         return laplace.sample(self.auxiliary().map(lambda t: t.expand_as(like)))

@@ -4,8 +4,8 @@
 
     loss = E_q(z | X) [ sum_v -log p(x_v | z) ] + beta / |P| sum_{S in P} KL(q_S || p)
 
-P are all subsets of the views observed of a sample, 2^|O| - 1 of them; z is drawn from one, all as
-likely. Inference: q_O, the product of exactly what is seen.
+P are all 2^|O| - 1 subsets of the observed views O of a sample; z is drawn from a random one.
+Inference: q_O, the product over all observed views.
 
 `prior_expert`   full_only, as published: p joins the product of the complete set; never; always
 
@@ -27,7 +27,7 @@ from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 PRIORS = ("full_only", "never", "always")
-MOST_SUBSETS = 12  # views: 4095 subsets
+MOST_SUBSETS = 12  # most views, with 4095 subsets
 
 
 @estimator
@@ -47,7 +47,7 @@ class MoPoE(VAEEstimator):
     ) -> MoPoEModel:
         if len(shapes) > MOST_SUBSETS:
             most = f"at most {MOST_SUBSETS} views, got {len(shapes)}"
-            raise ValueError(f"MoPoE looks at every subset of the views, {most}")
+            raise ValueError(f"MoPoE uses every subset of the views, {most}")
         return MoPoEModel(shapes, likelihoods, self, length)
 
 
@@ -71,7 +71,7 @@ class MoPoEModel(GaussianVAE):
         }
 
     def prior_joins(self, members: Tensor) -> Tensor:
-        """Whether N(0, 1) is an expert beside these, (..., L) -> (...)."""
+        """Whether N(0, 1) joins these experts, (..., L) -> (...)."""
         full = members.all(-1)
         joins = {"full_only": full, "never": full & False, "always": full | True}
         return joins[self.hp.prior_expert]
@@ -81,22 +81,22 @@ class MoPoEModel(GaussianVAE):
 
 
 def all_products(q: Gaussian, prior: Tensor) -> Gaussian:
-    """q_S of all S, in the order of `subsets`: (B, L, D), prior (S,) bool -> (B, S, D).
+    """Products q_S of all S, in the order of `subsets`: (B, L, D), prior (S,) bool -> (B, S, D).
 
-    Precisions add, so every view doubles the sums, without it and with it: L steps, and no table
-    of (B, S, L, D). They are relative to the surest expert: none overflows, and none vanishes as
-    long as log-variances are less than 87 apart, which encoders see to.
+    Precisions add, so every view doubles the number of sums, without and with it: L steps, and no
+    table of (B, S, L, D). They are relative to the most precise expert: none overflows, and none
+    vanishes if log-variances differ by less than 87, which encoders ensure.
     """
     top = (-q.logvar).amax(1, keepdim=True).clamp(min=0.0).detach()
     weight = (-q.logvar - top).exp()
     sums = weight.new_zeros(2, len(weight), 1, weight.shape[2])
-    for each in torch.stack([weight, weight * q.mean]).unbind(2):
-        sums = torch.cat([sums, sums + each.unsqueeze(2)], dim=2)
+    for terms in torch.stack([weight, weight * q.mean]).unbind(2):
+        sums = torch.cat([sums, sums + terms.unsqueeze(2)], dim=2)
     precision, pull = sums[:, :, 1:]
     precision = precision + prior[:, None] * (-top).exp()
     return Gaussian(pull / precision, -(top + precision.log()))
 
 
 def subsets(n_views: int) -> Tensor:
-    """All but the empty one, (2^L - 1, L) bool; the last is complete."""
+    """All nonempty subsets, (2^L - 1, L) bool; the last is the full set."""
     return (torch.arange(1, 2**n_views)[:, None] >> torch.arange(n_views)) % 2 == 1

@@ -6,18 +6,18 @@
 
     loss = -[ ELBO(O) + sum_{v in O} ELBO({v}) + sum_{j=1..k} ELBO(S_j) ]
 
-O are the views observed of a sample, S_j random subsets of them: first a size in 2 ... |O| - 1,
-then that many views; none where |O| < 3. Inference: q(z | x_O), all views decoded from it.
+O are the observed views of a sample, S_j random subsets: first a size in 2 ... |O| - 1 is drawn,
+then that many views; none if |O| < 3. Inference: q(z | x_O), from which all views are decoded.
 
-`subsample`      unimodal+k: all, as published, k = `subsets`; unimodal: the first two; none: the
-                 first, the default, since incomplete data are subsets already
-`prior_expert`   always, as published; several: only beside two or more experts; never
-`warmup`         beta grows from 0 over so much of the training (epochs, or steps), as published: a
-                 fifth there. With the full beta from the start, deep networks may collapse: with
-                 the prior among the experts, the divergence is zero only if views are ignored
-`view_dropout`   O are the views that are kept in a step; ELBO(O) sums log p over all observed ones
+`subsample`      terms of the loss. unimodal+k: all, as published, k = `subsets`; unimodal: the
+                 first two; none: the first, the default, since incomplete data are subsets already
+`prior_expert`   always, as published; several: only with two or more other experts; never
+`warmup`         epochs, or steps, over which beta grows from 0; as published, a fifth of them. With
+                 full beta from the start, deep networks may collapse: with the prior among the
+                 experts, the divergence is zero only if views are ignored
+`view_dropout`   O are the views kept in a step; ELBO(O) sums log p over all observed ones
 
-Departs from the released code: subsets are drawn per sample, not per batch; beta grows by steps.
+Departs from the released code: subsets are drawn per sample, not per batch; beta grows in steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vedute.training.model import Stage, Terms
 
 SUBSETS = ("none", "unimodal", "unimodal+k")
 PRIORS = ("always", "several", "never")
-RAMP_SHARE = 20  # values of beta on its way
+WARMUP_STAGES = 20  # values of beta during the warm-up
 
 
 @estimator
@@ -53,7 +53,7 @@ class MVAE(VAEEstimator):
     subsample: str = choice(SUBSETS, "Which subsets are trained as well; published: `unimodal+k`.")
     subsets: int = setting(1, "Random subsets, the k of `unimodal+k`.", at_least=0)
     prior_expert: str = choice(PRIORS, "Whether the prior is an expert; published: always.")
-    warmup: int = length(0, "Time in which beta grows from 0.")
+    warmup: int = length(0, "Time over which beta grows from 0.")
     view_dropout: float = hyperparameters.view_dropout(0.3)
 
     paper = "Wu & Goodman, NeurIPS 2018"
@@ -71,16 +71,16 @@ class MVAEModel(GaussianVAE):
 
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: MVAE, length: int) -> None:
         super().__init__(shapes, likelihoods, hp, length)
-        self.register_buffer("grown", torch.ones(()), persistent=False)  # the share of beta so far
+        self.register_buffer("grown", torch.ones(()), persistent=False)  # current share of beta
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, warm = self.hp, min(self.hp.warmup, length)
-        rungs = min(RAMP_SHARE, warm)
+        rungs = min(WARMUP_STAGES, warm)
         edges = [i * warm // rungs for i in range(rungs + 1)] if rungs else []
         stages = {n: hp.stage(self.loss, n) for n in {b - a for a, b in pairwise(edges)}}
         for i, (a, b) in enumerate(pairwise(edges)):
             self.grown.fill_(i / rungs)
-            yield stages[b - a]  # the same goes on with its captured step
+            yield stages[b - a]  # the same object keeps its captured step
         self.grown.fill_(1.0)
         if length > warm:
             yield hp.stage(self.loss, length - warm, watch=True)
@@ -90,9 +90,9 @@ class MVAEModel(GaussianVAE):
         sets, counts = self.subsets(kept.mask)  # (B, S, L), (B, S)
         q = self.product(self.experts(kept).map(lambda t: t.unsqueeze(1)), sets)
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
-        told = sets & counts.unsqueeze(-1)
-        told[:, 0] = batch.mask  # hidden ones, too
-        z, decoded = self._codes(gaussian.sample(q), told)
+        targets = sets & counts.unsqueeze(-1)
+        targets[:, 0] = batch.mask  # including hidden views
+        z, decoded = self._codes(gaussian.sample(q), targets)
         errors = torch.where(decoded, self.errors(batch, z), 0.0)
         return {
             "reconstruction": errors.sum((0, 2)).mean(),
@@ -102,7 +102,7 @@ class MVAEModel(GaussianVAE):
     def subsets(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The S subsets whose bounds are summed: O, then every single view, then k random ones.
 
-        mask (B, L) -> members (B, S, L), never empty; counts (B, S), whether there is such a bound
+        mask (B, L) -> members (B, S, L), never empty; counts (B, S), whether the bound exists
         """
         B, L = mask.shape
         sets, counts = [mask.unsqueeze(1)], [mask.new_ones(B, 1)]
@@ -115,30 +115,34 @@ class MVAEModel(GaussianVAE):
         return torch.cat(sets, dim=1), torch.cat(counts, dim=1)
 
     def product(self, q: Gaussian, members: Tensor) -> Gaussian:
-        """q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
+        """The posterior q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
         return product_with_prior(q, members, members.sum(-1) >= least)
 
     def _codes(self, z: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-        """The code each view is decoded from, and which views are decoded. The subset of a single
-        view is decoded to that view only, so these L draws are one code per view:
-        z (B, S, D), members (B, S, L) -> (S', B, L, D), (S', B, L)."""
+        """The code that each view is decoded from, and which views are decoded.
+
+        The subset of a single view is decoded to that view only, so these L draws are one code per
+        view: z (B, S, D), members (B, S, L) -> (S', B, L, D), (S', B, L).
+        """
         L = members.shape[2]
         z, decoded = z.transpose(0, 1).unsqueeze(2), members.transpose(0, 1)
         if self.hp.subsample == "none":
             return z, decoded  # (S, B, 1, D), (S, B, L)
-        own = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
+        single = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
         alone = decoded[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
         joint = torch.cat([z[:1], z[L + 1 :]]).expand(-1, -1, L, -1)
-        return torch.cat([joint, own]), torch.cat([decoded[:1], decoded[L + 1 :], alone])
+        return torch.cat([joint, single]), torch.cat([decoded[:1], decoded[L + 1 :], alone])
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         return self.product(q, mask)
 
 
 def random_subsets(mask: Tensor, k: int) -> Tensor:
-    """k subsets of 2 ... |O| - 1 of the observed views, every size as likely; (B, L) -> (B, k, L).
-    Where there is none, all that are observed."""
+    """Draw k subsets of 2 ... |O| - 1 observed views, sizes uniform: (B, L) -> (B, k, L).
+
+    If |O| < 3, the subset is O.
+    """
     B, L = mask.shape
     order = noise.uniform(B, k, L, device=mask.device).masked_fill(~mask[:, None], 2.0)
     rank = order.argsort(-1).argsort(-1)  # observed first, in random order

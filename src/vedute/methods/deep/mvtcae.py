@@ -5,12 +5,12 @@
     loss = (V - alpha) / V  sum_v -log p(x_v | z)
          + beta [ (1 - alpha) KL(q(z | X) || p) + alpha / V sum_v KL(q(z | X) || q(z | x_v)) ]
 
-z is one draw of q(z | X); products and sums are over the views observed of a sample. The prior is
-no expert and has a small weight: the posterior of every single view is trained towards the joint.
+z is one draw of q(z | X); products and sums are over the observed views of a sample. The prior is
+not an expert and has a small weight: the posterior of each view is trained towards the joint one.
 
-`normaliser`   views: V counts all views, a missing one has an infinitely wide likelihood (as the
-               authors advise); observed: V counts those of the sample
-`view_dropout` X are the views that are kept in a step; the first sum, and V, are over all observed
+`normaliser`   views: V counts all views, and a missing one has an infinitely wide likelihood (as
+               the authors advise); observed: V counts the observed views of the sample
+`view_dropout` X are the views kept in a step; the first sum, and V, are over all observed ones
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Ridge regression of each view on all others, in rounds that start from low-rank fill: multiple
 imputation by chained equations (van Buuren & Groothuis-Oudshoorn 2011) with views in place of
-variables and means in place of draws. With a the other views of a row, completed and each divided by sqrt(width):
+variables and means in place of draws. With a the other views of a row, completed and each divided
+by sqrt(width):
 
     f(a) = a (A'A + ridge I)^-1 A'Y
 

@@ -2,10 +2,10 @@
 
     z_v = encoder_v(x_v)        sum over views of the mean over O_v of error(decoder_v(z_v), x_v)
 
-with O_v the samples that have view v and the error averaged over the entries of a view. Layers
-are given by `hidden`, ReLU between them, both ends linear; images and tokens by convolutions.
-Weights start Xavier-normal, as everywhere here; released code of methods with such autoencoders
-starts them uniformly within 1/sqrt(inputs), which is narrower, and so are their first latents.
+with O_v the samples that have view v and the error averaged over the entries of a view. Layers have
+the sizes `hidden`, with ReLU between them and linear ends; images and tokens use convolutions.
+Weights are initialised Xavier-normal, as in all methods of this package; the released code of such
+methods draws them uniformly within 1/sqrt(inputs), which gives narrower initial latents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import per_view_mean, view_errors
 from vedute.training.model import Terms
 
-ENCODED_ROWS = 8192  # encoded at a time
+ENCODED_ROWS = 8192  # rows per batch of encoding
 
 
 class RawEncoder(Encoder):
@@ -33,7 +33,7 @@ class RawEncoder(Encoder):
 
 
 class Autoencoders(nn.Module):
-    """(B, *shape_v) -> (B, L, D) and back, view by view; zero latents where a view is missing.
+    """One autoencoder per view, (B, *shape_v) to (B, L, D) and back; missing views give zeros.
 
     An encoder's first output is the latent; the second is a variance, where a method uses one.
     """
@@ -54,31 +54,31 @@ class Autoencoders(nn.Module):
         return encode(self.encoders, batch).mean.masked_fill(~batch.mask.unsqueeze(-1), 0.0)
 
     def latents(self, data: Views) -> Tensor:
-        """The same for many samples, (n, L, D)."""
+        """Latents of all samples, (n, L, D), in batches."""
         return torch.cat([self(part.floating()) for part in data.batches(ENCODED_ROWS)])
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
-        """How far decoder_v(z_v) is from x_v, averaged over its entries: (B, L, D) -> (B, L)."""
+        """The error of decoder_v(z_v), averaged over the entries of x_v: (B, L, D) -> (B, L)."""
         return view_errors(
             self.likelihoods, lambda v, rows: self.decoders[v](z[None, rows, v]), batch, True, z
         )[0]
 
     def reconstruction(self, batch: Views) -> Terms:
-        """The loss at the top of this module."""
+        """The reconstruction loss, as defined at the top of this module."""
         errors = self.errors(self(batch), batch)
         return {"reconstruction": per_view_mean(errors, batch.mask)}
 
     def stretch(self, factor: float) -> None:
-        """Latents times `factor`; decoders undo it, so that nothing else changes."""
+        """Multiply latents by `factor`; decoders undo it, so reconstructions do not change."""
         for encoder, decoder in zip(self.encoders, self.decoders, strict=True):
             last, first = _linears(encoder)[-1], _linears(decoder)[0]
-            half = first.in_features  # the rest of the outputs is the variance
+            half = first.in_features  # the other half of the outputs are variances
             last.weight[:half].mul_(factor)
             last.bias[:half].mul_(factor)
             first.weight.div_(factor)
 
     def decode(self, z: Tensor) -> list[Tensor]:
-        """(S, B, L, D) -> L tensors (S, B, *shape_v)."""
+        """Decode (S, B, L, D) to L tensors (S, B, *shape_v)."""
         return [decoder(z[:, :, v]) for v, decoder in enumerate(self.decoders)]
 
 

@@ -1,4 +1,4 @@
-"""Deep canonical correlation analysis: what DCCA and DCCAE share.
+"""Deep canonical correlation analysis, the common part of DCCA and DCCAE.
 
 Networks f_1, f_2 make outputs h_j = f_j(x_j). On samples with both views, with S_jk the
 covariances of the outputs and a ridge r on S_11 and S_22,
@@ -6,9 +6,9 @@ covariances of the outputs and a ridge r on S_11 and S_22,
     corr = sum of the singular values of S_11^-1/2 S_12 S_22^-1/2
 
 After training, linear CCA of the outputs: u_j = (h_j - mean_j) W_j has unit covariance and
-cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. The value used for a missing u_2:
+cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. A missing u_2 is replaced by:
 
-    canonical    rho u_1 = E[u_2 | u_1], were the two jointly Gaussian
+    canonical    rho u_1 = E[u_2 | u_1], as if the two were jointly Gaussian
     copy         u_1
     mean_input   f_2 of the mean of x_2: the same for all samples without view 2
     zero_input   f_2 of zeros, which are the mean under standard scaling
@@ -30,13 +30,15 @@ from vedute.nn.losses import cca_corr, whitened
 from vedute.training.model import Model, Stage
 
 FILL = ("canonical", "copy", "mean_input", "zero_input")
-LAST_RIDGE = 1e-4  # of the linear CCA after training
-ENCODED_ROWS = 8192  # encoded at a time
+LAST_RIDGE = 1e-4  # ridge of the linear CCA after training
+ENCODED_ROWS = 8192  # rows per batch of encoding
 
 
 def network(*sizes: int) -> nn.Sequential:
-    """Linear layers; after all but the last a sigmoid and a batch norm without parameters, which
-    keeps the scale of the outputs, and with it the meaning of the ridge."""
+    """Linear layers, each but the last followed by a sigmoid and a batch norm without parameters.
+
+    The batch norm fixes the scale of the outputs, and thus the meaning of the ridge.
+    """
     layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.Sigmoid(), nn.BatchNorm1d(b, affine=False)]
@@ -83,8 +85,11 @@ class LinearCCA(nn.Module):
         self.register_buffer("rho", torch.zeros(dim))
 
     def fit(self, h: Tensor, ridge: float) -> None:
-        """h (n, 2, D). With S_jj = C_j C_j' and C_1^-1 S_12 C_2^-T = U diag(rho) V', the weights
-        are C_1^-T U and C_2^-T V."""
+        """Fit to outputs h (n, 2, D).
+
+        With S_jj = C_j C_j' and C_1^-1 S_12 C_2^-T = U diag(rho) V', the weights are C_1^-T U and
+        C_2^-T V.
+        """
         T, *factors = whitened(h[:, 0], h[:, 1], ridge)
         left, rho, right = torch.linalg.svd(T)
         self.mean.copy_(h.double().mean(0))
@@ -94,11 +99,11 @@ class LinearCCA(nn.Module):
             self.inverse[j] = (C @ U).mT
 
     def project(self, h: Tensor) -> Tensor:
-        """(B, 2, D) -> (B, 2, D)"""
+        """Project outputs, (B, 2, D) -> (B, 2, D)."""
         return torch.einsum("bjd,jdk->bjk", h - self.mean, self.weight)
 
     def restore(self, u: Tensor) -> Tensor:
-        """The outputs with these projections, (B, 2, D) -> (B, 2, D)."""
+        """Invert `project`, (B, 2, D) -> (B, 2, D)."""
         return torch.einsum("bjk,jkd->bjd", u, self.inverse) + self.mean
 
 
@@ -117,27 +122,27 @@ class DeepCCA(Model):
         if self.hp.fill == "mean_input":
             for v, x in enumerate(data.floating().x):
                 self.get_buffer(f"blank{v}").copy_(x[data.mask[:, v]].mean(0))
-        # not captured: decompositions wait for the GPU to report their success
+        # not captured: decompositions synchronise with the GPU to report success
         yield paired.stage(self.hp, data, self.loss, self.length, capture=False)
         both = data[data.mask.all(1)]
         h = torch.cat([self.outputs(part.floating()) for part in both.batches(ENCODED_ROWS)])
         self.linear.fit(h, LAST_RIDGE)
 
     def outputs(self, batch: Views) -> Tensor:
-        """h, (B, 2, D); for a missing view, that of its blank input."""
+        """The outputs h, (B, 2, D); a missing view is encoded from its blank input."""
         parts = []
         for v, (encoder, x) in enumerate(zip(self.encoders, batch.x, strict=True)):
             seen = batch.mask[:, v].view(-1, *[1] * (x.ndim - 1))
-            given = torch.where(seen, x, self.get_buffer(f"blank{v}"))
-            parts.append(encoder(given.flatten(1)))
+            filled = torch.where(seen, x, self.get_buffer(f"blank{v}"))
+            parts.append(encoder(filled.flatten(1)))
         return torch.stack(parts, dim=1)
 
     def correlation(self, h: Tensor) -> Tensor:
-        """-corr of (B, 2, D)."""
+        """The loss -corr of outputs (B, 2, D)."""
         return -cca_corr(h[:, 0], h[:, 1], self.hp.ridge).sum()
 
     def canonical(self, batch: Views, fill: str) -> Tensor:
-        """u, (B, 2, D), missing ones filled by the rule `fill`."""
+        """Canonical variates u, (B, 2, D), with missing ones filled by the rule `fill`."""
         u = self.linear.project(self.outputs(batch))
         if fill.endswith("_input"):
             return u

@@ -1,6 +1,6 @@
-"""Missing views borrowed from neighbours: the mean of the donors' own values.
+"""Imputation of missing views by the mean of neighbours, the donors.
 
-A donor of view v to sample i is near to i in some view w that i has, and has both v and w.
+A donor of view v for sample i has v and another view w that i has, and is near to i in w.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:
     """Donors of view v for each of `rows` (m,), which lack it: (m, k (L - 1)) long, -1 for none.
 
     h (n, L, H) are features of the samples in every view, mask (n, L). The views w of a row are
-    searched in order. The first ones contribute their nearest donors until there are k; a later
-    one contributes its nearest sample only, if that is a donor.
+    searched in order. The first ones contribute their nearest donors until k are reached; a later
+    one contributes only its nearest sample, if that is a donor.
     """
     others = [w for w in range(mask.shape[1]) if w != v]
-    found = torch.full((len(rows), len(others), k), -1, device=h.device)
+    result = torch.full((len(rows), len(others), k), -1, device=h.device)
     count = torch.zeros(len(rows), 1, dtype=torch.long, device=h.device)
     for slot, w in enumerate(others):
         have_w = mask[rows, w].nonzero()[:, 0]
@@ -27,22 +27,22 @@ def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:
         able = mask[owners, v].nonzero()[:, 0]
         query, keys = h[rows[have_w], w], h[owners, w]
         _, near = nearest(query, keys[able], k)
-        near = _named(near, able)
+        near = _global(near, able)
         itself = torch.searchsorted(owners, rows[have_w])
         _, first = nearest(query, keys, 1, itself)
         missing = k - count[have_w]
         place = torch.arange(k, device=h.device)
         chosen = torch.where(missing > 0, place < missing, (place == 0) & (near == first))
-        found[have_w, slot] = _named(torch.where(chosen, near, -1), owners)
-        count[have_w] += (found[have_w, slot] >= 0).sum(1, keepdim=True)
-    return found.flatten(1)
+        result[have_w, slot] = _global(torch.where(chosen, near, -1), owners)
+        count[have_w] += (result[have_w, slot] >= 0).sum(1, keepdim=True)
+    return result.flatten(1)
 
 
 def borrowed(x: Tensor, seen: Tensor, donor: Tensor, whole: bool = False) -> Tensor:
     """The mean of x (n, *shape) over the donors (m, s), -1 for none: (m, *shape).
 
-    Without a donor, the mean over the samples `seen` (n,). `whole`: the value of the first donor
-    as it is, for values that cannot be averaged.
+    Without a donor, the mean over the samples `seen` (n,).
+    whole: copy the value of the first donor, for values that cannot be averaged
     """
     lead = (-1, *[1] * (x.ndim - 1))
     total = x.new_zeros(len(donor), *x.shape[1:])
@@ -55,8 +55,8 @@ def borrowed(x: Tensor, seen: Tensor, donor: Tensor, whole: bool = False) -> Ten
     return torch.where((count > 0).view(lead), total / count.clamp(min=1).view(lead), mean)
 
 
-def _named(found: Tensor, names: Tensor) -> Tensor:
-    """Positions in `names` replaced by its entries; -1 stays."""
-    if not len(names):
-        return found
-    return torch.where(found >= 0, names[found.clamp(min=0)], -1)
+def _global(positions: Tensor, rows: Tensor) -> Tensor:
+    """Map positions in `rows` to these rows; -1 stays."""
+    if not len(rows):
+        return positions
+    return torch.where(positions >= 0, rows[positions.clamp(min=0)], -1)

@@ -1,11 +1,11 @@
 """Nearest-neighbour graphs of two views, either of which may be missing, and networks on them.
 
-A sample without a view takes its neighbours from the other one. With S_v[i, j] the nearness
+A sample that lacks a view takes its neighbours from the other one. With S_v[i, j] the nearness
 of i and j in view v, -|x_i - x_j|^2, known where both have it, the row of i in graph v is
 
-    S_v[i, :]   where i has view v, else   S_w[i, :]   of the other view w
+    S_v[i, :]   if i has view v, else   S_w[i, :]   of the other view w
 
-and i is linked to the k largest of its row; links go both ways, and every sample has one to itself.
+and i is linked to the k largest of its row; links are symmetric, and every sample links to itself.
 """
 
 from __future__ import annotations
@@ -22,38 +22,43 @@ from torch.utils.checkpoint import checkpoint
 from vedute.nn.neighbors import PAIRS_PER_CHUNK, nearest
 
 Tables = Sequence[Tensor]  # of the two views
-MANY_NODES = 20_000  # samples; beyond, what is inside of layers is not kept for gradients
+MANY_NODES = 20_000  # samples; beyond, activations inside layers are recomputed for gradients
 
 
 def relations(
-    x: Tables, mask: Tensor, others: Tables, there: Tensor, k: int, itself: bool
+    x: Tables, mask: Tensor, others: Tables, others_mask: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
-    """Per view the k nearest of `others` for every row, (m, k) long, -1 where there are fewer.
+    """Per view the k nearest of `others` for every row, (m, k) long, -1 if there are fewer.
 
-    x and others (m, d_v) and (n, d_v) per view, mask and there (m, 2) and (n, 2).
-    `itself`: row i is the i-th of the others, and not its own neighbour.
+    x and others (m, d_v) and (n, d_v) per view, mask and others_mask (m, 2) and (n, 2)
+    itself: row i is the i-th of the others, and excluded from its own neighbours
     """
-    own = []
+    per_view = []
     for v in (0, 1):
-        has, known = mask[:, v].nonzero()[:, 0], there[:, v].nonzero()[:, 0]
+        has, candidates = mask[:, v].nonzero()[:, 0], others_mask[:, v].nonzero()[:, 0]
         blocked = torch.arange(len(has), device=mask.device) if itself else None
-        _, near = nearest(x[v][has], others[v][known], k, blocked, "euclidean")
+        _, near = nearest(x[v][has], others[v][candidates], k, blocked, "euclidean")
         table = torch.full((len(mask), k), -1, device=mask.device)
-        if len(known):
-            table[has] = torch.where(near >= 0, known[near.clamp(min=0)], -1)
-        own.append(table)
-    return [torch.where(mask[:, [v]], own[v], own[1 - v]) for v in (0, 1)]
+        if len(candidates):
+            table[has] = torch.where(near >= 0, candidates[near.clamp(min=0)], -1)
+        per_view.append(table)
+    return [torch.where(mask[:, [v]], per_view[v], per_view[1 - v]) for v in (0, 1)]
 
 
 def released_relations(
-    x: Tables, mask: Tensor, others: Tables, there: Tensor, k: int, itself: bool
+    x: Tables, mask: Tensor, others: Tables, others_mask: Tensor, k: int, itself: bool
 ) -> list[Tensor]:
-    """The same with exp(-|x_i - x_j|^2 / 2) in place of its exponent, as the released code has it:
+    """Neighbours as in the released code, ranked by exp(-|x_i - x_j|^2 / 2).
 
-    zero far away and where j lacks the view, so that ties are broken arbitrarily; in a row copied
-    from the second view to the first, samples without the second view count as at the origin.
+    This underflows to zero far away, and is zero if j lacks the view, so ties are broken
+    arbitrarily; in a row copied from the second view to the first, samples without the second view
+    count as at the origin.
     """
-    k, parts, step = min(k, len(there) - itself), [], max(1, PAIRS_PER_CHUNK // max(len(there), 1))
+    k, parts, step = (
+        min(k, len(others_mask) - itself),
+        [],
+        max(1, PAIRS_AT_ONCE // max(len(others_mask), 1)),
+    )
     for start in range(0, len(mask), step):
         rows = slice(start, start + step)
         first, second = (
@@ -61,8 +66,8 @@ def released_relations(
             for a, b in zip(x, others, strict=True)
         )
         seen = mask[rows]
-        first = torch.where(seen[:, :1], first * there[:, 0], second)
-        second = torch.where(seen[:, 1:], second * there[:, 1], first)
+        first = torch.where(seen[:, :1], first * others_mask[:, 0], second)
+        second = torch.where(seen[:, 1:], second * others_mask[:, 1], first)
         near = torch.stack([first, second])
         if itself:
             at = torch.arange(len(mask), device=mask.device)[rows]
@@ -72,17 +77,17 @@ def released_relations(
 
 
 def links(table: Tensor) -> Tensor:
-    """Neighbours (n, k) as links that go both ways, and to oneself: (2, E), sorted."""
+    """Symmetric links of neighbours (n, k), with self-links: (2, E), sorted."""
     n, k = table.shape
-    own = torch.arange(n, device=table.device)
-    there = table.flatten() >= 0
-    i, j = own.repeat_interleave(k)[there], table.flatten()[there]
-    pairs = torch.cat([i * n + j, j * n + i, own * n + own]).unique()  # type: ignore[no-untyped-call]
+    index = torch.arange(n, device=table.device)
+    valid = table.flatten() >= 0
+    i, j = index.repeat_interleave(k)[valid], table.flatten()[valid]
+    pairs = torch.cat([i * n + j, j * n + i, index * n + index]).unique()  # type: ignore[no-untyped-call]
     return torch.stack([pairs // n, pairs % n])
 
 
 class Sums(torch.autograd.Function):
-    """The sum of x_j over the links i -> j, P x; as P = P^T, the gradient is P again."""
+    """The sum P x of x_j over the links i -> j; as P = P^T, the gradient multiplies by P, too."""
 
     @staticmethod
     def forward(ctx: Any, ends: Tensor, x: Tensor) -> Tensor:
@@ -106,7 +111,7 @@ def link_sums(ends: Tensor, x: Tensor, m: int) -> Tensor:
 
 
 class Layer(nn.Module):
-    """H -> relu(norm(A H W + b)), + H where it is as wide and not the input; bare at the end."""
+    """A layer relu(norm(A H W + b)), + H if hidden and of equal width; the last is linear."""
 
     sent: Tensor
 
@@ -130,9 +135,9 @@ Aggregate = Callable[[Layer, Tensor], Tensor]  # sums messages over the links
 
 
 class GraphNetwork(nn.Module):
-    """Layers on the graph of one view, (n, d) -> (n, D), and its training samples.
+    """Layers on the graph of one view, (n, d) -> (n, D), with its training samples.
 
-    A = D^(-1/2) P D^(-1/2) (`symmetric`) or D^(-1/2) P, P the links, D how many each has.
+    A = D^(-1/2) P D^(-1/2) (`symmetric`) or D^(-1/2) P, with P the links and D the degrees.
     """
 
     x: Tensor
@@ -141,20 +146,20 @@ class GraphNetwork(nn.Module):
 
     def __init__(self, sizes: Sequence[int], symmetric: bool) -> None:
         super().__init__()
-        last, each = len(sizes) - 2, enumerate(pairwise(sizes))
-        self.layers = nn.ModuleList(Layer(a, b, at > 0, at == last) for at, (a, b) in each)
+        last, widths = len(sizes) - 2, enumerate(pairwise(sizes))
+        self.layers = nn.ModuleList(Layer(a, b, at > 0, at == last) for at, (a, b) in widths)
         self.symmetric = symmetric
         self.register_buffer("x", torch.zeros(0, sizes[0]))
         self.register_buffer("ends", torch.zeros(2, 0, dtype=torch.long))
         self.register_buffer("degree", torch.zeros(0, 1))
 
     def set_graph(self, x: Tensor, table: Tensor) -> None:
-        """The training samples (n, d) and their neighbours (n, k)."""
+        """Store the training samples (n, d) and the links to their neighbours (n, k)."""
         self.x, self.ends = x, links(table)
         self.degree = torch.bincount(self.ends[0]).unsqueeze(1).to(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The training samples, each with messages from its neighbours."""
+        """Represent the training samples, each with messages from its neighbours."""
 
         def sums(layer: Layer, sent: Tensor) -> Tensor:
             total: Tensor = Sums.apply(self.ends, sent)  # type: ignore[no-untyped-call]
@@ -163,7 +168,7 @@ class GraphNetwork(nn.Module):
         return self._through(x, self.degree, sums)
 
     def freeze(self) -> Tensor:
-        """The same, storing the messages of every layer; the links are then deleted."""
+        """Represent the training samples, keep the messages of all layers, delete the links."""
 
         def keep(layer: Layer, sent: Tensor) -> Tensor:
             layer.sent = sent
@@ -174,10 +179,10 @@ class GraphNetwork(nn.Module):
         return out
 
     def attach(self, x: Tensor, table: Tensor) -> Tensor:
-        """New rows (m, d), with messages from training samples (m, k) and from themselves."""
-        there = table >= 0
-        ends = torch.stack([there.nonzero()[:, 0], table[there]])
-        degree = there.sum(1, keepdim=True).to(x) + 1
+        """Represent new rows (m, d), with messages from training samples (m, k) and themselves."""
+        valid = table >= 0
+        ends = torch.stack([valid.nonzero()[:, 0], table[valid]])
+        degree = valid.sum(1, keepdim=True).to(x) + 1
 
         def gather(layer: Layer, sent: Tensor) -> Tensor:
             return sent + link_sums(ends, layer.sent, len(sent))
@@ -199,8 +204,7 @@ class GraphNetwork(nn.Module):
 
 
 def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
-    """f(*x). If n, the samples, are many, what f keeps for its gradient is computed again when it
-    is needed."""
+    """Compute f(*x); if the n samples are many, recompute activations for the gradient."""
     if n <= MANY_NODES or not torch.is_grad_enabled():
         return f(*x)
     out: Tensor = checkpoint(f, *x, use_reentrant=False, preserve_rng_state=False)
@@ -208,12 +212,12 @@ def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
 
 
 def full_norm(width: int) -> nn.BatchNorm1d:
-    """Every batch is the whole training set: keep the last statistics, not an average."""
+    """A batch norm that keeps the last statistics, as every batch is the whole training set."""
     return nn.BatchNorm1d(width, momentum=1.0)
 
 
 def freeze_norms(model: nn.Module, n: int) -> None:
-    """Turn stored variances into those used in training: over n, not n - 1."""
+    """Rescale stored variances to those used in training: over n, not n - 1."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
             module.running_var.mul_((n - 1) / n)

@@ -1,4 +1,4 @@
-"""Settings that many methods have, each with a default of its own."""
+"""Settings of many methods, with different defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vedute.estimators.search_space import Choice, Range
 from vedute.estimators.settings import choice, length, setting
 from vedute.nn.convolutions import LARGE, NETWORKS, SMALL
 
-BETAS = Range(0.05, 20.0, log=True, factor="beta")  # times every beta of a method
+BETAS = Range(0.05, 20.0, log=True, factor="beta")  # factor of every beta of a method
 LATENTS = Choice((8, 16, 32, 64, 128))
 LAYERS = Choice(((64,), (128,), (128, 128), (256, 256)))
 NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
@@ -24,12 +24,12 @@ def hidden(default: tuple[int, ...], more: str = "") -> Any:
 
 
 def network() -> Any:
-    meaning = f"Of images: large (`{LARGE}`) or small (`{SMALL}`) convolutions, or `mlp`; `auto`: "
+    meaning = f"For images, large (`{LARGE}`) or small (`{SMALL}`) convolutions, or `mlp`; `auto`: "
     return choice(NETWORKS, f"{meaning}small on a CPU, large on a GPU.")
 
 
 def pretrain(default: int) -> Any:
-    return length(default, "Time of training the autoencoders alone, before.")
+    return length(default, "Time of pretraining the autoencoders.")
 
 
 def beta(default: float, meaning: str) -> Any:
@@ -41,7 +41,7 @@ def dropout(default: float | None, meaning: str, most: float = 0.5) -> Any:
 
 
 def layer_dropout(default: float | None, more: str = "") -> Any:
-    return dropout(default, f"Of encoders; None: 0.2, below 1000 rows 0.4{more}.")
+    return dropout(default, f"Dropout of encoders; None: 0.2, below 1000 rows 0.4{more}.")
 
 
 def view_dropout(default: float) -> Any:

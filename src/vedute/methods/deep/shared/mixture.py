@@ -2,10 +2,10 @@
 the n observed views, K draws from each of them, and the bounds made of their weights w_e^k.
 
     iwae_loose    1/n sum_e log 1/K sum_k w_e^k        iwae_tight    log 1/(nK) sum_e sum_k w_e^k
-    dreg          the value of the loose one, and the gradient of
+    dreg          the value of iwae_loose, and the gradient of
                   1/n sum_e sum_k s_e^k log w_e^k,     s = softmax_k(log w) held fixed,
                   times s once more where it passes through a draw; the draws are evaluated under
-                  a q whose parameters are held fixed as well (`fixed`)
+                  a q whose parameters are held fixed, too (`fixed`)
 
 The second s is a hook on the tensor that is decoded and evaluated. On a copy that the loss does not
 depend on, as in released code, the hook never fires, and the gradient is a different one.
@@ -28,17 +28,17 @@ OBJECTIVES = ("iwae_loose", "iwae_tight", "dreg")
 
 
 def many(q: Laplace, K: int) -> Laplace:
-    """q (...) as the posterior of K draws, (K, ...)."""
+    """Expand q (...) for K draws, (K, ...)."""
     return q.map(lambda t: t.expand(K, *t.shape))
 
 
 def centred(widths: Tensor) -> Laplace:
-    """Lap(0, b), (..., D), whose scales b are learned and sum to D."""
+    """A prior Lap(0, b), (..., D), with learned scales b that sum to D."""
     return Laplace(torch.zeros_like(widths), laplace.shared_width(widths))
 
 
 def fixed(objective: str, q: Laplace) -> Laplace:
-    """q as the bound evaluates draws under it: for dreg without a gradient to its parameters."""
+    """The q under which the bound evaluates draws: detached from its parameters for dreg."""
     return q.map(torch.Tensor.detach) if objective == "dreg" else q
 
 
@@ -48,19 +48,21 @@ def mean_seen(t: Tensor, mask: Tensor, dim: int) -> Tensor:
 
 
 def log_probs(q: Laplace, z: Tensor) -> Tensor:
-    """log q_u(z_e): (B, U, D) and (K, B, E, D) -> (K, B, E, U)."""
+    """The log densities log q_u(z_e): (B, U, D) and (K, B, E, D) -> (K, B, E, U)."""
     return laplace.log_prob(q.map(lambda t: t.unsqueeze(1)), z.unsqueeze(-2))
 
 
 def log_mixture(log_q: Tensor, mask: Tensor) -> Tensor:
-    """log 1/n sum_u q_u over seen u: (K, B, E, U) and (B, U) -> (K, B, E)."""
+    """The mixture log density over observed u: (K, B, E, U) and (B, U) -> (K, B, E)."""
     among = log_q.masked_fill(~mask.unsqueeze(1), -torch.inf)
     return among.logsumexp(-1) - mask.sum(1, keepdim=True).to(log_q).log()
 
 
 def bound(objective: str, log_w: Tensor, mask: Tensor, draws: Sequence[Tensor]) -> Tensor:
     """The bound of every sample, from the log-weights of its observed sources: (K, B, E) -> (B,).
-    `draws` (K, B, E, D): the draws that the weights were computed from."""
+
+    draws (K, B, E, D): the draws behind the weights
+    """
     K = len(log_w)
     if objective == "iwae_tight":
         among = log_w.masked_fill(~mask, -torch.inf)
@@ -73,7 +75,7 @@ def bound(objective: str, log_w: Tensor, mask: Tensor, draws: Sequence[Tensor]) 
 
 
 def doubly_reparameterised(log_w: Tensor, draws: Sequence[Tensor]) -> Tensor:
-    """sum_k s^k log w^k, (K, ...) -> (...), with a second s on the way through the draws."""
+    """The surrogate sum_k s^k log w^k, (K, ...) -> (...); gradients of draws get a second s."""
     s = log_w.detach().softmax(0)
     for z in draws:
         if z.requires_grad:
@@ -90,15 +92,17 @@ def source_errors(
     (K, M, D) of these sources (M,). On a CPU, missing sources are left out.
     """
     K, B, L, _ = codes.shape
-    at = torch.arange(B * L, device=codes.device)
+    present = torch.arange(B * L, device=codes.device)
     if batch.present() is not None:
-        at = at[batch.mask.flatten()]
+        present = present[batch.mask.flatten()]
     with shards.present():
-        found = errors(batch[at // L], codes.flatten(1, 2).index_select(1, at), at % L).sum(-1)
-    return found.new_zeros(K, B * L).index_copy(1, at, found).view(K, B, L)
+        summed = errors(
+            batch[present // L], codes.flatten(1, 2).index_select(1, present), present % L
+        ).sum(-1)
+    return summed.new_zeros(K, B * L).index_copy(1, present, summed).view(K, B, L)
 
 
 def one_of(z: Tensor, mask: Tensor) -> Tensor:
-    """The draw of one observed view, all as likely: (S, B, L, D) and (B, L) -> (S, B, D)."""
+    """Select the draw of a random observed view: (S, B, L, D) and (B, L) -> (S, B, D)."""
     chosen = any_of(mask.expand(z.shape[:-1]), rows=1)
     return z.take_along_dim(chosen[..., None, None], 2).squeeze(2)

@@ -1,11 +1,11 @@
-"""What MVP and the multimodal VAEs have beside their objectives.
+"""Regularization of MVP and the multimodal VAEs.
 
-dropout        of encoders; by default more of it where samples are few
-balance        the error of view v is multiplied by share_v = rich_v / mean of rich, rich_v its
-               effective dimensions to this power
-cooldown       the last part of the training, at most a quarter of it: without dropout, at a
-               tenth of the learning rate
-view_dropout   views hidden in a step; what they hold is predicted from the others
+dropout        dropout of encoders; by default higher if samples are few
+balance        multiplies the error of view v by share_v = rich_v / mean of rich, where rich_v are
+               its effective dimensions to this power
+cooldown       the last part of the training, at most a quarter: without dropout, at a tenth of the
+               learning rate
+view_dropout   share of views hidden in a step, which are predicted from the others
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from vedute.estimators.neural import FEW_ROWS
 from vedute.nn import shards
 from vedute.training.model import Generative, Stage, Terms
 
-DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # where samples are few: True
+DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # True: if samples are few
 
 
-class Trimmings(Protocol):
+class RegularizationSettings(Protocol):
     """The settings of a `Regularized` model."""
 
     dropout: float | None
@@ -40,21 +40,21 @@ class Trimmings(Protocol):
 
 
 class Regularized(Generative):
-    """A model whose training ends in a cool-down, and whose views weigh their `share`."""
+    """A model with a cool-down at the end of training, and a weight, `share`, per view."""
 
     adds_over_rows = True
-    hp: Trimmings
+    hp: RegularizationSettings
     share: Tensor
-    few: bool  # samples, known when training begins
+    few: bool  # whether samples are few, set when training begins
 
-    def __init__(self, hp: Trimmings, n_views: int, length: int) -> None:
+    def __init__(self, hp: RegularizationSettings, n_views: int, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         self.register_buffer("share", torch.ones(n_views), persistent=False)
 
     @abstractmethod
     def main_stages(self, length: int) -> Iterator[Stage]:
-        """The training before the cool-down, of this length."""
+        """Stages before the cool-down, of this total length."""
 
     def stages(self, data: Views) -> Iterator[Stage]:
         cool = min(self.hp.cooldown, self.length // 4)
@@ -71,10 +71,10 @@ class Regularized(Generative):
         self.finish(data)
 
     def finish(self, data: Views) -> None:
-        """What is kept of the data when training has ended."""
+        """Store what the model needs of the training data, after the last stage."""
 
     def _fit_to(self, data: Views) -> None:
-        """Dropout and weights of views, by the number of samples."""
+        """Set dropout and the weights of views by the number of samples."""
         hp, few = self.hp, len(data) < FEW_ROWS
         self.few = few
         self.share.copy_(shares(data, BALANCE[few] if hp.balance is None else hp.balance))
@@ -86,8 +86,10 @@ class Regularized(Generative):
             yield self.hp.stage(self.cooldown_loss, length, watch=True, lr=self.hp.lr / 10)
 
     def cooldown_loss(self, batch: Views) -> Terms:
-        """Without dropout: gains precision where dropout cost some; where dropout was needed, early
-        stopping keeps the weights from before."""
+        """The loss without dropout, which gains precision.
+
+        If dropout was needed, early stopping keeps the weights from before the cool-down.
+        """
         for module in self._dropouts():
             module.eval()
         return self.loss(batch)
@@ -97,18 +99,18 @@ class Regularized(Generative):
 
 
 def by_rows(rows: int | None) -> dict[str, float]:
-    """What `dropout` and `balance` are where they are None, once the number of rows is known."""
+    """Defaults of `dropout` and `balance` for this number of rows; empty if unknown."""
     few = rows is not None and rows < FEW_ROWS
     return {} if rows is None else {"dropout": DROPOUT[few], "balance": BALANCE[few]}
 
 
 def first_dropout(dropout: float | None) -> float:
-    """What encoders are built with, before the number of samples is known."""
+    """The dropout that encoders are built with, before the number of samples is known."""
     return DROPOUT[False] if dropout is None else dropout
 
 
 def shares(data: Views, power: float) -> Tensor:
-    """What the error of each view is multiplied by, (L,), 1 on average."""
+    """The weight of each view's error, (L,), 1 on average."""
     if power == 0:
         return torch.ones(len(data.x))
     rich = effective_dimensions(data) ** power
@@ -116,13 +118,13 @@ def shares(data: Views, power: float) -> Tensor:
 
 
 def hide_some(batch: Views, share: float) -> Views:
-    """What is kept of a batch in a step with this `view_dropout`."""
+    """Hide views of a batch at random, with this probability."""
     if share == 0:
         return batch
     return shards.hide(batch, hidden_views(shards.whole_mask(batch.mask), share))
 
 
 def hidden_views(mask: Tensor, share: float) -> Tensor:
-    """Views to hide in this step, (B, L): each with this probability, never a row's last."""
+    """Draw views to hide, (B, L): each with this probability, never all of a row."""
     score = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, -1.0)
     return (score < share) & (score < score.amax(1, keepdim=True))

@@ -3,17 +3,16 @@
     -log p(x_v | z) = r_v / s  sum_features error + constant
 
 s = 2 scale^2 (normal), scale (laplace) or 1 (the others). r_v = W / dim_v: every view counts as W
-features, however many it has. W is the number `rescale`, which keeps the balance with the
-divergences the same for narrow and wide data; or max_u dim_u (True), the rule of the literature;
+features, however many it has. W is the number `rescale`, which makes the balance with the
+divergences independent of the width of the data; or max_u dim_u (True), the rule of the literature;
 or dim_v (False), a plain sum. Divergences are summed over latent dimensions, all is averaged over
 the batch.
 
 MVP's regularization (see `regularization`) is on by default where it lowers the error of hidden
 views: MVAE, MoPoE, MVTCAE (docs/defaults.md). Only MVAE and MVTCAE have `view_dropout`, since their
-joint posterior has seen every view that is decoded from it. MoPoE, mmJSD, mmVAE and MMVAE+ decode
-all observed views from a subset or a single view in every step, and so learn to predict views
-that a
-code has not seen anyway.
+joint posterior depends on every view that is decoded from it. MoPoE, mmJSD, mmVAE and MMVAE+ decode
+all observed views from a subset or a single view in every step, and so learn to predict other views
+anyway.
 """
 
 from __future__ import annotations
@@ -47,7 +46,9 @@ class VAEEstimator(NeuralEstimator):
     beta: float = hyperparameters.beta(1.0, "Weight of the divergences against -log p.")
     scale: float = setting(1.0, "Scale of normal and laplace likelihoods.", above=0)
     rescale: bool | float = setting(
-        200.0, "Features that a view counts as; True: those of the widest, False: its own.", above=0
+        200.0,
+        "Number of features each view counts as; True: that of the widest, False: its own.",
+        above=0,
     )
     dropout: float | None = hyperparameters.layer_dropout(0.0)
     balance: float | None = hyperparameters.balance(0.0)
@@ -57,13 +58,15 @@ class VAEEstimator(NeuralEstimator):
     network: str = hyperparameters.network()
 
     def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> Self:
-        left = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}
-        return super().settled(shapes, length, rows).having(left)
+        unset = {k: v for k, v in by_rows(rows).items() if getattr(self, k) is None}
+        return super().settled(shapes, length, rows).having(unset)
 
 
 class VAE(Regularized):
-    """Networks and weighted errors. `encoder_dim`: latent dimensions that an encoder gives, where
-    other encoders give the rest; None: all."""
+    """Networks and weighted errors of a multimodal VAE.
+
+    encoder_dim: latent dimensions per encoder, if other encoders provide the rest; None: all
+    """
 
     hp: VAEEstimator
     weights: Tensor
@@ -91,7 +94,7 @@ class VAE(Regularized):
         yield self.hp.stage(self.loss, length, watch=True)
 
     def errors(self, batch: Views, z: Tensor) -> Tensor:
-        """-log p(x_v | z_v) up to a constant, times the share of v, zero where it is missing.
+        """-log p(x_v | z_v) up to a constant, times the share of v; zero if v is missing.
 
         z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
         """
@@ -102,12 +105,12 @@ class VAE(Regularized):
         return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
 
     def decode_codes(self, z: Tensor) -> list[Tensor]:
-        """Decoder outputs, L tensors (S, B, *shape_v), of z as in `errors`."""
+        """Decode z, shaped as in `errors`, to L tensors (S, B, *shape_v)."""
         codes = z.expand(-1, -1, len(self.decoders), -1)
         return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
-        """The same of one code for all views, (n, D)."""
+        """Decode one code for all views, (n, D)."""
         return self.decode_codes(code[None, :, None])
 
 
@@ -124,7 +127,7 @@ class GaussianVAE(VAE):
         return encode(self.encoders, batch).map(lambda t: torch.where(seen, t, 0.0))
 
     def draw(self, q: Gaussian, mask: Tensor, draws: int) -> Tensor:
-        """z of the posterior, (draws, B, D)."""
+        """Draw z from the posterior, (draws, B, D)."""
         return gaussian.draws(self.posterior(q, mask), draws)
 
     def embed(self, batch: Views) -> Tensor:
@@ -151,7 +154,7 @@ class GaussianVAE(VAE):
 
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
-    """The encoder of a view, with `width` latent dimensions."""
+    """Build the encoder of a view, with `width` latent dimensions."""
     dropout = first_dropout(hp.dropout)
     return Encoder(shape, hp.hidden, width, dropout, hp.network, likelihood, bounded=False)
 
@@ -159,7 +162,7 @@ def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, widt
 def likelihood_weights(
     shapes: Shapes, likelihoods: Likelihoods, scale: float, rescale: bool | float
 ) -> list[float]:
-    """The factors that turn the summed error of each view into -log p."""
+    """Factors that turn the summed error of each view into -log p."""
     dims = [k.entries(s) for s, k in zip(shapes, likelihoods, strict=True)]
     width = max(dims) if rescale is True else rescale
     factors = [width / d if width else 1.0 for d in dims]
@@ -167,12 +170,12 @@ def likelihood_weights(
 
 
 def with_prior(q: Gaussian) -> Gaussian:
-    """N(0, 1) as one more expert, the last: (..., L, D) -> (..., L + 1, D)."""
+    """Append N(0, 1) as the last expert: (..., L, D) -> (..., L + 1, D)."""
     return q.map(lambda t: torch.cat([t, torch.zeros_like(t[..., :1, :])], dim=-2))
 
 
 def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
-    """The product of the experts in a set, and of N(0, 1) where `prior`.
+    """The product of the experts in a set, including N(0, 1) where `prior` is True.
 
     q (B, ..., L, D), members (B, ..., L) and prior (B, ...) bool -> (B, ..., D)
     """
@@ -181,19 +184,21 @@ def product_with_prior(q: Gaussian, members: Tensor, prior: Tensor) -> Gaussian:
 
 
 def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
-    """Of a draw of one of the observed experts, all as likely: their mean variance and the variance
-    of their means. mean, variance (B, L, D), mask (B, L) -> (B, D)."""
+    """Standard deviation of a uniform mixture of the observed experts.
+
+    Its square is the mean of variances plus the variance of means.
+    mean, variance (B, L, D), mask (B, L) -> (B, D)
+    """
     share = (mask.to(mean) / mask.sum(1, keepdim=True)).unsqueeze(-1)
     center = (share * mean).sum(1, keepdim=True)
     return (share * (variance + (mean - center).square())).sum(1).sqrt()
 
 
 def any_of(available: Tensor, rows: int = 0) -> Tensor:
-    """One of the available at random, all as likely: (..., C) bool -> (...) long. `rows`: the axis
-    of the samples."""
-    order = noise.like(available, _even, rows)
+    """Draw an available index uniformly, (..., C) bool -> (...) long; rows: axis of the samples."""
+    order = noise.like(available, _uniform, rows)
     return order.masked_fill(~available, -1).argmax(-1)
 
 
-def _even(t: Tensor) -> Tensor:
+def _uniform(t: Tensor) -> Tensor:
     return torch.rand(t.shape, device=t.device, generator=noise.generator(t.device))

@@ -213,7 +213,7 @@ def project(table: Table, V: Array, threshold: float) -> Array:
 def grow(
     table: Table, U: Array, V: Array, threshold: float, rank: int, rng: Generator
 ) -> tuple[Array, Array]:
-    """Extend U, V to at most `rank` columns, by the residual's singular triples above a threshold."""
+    """Extend U, V to at most `rank` columns, by large singular triples of the residual."""
     room = rank - V.shape[1]
     if room <= 0:
         return U, V
