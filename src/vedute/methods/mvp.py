@@ -123,10 +123,10 @@ def by_variant(name: str, basis: Any = None, images: str = "") -> Any:
 class MVP(NeuralEstimator):
     """Multi-view permutation of VAEs; imputes with uncertainty.
 
-    The defaults are light and free of scale: errors are averaged over a view's features, so that
-    their weight against the divergences does not depend on its width, and hidden views end the
-    training. Images have defaults of their own, and so has the model of the paper, whose settings
-    for each dataset are presets: see `variant`.
+    The defaults are light and independent of scale: errors are averaged over a view's features, so
+    their weight against the divergences does not depend on its width; early stopping uses hidden
+    views. Images and the model of the paper have different defaults, see `variant`; the paper's
+    settings for each dataset are presets.
     """
 
     variant: str | None = setting(
@@ -141,37 +141,41 @@ class MVP(NeuralEstimator):
     )
     batch_size: int | None = setting(  # type: ignore[assignment]
         None,
-        "Rows per step; None: 256, below 1000 rows 128. An epoch, in an order of its own, leaves "
-        "out a last batch under an eighth of this.",
+        "Rows per step; None: 256, below 1000 rows 128. Rows are shuffled in every epoch, and a "
+        "last batch smaller than an eighth of this is dropped.",
         at_least=1,
     )
     lr: float | None = by_variant("lr")  # type: ignore[assignment]
     weight_decay: float | None = by_variant("weight_decay")  # type: ignore[assignment]
     clip: float | None = setting(
-        None, "Largest norm of the gradient. None: any, for images 1.0, in the paper 12.0.", above=0
+        None,
+        "Largest norm of the gradient. None: no limit, for images 1.0, in the paper 12.0.",
+        above=0,
     )
     patience: int | None = by_variant(  # type: ignore[assignment]
         "patience", images="a quarter of the training"
     )
     again: int | None = setting(
         40,
-        "Below 1000 rows, steps with all views that go on from those with some hidden, `steps` at "
-        "most; None: as many as these, from the start.",
+        "Below 1000 rows, steps of the refit on all views, which starts from the fit with hidden "
+        "views, at most `steps`; None: refit from scratch, for as many steps as the fit.",
         at_least=1,
         length=True,
     )
     latent_dim: int | None = by_variant("latent_dim", hyperparameters.latent_dim(0))
     shared_dim: int | None = setting(
-        None, "How many of `latent_dim` make the consensus; None: all.", at_least=1
+        None, "Dimensions of `latent_dim` that form the consensus; None: all.", at_least=1
     )
     hidden: Sizes | dict[str, Sizes] = hyperparameters.hidden((128,), ": for all, or by view")
     network: str = hyperparameters.network()
     map_hidden: Sizes | None = by_variant(
-        "map_hidden", setting((), "Hidden layers of the maps.", at_least=1)
+        "map_hidden", setting((), "Hidden layers of the correspondences.", at_least=1)
     )
     beta: float | None = by_variant(
         "beta",
-        hyperparameters.beta(0, "Weight of the agreement of latents; of consensuses half of it."),
+        hyperparameters.beta(
+            0, "Weight of the divergence of latents; that of consensuses has half of it."
+        ),
     )
     rec_weight: float | None = by_variant("rec_weight", hyperparameters.rec_weight(0))
     average: bool | None = by_variant(
@@ -181,14 +185,14 @@ class MVP(NeuralEstimator):
     dropout: float | None = hyperparameters.layer_dropout(None, ", in the paper 0")
     view_dropout: float | None = by_variant("view_dropout", hyperparameters.view_dropout(0))
     warmup: int | None = by_variant(
-        "warmup", length(0, "Time before permuted latents are decoded, too."), FIFTH
+        "warmup", length(0, "Time before permuted latents are also decoded."), FIFTH
     )
     cooldown: int | None = by_variant("cooldown", hyperparameters.cooldown(0), FIFTH)
     sharpen: bool | None = setting(
         None,
         "The second half of the cool-down trains decoders alone, on absolute errors: images are "
-        "less blurred, squared errors larger. None: with the variant `images`, from 1000 "
-        "rows on, if hidden views gain more in SSIM than they lose in root mean squared error.",
+        "less blurred, squared errors larger. None: for the variant `images` with 1000 or more "
+        "rows, if hidden views gain more in SSIM than they lose in root mean squared error.",
     )
 
     paper = "Gao & Pu, ICLR 2025"

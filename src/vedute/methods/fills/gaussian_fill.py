@@ -50,7 +50,7 @@ class GaussianFill(ComponentsFill):
     absent = "their conditional mean in a Gaussian"
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
-        """As many components as a step can afford, which factors a matrix per pattern of views."""
+        """The most components that a step can afford; it factors a matrix per pattern of views."""
         patterns = len(np.unique(mask, axis=0))
         room = (3 * WORK / patterns) ** (1 / 3)
         return next(

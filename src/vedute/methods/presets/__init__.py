@@ -1,7 +1,7 @@
 """Settings from papers, one <method>.toml per method: data, not code.
 
-Keys at the top of a file hold for all its tables; a table is named for its dataset, and may begin
-from another: like = "its name".
+Keys at the top of a file apply to all its tables; a table is named after its dataset, and may
+extend another one: like = "its name".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def available() -> list[str]:
 
 
 def load(method: str) -> dict[str, Settings]:
-    """The presets of a method: name -> settings. Empty where it has none."""
+    """Presets of a method by name; empty if it has none."""
     if method not in available():
         return {}
     text = (FOLDER / f"{method}.toml").read_text(encoding="utf-8")
@@ -32,16 +32,16 @@ def load(method: str) -> dict[str, Settings]:
 
 
 def find(method: str, name: str) -> Settings:
-    """One preset, e.g. `MVP(**presets.find("mvp", "handwritten"))`."""
+    """Return one preset, e.g. `MVP(**presets.find("mvp", "handwritten"))`."""
     presets = load(method)
     if name not in presets:
-        known = f"choose from {', '.join(presets)}" if presets else "the method has none"
-        raise KeyError(f"no preset {name!r} for {method}; {known}")
+        hint = f"choose from {', '.join(presets)}" if presets else "the method has none"
+        raise KeyError(f"no preset {name!r} for {method}; {hint}")
     return presets[name]
 
 
 def _plain(value: Any) -> Any:
-    """Lists become tuples, as the fields of estimators are."""
+    """Convert lists to tuples, like the fields of estimators."""
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return tuple(_plain(v) for v in value) if isinstance(value, list) else value

@@ -68,7 +68,7 @@ class ChainedFill(WarmStart, ComponentsFill):
     most_rows: ClassVar[int | None] = None  # training rows per regression; None: all
 
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
-        """As many components as the limits allow, since rare words are in the last ones."""
+        """The most components that the limits allow, since rare words are in the last ones."""
         room, limits = MOST_INPUTS / mask.size, np.asarray(widths)
         for k in range(MANY_COMPONENTS, MOST_AXES, -1):
             kept = np.minimum(limits, k)
