@@ -6,7 +6,7 @@ from every_method import METHODS
 from numpy.testing import assert_allclose
 from sklearn.kernel_ridge import KernelRidge
 
-from vedute.methods.fills.engine import kernel_columns
+from vedute.methods.fills import kernel_fill
 
 
 def table(n=90, p=5, seed=0):
@@ -20,12 +20,12 @@ def table(n=90, p=5, seed=0):
 
 
 def test_each_column_is_a_kernel_ridge_regression_on_the_others(monkeypatch):
-    monkeypatch.setattr(kernel_columns, "GAMMAS", np.array([1.0]))
-    monkeypatch.setattr(kernel_columns, "RIDGES", np.array([0.1]))
-    monkeypatch.setattr(kernel_columns, "ROUNDS", 1)
+    monkeypatch.setattr(kernel_fill, "GAMMAS", np.array([1.0]))
+    monkeypatch.setattr(kernel_fill, "RIDGES", np.array([0.1]))
+    monkeypatch.setattr(kernel_fill, "COLUMN_ROUNDS", 1)
     x, holes = table()
-    columns = kernel_columns.learn(x, ~holes, holes, np.random.default_rng(0))
-    found = kernel_columns.filled(columns, x, holes)
+    columns = kernel_fill.learn_columns(x, ~holes, holes, np.random.default_rng(0))
+    found = kernel_fill.fill_columns(columns, x, holes)
     assert (columns["weights"][:, 0] == 0).all()
     for j in range(1, x.shape[1]):
         own, others = ~holes[:, j], np.delete(x, j, axis=1)
@@ -40,7 +40,7 @@ def test_distances_without_a_column():
     a, b = rng.normal(size=(7, 4)), rng.normal(size=(5, 4))
     slow = ((np.delete(a, 2, 1)[:, None] - np.delete(b, 2, 1)) ** 2).sum(-1)
     assert_allclose(
-        kernel_columns.without(kernel_columns.distances(a, b), a, b, 2), slow, atol=1e-12
+        kernel_fill.without_column(kernel_fill.distances(a, b), a, b, 2), slow, atol=1e-12
     )
 
 

@@ -24,8 +24,7 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Views
 from vedute.methods.deep import dsimvc
-from vedute.methods.deep.dsimvc import DSIMVC, features, labels
-from vedute.methods.deep.shared.donors import borrowed, donors
+from vedute.methods.deep.dsimvc import DSIMVC, borrowed, donors, features, labels
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
 
 SMALL = dict(n_clusters=3, latent_dim=16, feature_dim=16, hidden=(32,), random_state=0)

@@ -10,7 +10,7 @@ import vedute
 from vedute.data.views import Views
 from vedute.methods import find
 from vedute.methods.fills import kernel_fill, knn_fill
-from vedute.methods.fills.engine import chained, components, neighbor_cells, softimpute, wide_table
+from vedute.methods.fills.engine import chained, components, softimpute, wide_table
 from vedute.methods.fills.engine.softimpute import Table
 from vedute.methods.fills.gaussian_fill import GaussianFill, conditional
 from vedute.methods.fills.kernel_fill import KernelFill
@@ -93,7 +93,7 @@ def test_cells_that_hold_all_donors_change_nothing(monkeypatch, holes):
     X, _ = views(120, holes=holes)
     exact = KNNFill(random_state=0).fit(X)
     monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
-    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 8)
+    monkeypatch.setattr(knn_fill, "LANDMARKS", 8)
     model = KNNFill(random_state=0).fit(X)
     assert not exact.cells_
     assert model.cells_["landmarks"].shape[0] == 8
@@ -104,8 +104,8 @@ def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
     X, truth = views(400)
     exact = error(KNNFill(random_state=0).fit(X).impute(X), truth, X)
     monkeypatch.setattr(knn_fill, "EXACT_DONORS", 50)
-    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 16)
-    monkeypatch.setattr(neighbor_cells, "NEAR", 200)
+    monkeypatch.setattr(knn_fill, "LANDMARKS", 16)
+    monkeypatch.setattr(knn_fill, "NEAR_ROWS", 200)
     model = KNNFill(random_state=0).fit(X)
     assert error(model.impute(X), truth, X) < 1.05 * exact
     alone = [model.impute([x[i : i + 1] for x in X])[0] for i in range(9)]
@@ -115,12 +115,12 @@ def test_the_nearest_of_many_are_searched_nearby(monkeypatch, tmp_path):
 
 
 def test_cells_around_a_row_hold_enough_rows(monkeypatch):
-    monkeypatch.setattr(neighbor_cells, "LANDMARKS", 16)
-    monkeypatch.setattr(neighbor_cells, "NEAR", 60)
+    monkeypatch.setattr(knn_fill, "LANDMARKS", 16)
+    monkeypatch.setattr(knn_fill, "NEAR_ROWS", 60)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 7))
     table = Table(x, np.ones((200, 2), bool), None, (4, 3))
-    found = list(neighbor_cells.searches(neighbor_cells.learn(table, rng), table))
+    found = list(knn_fill.search_cells(knn_fill.learn_cells(table, rng), table))
     assert sorted(np.concatenate([rows for rows, _ in found])) == list(range(200))
     assert all(60 <= len(near) < 200 for _, near in found)
     assert all(np.isin(rows, near).all() for rows, near in found)  # a row is near to itself

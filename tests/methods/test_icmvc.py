@@ -14,11 +14,12 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Views
 from vedute.methods.deep import icmvc
-from vedute.methods.deep.icmvc import ICMVC, equal_rows, guiding
-from vedute.methods.deep.shared import graphs
-from vedute.methods.deep.shared.graphs import (
+from vedute.methods.deep.icmvc import (
+    ICMVC,
     GraphNetwork,
     Sums,
+    equal_rows,
+    guiding,
     link_sums,
     links,
     relations,
@@ -55,7 +56,7 @@ def test_gradients_of_many_samples_are_computed_in_pieces(monkeypatch):
     data = batch_of(n=30)
     found = []
     for many in (100, 4):
-        monkeypatch.setattr(graphs, "MANY_NODES", many)
+        monkeypatch.setattr(icmvc, "MANY_NODES", many)
         monkeypatch.setattr(icmvc, "TOGETHER", 2)
         model = ICMVC(**SMALL | {"batch_size": 6}).build(data.shapes, (), data.names, 1)
         torch.manual_seed(0)

@@ -10,7 +10,13 @@ leave-one-out error. With more than 3000 rows, f is a sum of kernels at a random
 (Nystroem), b = (K_AM' K_AM + ridge K_MM)^-1 K_AM' Y. A is a sample of at most 20 000 rows: more
 are costly and change f little.
 
-Holes are predicted from all other columns, including those of the same view; see `kernel_columns`.
+Holes are predicted from all other columns, those of the same view included. With x_-j a completed
+row without column j and M a sample of the rows that have it,
+
+    x_j = k(x_-j, M_-j) a_j,   a_j = (K_j + ridge I)^-1 M_j
+
+A distance without column j is the full distance minus the contribution of j, so a single distance
+matrix serves all columns.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics.pairwise import euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
@@ -28,7 +35,6 @@ from vedute.data.views import Views
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
-from vedute.methods.fills.engine import kernel_columns
 from vedute.methods.fills.engine.chained import (
     ChainedFill,
     Regression,
@@ -36,12 +42,18 @@ from vedute.methods.fills.engine.chained import (
     leave_one_out_errors,
     primal,
 )
-from vedute.methods.fills.engine.kernel_columns import GAMMAS, RIDGES
 from vedute.methods.fills.engine.softimpute import Table
 
 EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # numbers of rows
 JITTER = 1e-8
 KERNEL_NUMBERS = 2**22  # numbers in a block of a kernel matrix
+Columns = dict[str, Array]
+GAMMAS = np.array([1 / 16, 1 / 4, 1.0, 4.0])  # multiples of 1 / median squared distance
+RIDGES = 10.0 ** np.arange(-3.0, 1.1, 0.5)
+COLUMN_SAMPLE = 150  # rows used to choose gamma and ridge
+COLUMN_ROWS, COLUMN_WORK = 1000, 1e11  # training rows; multiplications for all columns
+COLUMN_ROUNDS = 2  # rounds of predicting holes from the previous round
+COLUMN_BATCH = 4096  # rows per batch
 
 
 @estimator
@@ -54,20 +66,20 @@ class KernelFill(ChainedFill):
     keeps_samples = True
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
-        self.columns_: kernel_columns.Columns = {}
+        self.columns_: Columns = {}
         super().learn(data, held, context)
         table = self._table(data)
         if table.holes is not None:
             rng = np.random.default_rng(self.seed_)
             with threadpool_limits(1, "blas"):
                 x = self._values(table)
-                self.columns_ = kernel_columns.learn(x, table.seen(), table.holes, rng)
+                self.columns_ = learn_columns(x, table.seen(), table.holes, rng)
 
     def _values(self, table: Table) -> Array:
         x, columns = super()._values(table), getattr(self, "columns_", None)
         if not columns or table.holes is None:
             return x
-        return kernel_columns.filled(columns, x, table.holes)
+        return fill_columns(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
         far = pdist(A, "sqeuclidean")
@@ -109,3 +121,71 @@ def kernel(A: Array, B: Array, gamma: float) -> Array:
     np.maximum(far, 0.0, out=far)
     far *= -gamma / 2
     return np.exp(far, out=far)
+
+
+# Regressions of columns with holes.
+
+
+def learn_columns(x: Array, seen: Array, holes: Array, rng: Generator) -> Columns:
+    """Fit the regressions of all columns with holes, on the completed table x (n, p).
+
+    rows (m, p): M; weights (m, p): a_j in column j, zero where there are no holes; gammas (p,)
+    """
+    for _ in range(COLUMN_ROUNDS - 1):
+        x = _columns_once(_column_regressions(x, seen, holes, rng), x, holes)
+    return _column_regressions(x, seen, holes, rng)
+
+
+def _column_regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> Columns:
+    holed = np.flatnonzero(holes.any(0))
+    most = int(min(COLUMN_ROWS, (COLUMN_WORK / max(len(holed), 1)) ** (1 / 3)))
+    rows = np.sort(rng.permutation(len(x))[:most])
+    x, seen = x[rows], seen[rows]
+    far, weights, gammas = distances(x, x), np.zeros_like(x), np.zeros(x.shape[1])
+    for j in holed.tolist():
+        observed = np.flatnonzero(seen[:, j])
+        if len(observed) > 1:
+            part, y = without_column(far, x, x, j)[np.ix_(observed, observed)], x[observed, j, None]
+            sample = np.sort(rng.permutation(len(observed))[:COLUMN_SAMPLE])
+            gammas[j], ridge = chosen_kernel(part[np.ix_(sample, sample)], y[sample])
+            weights[observed, j] = dual(np.exp(-gammas[j] / 2 * part), y, ridge)[0][:, 0]
+    return {"rows": x.astype(np.float32), "weights": weights.astype(np.float32), "gammas": gammas}
+
+
+def chosen_kernel(far: Array, y: Array) -> tuple[float, float]:
+    """Choose gamma and ridge for y (n, 1), given squared distances (n, n)."""
+    gammas = GAMMAS / (np.median(far[np.triu_indices(len(far), 1)]) or 1.0)
+    errors = [leave_one_out_errors(np.exp(-gamma / 2 * far), y, RIDGES) for gamma in gammas]
+    i, k = np.unravel_index(np.argmin(errors), (len(gammas), len(RIDGES)))
+    return float(gammas[i]), float(RIDGES[k])
+
+
+def fill_columns(columns: Columns, x: Array, holes: Array) -> Array:
+    """Predict the holes of the completed table x (n, p) from the other columns."""
+    for _ in range(COLUMN_ROUNDS):
+        x = _columns_once(columns, x, holes)
+    return x
+
+
+def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
+    rows, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
+    new, holed = x.copy(), np.flatnonzero(holes.any(1))
+    for batch in (
+        holed[start : start + COLUMN_BATCH] for start in range(0, len(holed), COLUMN_BATCH)
+    ):
+        far = distances(x[batch], rows)
+        for j in np.flatnonzero(holes[batch].any(0) & (columns["gammas"] > 0)).tolist():
+            at = np.flatnonzero(holes[batch, j])
+            part = without_column(far[at], x[batch[at]], rows, j)
+            new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
+    return new
+
+
+def distances(a: Array, b: Array) -> Array:
+    """Squared distances of a (n, p) and b (m, p), (n, m)."""
+    return np.asarray(euclidean_distances(a, b, squared=True))
+
+
+def without_column(far: Array, a: Array, b: Array, j: int) -> Array:
+    """The squared distances of a (n, p) and b (m, p) without column j."""
+    return np.asarray(np.maximum(far - (a[:, j, None] - b[:, j]) ** 2, 0.0))

@@ -8,31 +8,40 @@ scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by s
 
 with O_ij the features, among p, that both samples have; the feature's mean if no such j shares a
 feature with i. Since whole views are missing, distances are sums of matrix products. Beyond 20 000
-training samples, the search is restricted to some thousands; see `neighbor_cells`.
+training samples, only rows in nearby cells are searched. Every row has scores u, its projection
+onto the matrix of low rank U V' (see `softimpute`), so rows that share no view can be compared; a cell
+contains all rows whose scores are nearest to the same landmark, one of a few sampled rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
+from sklearn.metrics.pairwise import euclidean_distances
+from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
 from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
-from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.fills.engine import neighbor_cells, wide_table
+from vedute.methods.fills.engine import softimpute, wide_table
 from vedute.methods.fills.engine.softimpute import Table
-from vedute.methods.fills.engine.wide_table import Part
+from vedute.methods.fills.engine.wide_table import Array, Part
 
 EXACT_DONORS = 20_000  # donors; beyond, a row is compared with donors in nearby cells only
 DISTANCES = 2**22  # numbers in a block of the distance matrix, 32 MiB
 AHEAD = 4  # candidates per neighbor, if donors have holes
+CELL_SAMPLE, CELL_RANK = 5000, 32  # rows to fit the matrix of low rank, and its largest rank
+LANDMARKS = 128
+NEAR_ROWS = 12_000  # least number of rows in a cell and the cells around it
+Cells = dict[str, Array]
 
 
 @estimator
@@ -59,9 +68,7 @@ class KNNFill(Estimator):
         self.donors_, self.donors_seen_ = [p.x for p in parts], [p.seen for p in parts]
         self.n_neighbors_ = self.n_neighbors
         rng, many = np.random.default_rng(self.seed_), len(data) > EXACT_DONORS
-        self.cells_: neighbor_cells.Cells = (
-            neighbor_cells.learn(Table.of(parts), rng) if many else {}
-        )
+        self.cells_: Cells = learn_cells(Table.of(parts), rng) if many else {}
 
     def embed(self, data: Views) -> Array:
         return np.hstack(self._fill(data))
@@ -97,7 +104,7 @@ class KNNFill(Estimator):
             yield lacking, slice(None)
             return
         queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
-        for rows, near in neighbor_cells.searches(cells, queries):
+        for rows, near in search_cells(cells, queries):
             yield lacking[rows], near
 
     def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
@@ -178,3 +185,47 @@ def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
             among = distance[np.ix_(rows, has)]
             mean[rows, c] = averages(among, x[has, c, None], seen[has, c, None], k)[:, 0]
     return mean
+
+
+# Cells, which restrict the search for the nearest rows of large data.
+
+
+def learn_cells(table: Table, rng: Generator) -> Cells:
+    """Fit the matrix of low rank, choose landmarks (c, r), and assign a cell to each row, (n,)."""
+    subset = np.sort(rng.permutation(len(table.x))[:CELL_SAMPLE])
+    part = _rows(table, subset)
+    with threadpool_limits(1, "blas"):
+        best = softimpute.chosen(part, CELL_RANK, rng)
+        V, threshold = softimpute.refit(part, best.V, best.threshold, rng)
+    cells = {"components": V, "threshold": np.array(threshold)}
+    scores = _scores(cells, table)
+    cells["landmarks"] = scores[np.sort(rng.permutation(len(scores))[:LANDMARKS])]
+    return cells | {"cell": _nearest_landmark(scores, cells["landmarks"])}
+
+
+def search_cells(cells: Cells, queries: Table) -> Iterator[tuple[Array, Array]]:
+    """Batches of rows of `queries`, each with the training rows that may be near to all of them."""
+    cell_of = _nearest_landmark(_scores(cells, queries), cells["landmarks"])
+    far = euclidean_distances(cells["landmarks"], squared=True)
+    count = np.bincount(cells["cell"], minlength=len(far))
+    for c in np.unique(cell_of):
+        order = np.argsort(far[c], kind="stable")
+        enough = 1 + int(np.searchsorted(count[order].cumsum(), NEAR_ROWS))
+        yield np.flatnonzero(cell_of == c), np.flatnonzero(np.isin(cells["cell"], order[:enough]))
+
+
+def _scores(cells: Cells, table: Table) -> Array:
+    """Scores (n, r), scaled to have the distances of U V'."""
+    V = cells["components"]
+    scores = softimpute.project(table, V, float(cells["threshold"]))
+    return np.asarray(scores * np.linalg.norm(V, axis=0))
+
+
+def _nearest_landmark(scores: Array, landmarks: Array) -> Array:
+    """The nearest landmark of each row, (n,)."""
+    return np.asarray(euclidean_distances(scores, landmarks, squared=True).argmin(1))
+
+
+def _rows(table: Table, rows: Array) -> Table:
+    holes = None if table.holes is None else table.holes[rows]
+    return replace(table, x=table.x[rows], mask=table.mask[rows], holes=holes)

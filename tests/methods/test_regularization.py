@@ -1,5 +1,5 @@
-"""What MVP and the VAEs have beside their objectives: dropout and shares of views by what the data
-are, a cool-down at the end, views that are hidden and predicted."""
+"""Regularization of MVP and the VAEs: dropout and shares of views that depend on the data, a
+cool-down at the end, and views that are hidden and predicted."""
 
 from __future__ import annotations
 
