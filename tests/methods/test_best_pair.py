@@ -18,7 +18,7 @@ from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.base import Estimator
 from vedute.methods import find
-from vedute.methods.best_pair import BestPair, for_views, judged
+from vedute.methods.best_pair import BestPair, cluster_quality, for_views
 from vedute.methods.deep.completer import Completer
 from vedute.methods.deep.dcca import DCCA
 from vedute.methods.deep.dccae import DCCAE
@@ -112,10 +112,10 @@ def test_a_view_of_noise_is_not_chosen(name, select):
 
 def test_pairs_are_judged_by_the_number_of_clusters_that_is_asked_for():
     z = np.concatenate(blobs(classes=3)[0], axis=1)
-    assert judged(z, 3, 0)[0] == round(clustering.stability(z, 3, 0), 5) == 1.0
-    assert judged(z, 3, 0)[1] == round(clustering.separation(z, 3, 0), 5)
+    assert cluster_quality(z, 3, 0)[0] == round(clustering.stability(z, 3, 0), 5) == 1.0
+    assert cluster_quality(z, 3, 0)[1] == round(clustering.separation(z, 3, 0), 5)
     for no_number in (None, "auto"):
-        assert judged(z, no_number, 0)[0] == round(clustering.stability(z, 10, 0), 5) < 1.0
+        assert cluster_quality(z, no_number, 0)[0] == round(clustering.stability(z, 10, 0), 5) < 1.0
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])

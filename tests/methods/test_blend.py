@@ -201,7 +201,7 @@ def test_regressions_start_from_what_the_first_expert_infers():
     assert kernel.warm_start is first
     data = model.learner.scaled(x)
     small_table = kernel._narrow(kernel._table(data))
-    started, seen = kernel._started(small_table), small_table.seen()
+    started, seen = kernel._initialized(small_table), small_table.seen()
     assert_allclose(started[seen], small_table.x[seen])
     parts = []
     for v, decoded in enumerate(first.decode(data)):  # views are narrow: no components, mean 0

@@ -216,7 +216,7 @@ def test_without_a_neighbour_a_latent_is_the_usual_one():
 def test_the_usual_latent(variant):
     model, data = built(CPSPAN, variant=variant), blobs(40)
     with torch.no_grad():
-        model.remember(data)
+        model.store_donors(data)
         for v in range(3):
             own = model.nets.encoders[v](data.x[v][data.mask[:, v]]).mean
             zeros = model.nets.encoders[v](torch.zeros(1, WIDTHS[v])).mean
@@ -228,14 +228,14 @@ def test_the_usual_latent_of_a_view_whose_samples_are_all_hidden():
     model, data = built(CPSPAN), blobs(40)
     nobody = data.hide((torch.arange(3) == 1).expand_as(data.mask))
     with torch.no_grad():
-        model.remember(nobody[nobody.mask.any(1)])
+        model.store_donors(nobody[nobody.mask.any(1)])
     assert model.usual.isfinite().all()
 
 
 def test_the_released_fill_asks_with_zeros_so_all_get_the_same_copy():
     model, data = built(CPSPAN, variant="released"), blobs(40)
     with torch.no_grad():
-        model.remember(data)
+        model.store_donors(data)
         z = model.embed(data).view(40, 3, 2)
     for v in range(3):
         gone = ~data.mask[:, v]
@@ -253,7 +253,7 @@ def test_what_lies_under_a_missing_view_never_matters(variant):
         model.groups = torch.zeros(12, 3, dtype=torch.long)
         with torch.no_grad():
             model.find_prototypes(model.nets.latents(data), data.mask)
-            model.remember(data)
+            model.store_donors(data)
         terms = [model.nets.reconstruction(data), model.loss(data)]
         told = [*terms, *(gradients(model, t) for t in terms)]
         found.append([*told, model.embed(data), *model.decode(data)])

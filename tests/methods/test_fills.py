@@ -141,7 +141,7 @@ def test_alternating_regressions_end_where_soft_impute_does(holes):
     threshold = 0.2 * softimpute.largest(table, rng)
     U, V = np.zeros((60, 0)), np.zeros((19, 0))
     for _ in range(3):
-        U, V = softimpute.grow(table, U, V, threshold, 19, rng)
+        U, V = softimpute.extend(table, U, V, threshold, 19, rng)
         U, V = softimpute.learn(table, U, V, threshold, 1e-7, 2000)
     Z = U @ V.T
     left, size, right = np.linalg.svd(np.where(table.seen(), table.x, Z), full_matrices=False)

@@ -57,7 +57,7 @@ def test_gradients_of_many_samples_are_computed_in_pieces(monkeypatch):
     found = []
     for many in (100, 4):
         monkeypatch.setattr(icmvc, "MANY_NODES", many)
-        monkeypatch.setattr(icmvc, "TOGETHER", 2)
+        monkeypatch.setattr(icmvc, "BATCHES_IN_MEMORY", 2)
         model = ICMVC(**SMALL | {"batch_size": 6}).build(data.shapes, (), data.names, 1)
         torch.manual_seed(0)
         for p in model.parameters():

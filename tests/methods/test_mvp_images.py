@@ -276,12 +276,16 @@ def test_evening_brings_dimensions_to_one_spread_by_its_power():
     z = torch.randn(500, 4, generator=torch.manual_seed(0)) * torch.tensor([9.0, 4.0, 1.0, 0.0])
     learned = z.std(0, correction=0)[:3]
     for power in (0.5, 1.0):
-        scale = mvp.evening(z, power)
+        scale = mvp.whitening_factors(z, power)
         torch.testing.assert_close(scale[:3], learned**-power)
         assert scale[3] == pytest.approx((1e-3 * learned[0]) ** -power)  # hardly varies
-    assert mvp.evening(torch.ones(1, 3), 0.5).tolist() == [1, 1, 1]  # one row, nothing varies
+    assert mvp.whitening_factors(torch.ones(1, 3), 0.5).tolist() == [
+        1,
+        1,
+        1,
+    ]  # one row, nothing varies
     same = torch.full((1999, 3), 1.7)  # whose mean is rounded
-    assert mvp.evening(same, 1.0).tolist() == [1, 1, 1]
+    assert mvp.whitening_factors(same, 1.0).tolist() == [1, 1, 1]
 
 
 def test_the_representation_of_images_is_evened():

@@ -106,25 +106,25 @@ class PaperModel(MVPModel):
         sigma = random_permutations(sources.mask, sources.mask.shape[1])
         return z.map(lambda t: sources.permuted(t, sigma))
 
-    def _decoded(self, own: Pair, swapped: Pair, warm: bool) -> list[Pair]:
-        told = {"none": [own], "random": [swapped]}
-        return told.get(self.hp.permutation, self._compared(own, swapped, warm))
+    def _decoded(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
+        tables = {"none": [original], "random": [permuted]}
+        return tables.get(self.hp.permutation, self._compared(original, permuted, warm))
 
-    def _compared(self, own: Pair, swapped: Pair, warm: bool) -> list[Pair]:
+    def _compared(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
         """The tables that the objective is about."""
-        return [(own, swapped)[a] for a in TABLES["eq2" if warm else self.variant.objective]]
+        return [(original, permuted)[a] for a in TABLES["eq2" if warm else self.variant.objective]]
 
     def _divergences(
-        self, sources: Sources, own: Pair, swapped: Pair, warm: bool, fused: Pair | None
+        self, sources: Sources, original: Pair, permuted: Pair, warm: bool, fused: Pair | None
     ) -> tuple[Tensor, Tensor]:
-        prior, (w0, z0), (w1, z1) = self.variant.prior, own, swapped
+        prior, (w0, z0), (w1, z1) = self.variant.prior, original, permuted
         if prior in ("cyclic", "random"):
             if prior != self.hp.permutation:
                 z1 = self._exchanged(z0, sources, prior)
                 w1 = self.rows(z1).map(sources.spread)
             apart = divergence("eq2" if warm else self.variant.objective, self.hp.divergence)
             return sources.spread(apart(z0, z1).sum(1)), apart(w0, w1)
-        tables = self._compared(own, swapped, warm)
+        tables = self._compared(original, permuted, warm)
         if prior == "joint" and fused is not None:
             found = [self._from_product(sources, table, fused) for table in tables]
         else:

@@ -7,9 +7,9 @@ in standard deviations, an instance i of the view has
 
 and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
 minimise the sum of these errors. A prior shrinks them towards the weights common to all views: it
-counts as BELIEF more instances with the mean G_i. Weights for instances with a given number of
-observed views are shrunk towards the weights of the view in the same way. w >= 0 and sum w <= 1:
-the rest of the weight goes to the mean.
+counts as PRIOR_INSTANCES more instances with the mean G_i. Weights for instances with a given
+number of observed views are shrunk towards the weights of the view in the same way. w >= 0 and sum
+w <= 1: the rest of the weight goes to the mean.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from scipy.optimize import nnls
 from vedute.data.rows import slices
 
 Array = NDArray[Any]
-BELIEF = 50.0  # strength of the prior, in instances
+PRIOR_INSTANCES = 50.0  # strength of the prior, in instances
 PREDICTED_NUMBERS = 2**22  # predictions per batch
-FIRM = 1e4  # weight of the constraint sum w = 1 against the errors
+SUM_WEIGHT = 1e4  # weight of the constraint sum w = 1 against the errors
 
 
 class Moments(NamedTuple):
@@ -104,7 +104,7 @@ def _shrunk(part: Moments, view: Moments, prior: Array) -> Array:
     """The weights of some instances of a view, shrunk towards `prior`."""
     if not len(part.gram):
         return prior
-    gram = BELIEF * view.gram.mean(0)
+    gram = PRIOR_INSTANCES * view.gram.mean(0)
     return minimum(part.gram.sum(0) + gram, part.cross.sum(0) + gram @ prior)
 
 
@@ -118,7 +118,7 @@ def minimum(gram: Array, cross: Array) -> Array:
     a, b = root[:, None] * axes.T, (axes / root).T @ (cross / size)  # |a w - b|^2
     w: Array = nnls(a, b)[0]
     if w.sum() > 1:
-        ones = np.full((1, len(w)), FIRM)
-        w = nnls(np.vstack([a, ones]), np.append(b, FIRM))[0]
+        ones = np.full((1, len(w)), SUM_WEIGHT)
+        w = nnls(np.vstack([a, ones]), np.append(b, SUM_WEIGHT))[0]
         w /= w.sum()
     return w

@@ -44,8 +44,8 @@ from vedute.metrics import scores
 SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
 SELECT = ("stability", "hidden", "labels")
 SCALING = ("auto", "standard", "minmax", "none")
-TOGETHER = 2  # least number of samples with both views of a pair
-STABLE = 10  # clusters whose stability is judged if n_clusters is None
+MIN_COMMON_ROWS = 2  # least number of samples with both views of a pair
+DEFAULT_CLUSTERS = 10  # clusters whose stability counts if n_clusters is None
 Score = tuple[float, float]  # what a pair is chosen by, and the tie-breaker
 Pair = tuple[int, int]
 
@@ -141,9 +141,9 @@ class BestPair(Estimator):
         if self.pair is not None and len(set(self.pair) & set(raw.names)) != 2:
             valid, requested = ", ".join(raw.names), ", ".join(map(str, self.pair))
             raise ValueError(f"pair names two of {valid}, got {requested}")
-        plain, name = type(self.method)(), type(self.method).__name__
+        default, name = type(self.method)(), type(self.method).__name__
         for k in SHARED:
-            if getattr(self.method, k) != getattr(plain, k):
+            if getattr(self.method, k) != getattr(default, k):
                 raise ValueError(f"{k} is set beside the method: BestPair({name}(...), {k}=...)")
         if self.select == "labels" and (self._y is None or self.n_clusters is None):
             raise ValueError('select="labels" takes a number of clusters, and y in fit')
@@ -175,7 +175,7 @@ class BestPair(Estimator):
                 break
         if len(pairs) > 1:
             self.log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
-        self.middle_ = self.best_.embed(part(data, self.chosen())[1]).mean(0)
+        self.middle_ = self.best_.embed(select_pair(data, self.chosen())[1]).mean(0)
         self.take("history_")
 
     def _evaluated(
@@ -208,12 +208,12 @@ class BestPair(Estimator):
         eligible = [
             pair
             for pair, count in counts.items()
-            if (count == 2).sum() >= TOGETHER and (count > 0).sum() >= fewest
+            if (count == 2).sum() >= MIN_COMMON_ROWS and (count > 0).sum() >= fewest
         ]
         if not eligible:
             raise ValueError(
-                f"no two views are observed together in {TOGETHER} or more samples, so their "
-                "relation cannot be learned; add samples with both views"
+                f"no two views are observed together in {MIN_COMMON_ROWS} or more samples; add samples "
+                "with both views of a pair"
             )
         return eligible
 
@@ -240,7 +240,7 @@ class BestPair(Estimator):
         self, pair: Pair, data: Views, held: HoldOut | None, context: FitContext
     ) -> Estimator:
         """Fit the method on a pair."""
-        model, subset = self._inside(pair), part(data, pair)[1]
+        model, subset = self._inside(pair), select_pair(data, pair)[1]
         # a pair may be fitted for comparison, and once more
         inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
         model.learner.check(subset)
@@ -256,18 +256,18 @@ class BestPair(Estimator):
         """The score of a pair, by the criterion `select`."""
         if self.select == "labels":
             assert self._y is not None
-            return scores.clustering_accuracy(self._y, clustered(model, pair, data)), 0.0
+            return scores.clustering_accuracy(self._y, cluster_labels(model, pair, data)), 0.0
         if self.select == "hidden":
             if held is None:
                 raise ValueError("too few views can be hidden to choose by; set select='stability'")
-            return explained(model, pair, held), 0.0
-        both = part(data[data.mask[:, list(pair)].all(1)], pair)[1]
-        return judged(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
+            return explained_error(model, pair, held), 0.0
+        both = select_pair(data[data.mask[:, list(pair)].all(1)], pair)[1]
+        return cluster_quality(clustering.finite(model.embed(both)), self.n_clusters, self.seed_)
 
     # Results for two views, extended to all views and rows.
 
     def embed(self, data: Views) -> Array:
-        rows, subset = part(data, self.chosen())
+        rows, subset = select_pair(data, self.chosen())
         z = np.tile(self.middle_, (len(data), 1))
         if rows.any():
             z[rows] = self.best_.embed(subset)
@@ -279,7 +279,7 @@ class BestPair(Estimator):
         size = max(draws, 1), len(data)
         means = (s.mean.astype(np.float32) for s in self.scalers)
         decoded = [np.broadcast_to(m, (*size, *m.shape)).copy() for m in means]
-        rows, subset = part(data, self.chosen())
+        rows, subset = select_pair(data, self.chosen())
         if rows.any():
             for v, x in zip(self.chosen(), self.best_.decode(subset, draws), strict=True):
                 decoded[v][:, rows] = x
@@ -289,7 +289,7 @@ class BestPair(Estimator):
         if not self.soft:
             return None
         assert isinstance(self.n_clusters, int)
-        rows, subset = part(data, self.chosen())
+        rows, subset = select_pair(data, self.chosen())
         soft = np.zeros((len(data), self.n_clusters), np.float32)
         soft[:, self.largest_] = 1.0
         if rows.any():
@@ -322,22 +322,22 @@ class PairLearner(Learner):
         model = self.model
         if model.n_clusters is None:
             return
-        model.labels_ = clustered(model.best_, model.chosen(), data)
+        model.labels_ = cluster_labels(model.best_, model.chosen(), data)
         model.largest_ = int(np.bincount(model.labels_).argmax())
         model.take("n_clusters_", "stability_", "centers_")
 
     def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         self.require_clusters()
-        rows, subset = part(data, self.model.chosen())
+        rows, subset = select_pair(data, self.model.chosen())
         labels = np.full(len(data), self.model.largest_, np.int64)
         if rows.any():
             labels[rows] = self.model.best_.learner.labels(subset)
         return labels
 
 
-def judged(z: Array, n_clusters: Any, seed: int) -> Score:
+def cluster_quality(z: Array, n_clusters: Any, seed: int) -> Score:
     """Stability and separation of the clusters of a pair's representation z (n, D)."""
-    K = n_clusters if isinstance(n_clusters, int) else STABLE
+    K = n_clusters if isinstance(n_clusters, int) else DEFAULT_CLUSTERS
     both = clustering.stability(z, K, seed), clustering.separation(z, K, seed)
     return round(both[0], 5), round(both[1], 5)  # as in records
 
@@ -355,8 +355,8 @@ def for_views(estimator: Estimator, n_views: int) -> Estimator:
     """Wrap the estimator in a BestPair if it takes two views and the data have more."""
     if not estimator.two_views or n_views <= 2:
         return estimator
-    plain = type(estimator)()
-    inside = _with(estimator, {k: getattr(plain, k) for k in SHARED})
+    default = type(estimator)()
+    inside = _with(estimator, {k: getattr(default, k) for k in SHARED})
     return BestPair(inside, **{k: getattr(estimator, k) for k in SHARED})
 
 
@@ -368,7 +368,7 @@ def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
     return copy
 
 
-def part(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
+def select_pair(data: Views, pair: Pair) -> tuple[NDArray[np.bool_], Views]:
     """Rows with at least one of the two views, (n,) bool, and these rows of the pair."""
     both = data.pick(*pair)
     rows = both.mask.any(1)
@@ -385,7 +385,7 @@ def hidden_in(held: HoldOut, pair: Pair) -> HoldOut:
     return HoldOut(inputs[rows], held.truth.pick(*pair)[rows], hidden[rows], means, weights)
 
 
-def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
+def explained_error(model: Estimator, pair: Pair, held: HoldOut) -> float:
     """1 - error / error of mean-fill, over all hidden views; those outside the pair get means."""
     hidden, gain = hidden_in(held, pair), 0.0
     for v, out in enumerate(model.decode(hidden.inputs) if len(hidden.hidden) else ()):
@@ -395,9 +395,9 @@ def explained(model: Estimator, pair: Pair, held: HoldOut) -> float:
     return gain / max(float(sum(means)), 1e-12)
 
 
-def clustered(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:
+def cluster_labels(model: Estimator, pair: Pair, data: Views) -> NDArray[np.int64]:
     """Clusters by the method's rule, (n,); rows with neither view join the largest."""
-    rows, subset = part(data, pair)
+    rows, subset = select_pair(data, pair)
     model.embedding_ = model.embed(subset)
     model.learner.cluster(subset)
     labels = np.full(len(data), np.bincount(model.labels_).argmax(), np.int64)

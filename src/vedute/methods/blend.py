@@ -239,9 +239,9 @@ class Blend(Estimator):
         if draws:
             drawn, centers = self.first.decode(data, draws), self.first.decode(data)
             means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
-        return [self._possible(v, m) for v, m in enumerate(means)]
+        return [self._clipped(v, m) for v, m in enumerate(means)]
 
-    def _possible(self, v: int, values: Array) -> Array:
+    def _clipped(self, v: int, values: Array) -> Array:
         """Clip values to the range of the likelihood; probabilities sum to one."""
         likelihood = self.views_[v].likelihood
         if likelihood.scaled or likelihood.text:

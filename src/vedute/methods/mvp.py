@@ -288,7 +288,7 @@ class MVPModel(Regularized):
         consensus, latents = self.fuse(data[rows].floating())
         self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
         if self.variant.evenness:
-            self.scale = evening(consensus.mean, self.variant.evenness)
+            self.scale = whitening_factors(consensus.mean, self.variant.evenness)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, halving = self.hp, self.variant.lr_halving
@@ -343,22 +343,22 @@ class MVPModel(Regularized):
         return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
 
     def _terms(self, batch: Views, warm: bool) -> Terms:
-        hp, everything = self.hp, batch
+        hp, full = self.hp, batch
         batch = hide_some(batch, hp.view_dropout)
         sources, seen = self.sources(batch), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
         original, permuted = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
-        fused = self._fused(*original, sources) if self._asks_product() else None
+        fused = self._fused(*original, sources) if self._needs_product() else None
         views, consensus = self._divergences(sources, original, permuted, warm, fused)
         tables = self._decoded(original, permuted, warm)
-        errors = self._errors(everything, tables, original, sources, fused)
+        errors = self._errors(full, tables, original, sources, fused)
         terms = {
             "reconstruction": hp.rec_weight * (seen * errors).sum(1).mean(),
             **self._agreement(views, consensus, seen),
         }
         if hp.view_dropout > 0:
-            unseen = everything.mask & ~batch.mask
+            unseen = full.mask & ~batch.mask
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
@@ -367,7 +367,7 @@ class MVPModel(Regularized):
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
         return z.map(lambda t: sources.permuted(t, cycles))
 
-    def _asks_product(self) -> bool:
+    def _needs_product(self) -> bool:
         """Whether the objective needs the product over the observed rows."""
         return "joint" in (self.variant.objective, self.variant.prior)
 
@@ -461,12 +461,12 @@ class MVPModel(Regularized):
         return product(w, 1, seen), product(z.map(sources.spread), 1, seen.unsqueeze(-1))
 
     def embed(self, batch: Views) -> Tensor:
-        return self._even(self.fuse(batch)[0].mean)
+        return self._whiten(self.fuse(batch)[0].mean)
 
     def std(self, batch: Views) -> Tensor:
-        return self._even(gaussian.std(self.fuse(batch)[0]))
+        return self._whiten(gaussian.std(self.fuse(batch)[0]))
 
-    def _even(self, z: Tensor) -> Tensor:
+    def _whiten(self, z: Tensor) -> Tensor:
         return z * self.scale if self.variant.evenness else z
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
@@ -509,7 +509,7 @@ class MVPModel(Regularized):
         return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
 
 
-def evening(z: Tensor, power: float) -> Tensor:
+def whitening_factors(z: Tensor, power: float) -> Tensor:
     """Factors that whiten the columns of z (n, k), to this power: (k,).
 
     Unbounded latents have no fixed scale: what changes many pixels, such as the position of an

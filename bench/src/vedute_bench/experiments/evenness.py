@@ -28,7 +28,7 @@ from vedute import drop_views
 from vedute.data.views import Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
-from vedute.methods.mvp import evening
+from vedute.methods.mvp import whitening_factors
 from vedute_bench import paper_mvp
 from vedute_bench.experiments.image_defaults import (
     BOTH,
@@ -81,7 +81,7 @@ def measure(method: str, dataset: str, whole: bool) -> list[Record]:
     facts = {"dataset": dataset, "method": method, "whole": whole, "device": str(device)} | code()
     found = []
     for power in POWERS:
-        scale = evening(learned, power)
+        scale = whitening_factors(learned, power)
 
         def predict(batch: Views, scale: torch.Tensor = scale) -> cross_view.Prediction:
             return cross_view.Prediction(network.embed(batch.floating()).float() * scale, [])

@@ -191,7 +191,7 @@ def _pair_score(model: Estimator, truth: Views, views: Views) -> dict[str, float
     """How good a pair is: as `BestPair` judges without labels, or by labels as papers do."""
     if isinstance(model, best_pair.BestPair):
         both = views.mask[:, list(model.chosen())].all(1).numpy()
-        found = best_pair.judged(model.embedding_[both], model.n_clusters, model.seed_)
+        found = best_pair.cluster_quality(model.embedding_[both], model.n_clusters, model.seed_)
         return dict(zip(("pair_score", "pair_silhouette"), found, strict=True))
     assert truth.y is not None
     return {"pair_score": round(scoring.clustering_accuracy(truth.y, model.labels_), 5)}

@@ -119,7 +119,7 @@ class CPSPANModel(Generative):
                 self.find_prototypes(self.nets.latents(data), data.mask)
             yield align
         self.groups = self.groups[:0]
-        self.remember(data)
+        self.store_donors(data)
 
     # The objective.
 
@@ -163,7 +163,7 @@ class CPSPANModel(Generative):
 
     # Inference.
 
-    def remember(self, data: Views) -> None:
+    def store_donors(self, data: Views) -> None:
         """Store the latents of the training samples as donors."""
         self.bank, self.known = self.nets.latents(data), data.mask
         if self.hp.variant == "paper":

@@ -12,7 +12,7 @@ that is computed on the samples with every view.
      z, u  minimise   sum_v mean_i [ -sum_k P_ik log q_ik^v  +  error(decoder_v(z_i^v), x_i^v) ]
 3. The cluster of a sample is argmax_k of the sum of q^v over its observed views.
 
-Departs from the released code: a sample is judged as a whole (in the code, each view of an
+Departs from the released code: a sample is scored as a whole (in the code, each view of an
 incomplete one is scored separately); padding never draws missing instances; batches are shuffled;
 log q is exact. Initially, u^v are matched to the order of P, which the code only reaches by
 training; `released_order=True` keeps the order of k-means. Defaults have light networks and short

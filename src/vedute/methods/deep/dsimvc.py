@@ -167,7 +167,7 @@ class DSIMVCModel(Clusterer):
         return {"features": features(normalize(h, dim=-1)).sum(), "labels": labels(q)}
 
     def loss(self, batch: Views) -> Terms:
-        h, q = self.net(self.some_completed(batch))
+        h, q = self.net(self.completed_batch(batch))
         trust = self.trust(q.mean(1).detach())
         share = trust / trust.sum()
         weights = share.detach().requires_grad_()  # the trust net gets gradients of F(t') only
@@ -200,7 +200,7 @@ class DSIMVCModel(Clusterer):
             filled[rows] = borrowed(filled, data.mask[:, v], donor, self.likelihoods[v].text)
             setattr(self, f"completed{v}", filled[lacking])
 
-    def some_completed(self, batch: Views) -> Views:
+    def completed_batch(self, batch: Views) -> Views:
         """Draw a batch of completed samples."""
         kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
         rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]

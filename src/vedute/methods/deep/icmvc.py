@@ -54,7 +54,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 Tables = Sequence[Tensor]  # of the two views
 NORMS = ("sym", "released_row_l2")
-TOGETHER = 16  # batches whose similarities are held in memory at once, if samples are many
+BATCHES_IN_MEMORY = 16  # batches whose similarities are held in memory at once, if samples are many
 MANY_NODES = 20_000  # samples; beyond, activations inside layers are recomputed for gradients
 
 
@@ -158,7 +158,7 @@ class ICMVCModel(Clusterer):
         """NT-Xent in random batches; an incomplete last one is dropped."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
-        parts = rows.split(TOGETHER if n > MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
+        parts = rows.split(BATCHES_IN_MEMORY if n > MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
         losses = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
         return losses.sum() if self.hp.instances == "sum" else losses.mean()
 

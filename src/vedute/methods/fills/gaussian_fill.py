@@ -67,7 +67,7 @@ class GaussianFill(ComponentsFill):
             self.covariance_ = em(small, self._moments(small), self.noise_, self.n_steps)
 
     def _moments(self, small: Table) -> Array:
-        x = self._started(small)
+        x = self._initialized(small)
         return np.asarray(x.T @ x / len(x))
 
     def _best_noise(self, small: Table, unit: float) -> float:

@@ -82,10 +82,10 @@ class KernelFill(ChainedFill):
         return fill_columns(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        far = pdist(A, "sqeuclidean")
-        gammas = GAMMAS / ((np.median(far) if far.size else 0.0) or 1.0)
-        far = squareform(far) if len(A) > 1 else np.zeros((len(A), len(A)))
-        errors = [leave_one_out_errors(np.exp(-gamma / 2 * far), Y, RIDGES) for gamma in gammas]
+        squared = pdist(A, "sqeuclidean")
+        gammas = GAMMAS / ((np.median(squared) if squared.size else 0.0) or 1.0)
+        squared = squareform(squared) if len(A) > 1 else np.zeros((len(A), len(A)))
+        errors = [leave_one_out_errors(np.exp(-gamma / 2 * squared), Y, RIDGES) for gamma in gammas]
         i, j = np.unravel_index(np.argmin(errors), (len(GAMMAS), len(RIDGES)))
         return {"gamma": float(gammas[i]), "ridge": float(RIDGES[j])}
 
@@ -115,12 +115,12 @@ def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
 
 def kernel(A: Array, B: Array, gamma: float) -> Array:
     """The kernel exp(-gamma / 2 |a - b|^2), (n, m)."""
-    far = -2.0 * (A @ B.T)
-    far += (A**2).sum(1)[:, None]
-    far += (B**2).sum(1)
-    np.maximum(far, 0.0, out=far)
-    far *= -gamma / 2
-    return np.exp(far, out=far)
+    exponent = -2.0 * (A @ B.T)
+    exponent += (A**2).sum(1)[:, None]
+    exponent += (B**2).sum(1)
+    np.maximum(exponent, 0.0, out=exponent)
+    exponent *= -gamma / 2
+    return np.exp(exponent, out=exponent)
 
 
 # Regressions of columns with holes.
@@ -141,21 +141,24 @@ def _column_regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> 
     most = int(min(COLUMN_ROWS, (COLUMN_WORK / max(len(holed), 1)) ** (1 / 3)))
     rows = np.sort(rng.permutation(len(x))[:most])
     x, seen = x[rows], seen[rows]
-    far, weights, gammas = distances(x, x), np.zeros_like(x), np.zeros(x.shape[1])
+    squared, weights, gammas = distances(x, x), np.zeros_like(x), np.zeros(x.shape[1])
     for j in holed.tolist():
         observed = np.flatnonzero(seen[:, j])
         if len(observed) > 1:
-            part, y = without_column(far, x, x, j)[np.ix_(observed, observed)], x[observed, j, None]
+            part, y = (
+                without_column(squared, x, x, j)[np.ix_(observed, observed)],
+                x[observed, j, None],
+            )
             sample = np.sort(rng.permutation(len(observed))[:COLUMN_SAMPLE])
             gammas[j], ridge = chosen_kernel(part[np.ix_(sample, sample)], y[sample])
             weights[observed, j] = dual(np.exp(-gammas[j] / 2 * part), y, ridge)[0][:, 0]
     return {"rows": x.astype(np.float32), "weights": weights.astype(np.float32), "gammas": gammas}
 
 
-def chosen_kernel(far: Array, y: Array) -> tuple[float, float]:
+def chosen_kernel(squared: Array, y: Array) -> tuple[float, float]:
     """Choose gamma and ridge for y (n, 1), given squared distances (n, n)."""
-    gammas = GAMMAS / (np.median(far[np.triu_indices(len(far), 1)]) or 1.0)
-    errors = [leave_one_out_errors(np.exp(-gamma / 2 * far), y, RIDGES) for gamma in gammas]
+    gammas = GAMMAS / (np.median(squared[np.triu_indices(len(squared), 1)]) or 1.0)
+    errors = [leave_one_out_errors(np.exp(-gamma / 2 * squared), y, RIDGES) for gamma in gammas]
     i, k = np.unravel_index(np.argmin(errors), (len(gammas), len(RIDGES)))
     return float(gammas[i]), float(RIDGES[k])
 
@@ -173,10 +176,10 @@ def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
     for batch in (
         holed[start : start + COLUMN_BATCH] for start in range(0, len(holed), COLUMN_BATCH)
     ):
-        far = distances(x[batch], rows)
+        squared = distances(x[batch], rows)
         for j in np.flatnonzero(holes[batch].any(0) & (columns["gammas"] > 0)).tolist():
             at = np.flatnonzero(holes[batch, j])
-            part = without_column(far[at], x[batch[at]], rows, j)
+            part = without_column(squared[at], x[batch[at]], rows, j)
             new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
     return new
 
@@ -186,6 +189,6 @@ def distances(a: Array, b: Array) -> Array:
     return np.asarray(euclidean_distances(a, b, squared=True))
 
 
-def without_column(far: Array, a: Array, b: Array, j: int) -> Array:
+def without_column(squared: Array, a: Array, b: Array, j: int) -> Array:
     """The squared distances of a (n, p) and b (m, p) without column j."""
-    return np.asarray(np.maximum(far - (a[:, j, None] - b[:, j]) ** 2, 0.0))
+    return np.asarray(np.maximum(squared - (a[:, j, None] - b[:, j]) ** 2, 0.0))

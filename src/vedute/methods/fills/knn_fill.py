@@ -9,8 +9,8 @@ scikit-learn's `KNNImputer` on all views concatenated, z-scored and divided by s
 with O_ij the features, among p, that both samples have; the feature's mean if no such j shares a
 feature with i. Since whole views are missing, distances are sums of matrix products. Beyond 20 000
 training samples, only rows in nearby cells are searched. Every row has scores u, its projection
-onto the matrix of low rank U V' (see `softimpute`), so rows that share no view can be compared; a cell
-contains all rows whose scores are nearest to the same landmark, one of a few sampled rows.
+onto the matrix of low rank U V' (see `softimpute`), so rows that share no view can be compared; a
+cell contains all rows whose scores are nearest to the same landmark, one of a few sampled rows.
 """
 
 from __future__ import annotations
@@ -206,10 +206,10 @@ def learn_cells(table: Table, rng: Generator) -> Cells:
 def search_cells(cells: Cells, queries: Table) -> Iterator[tuple[Array, Array]]:
     """Batches of rows of `queries`, each with the training rows that may be near to all of them."""
     cell_of = _nearest_landmark(_scores(cells, queries), cells["landmarks"])
-    far = euclidean_distances(cells["landmarks"], squared=True)
-    count = np.bincount(cells["cell"], minlength=len(far))
+    squared = euclidean_distances(cells["landmarks"], squared=True)
+    count = np.bincount(cells["cell"], minlength=len(squared))
     for c in np.unique(cell_of):
-        order = np.argsort(far[c], kind="stable")
+        order = np.argsort(squared[c], kind="stable")
         enough = 1 + int(np.searchsorted(count[order].cumsum(), NEAR_ROWS))
         yield np.flatnonzero(cell_of == c), np.flatnonzero(np.isin(cells["cell"], order[:enough]))
 

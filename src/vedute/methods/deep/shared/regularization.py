@@ -58,14 +58,14 @@ class Regularized(Generative):
 
     def stages(self, data: Views) -> Iterator[Stage]:
         cool = min(self.hp.cooldown, self.length // 4)
-        self._fit_to(data)
+        self._adapt_to(data)
         yield from self.main_stages(self.length - cool)
         yield from self._cooling(cool)
         self.finish(data)
 
     def stages_again(self, data: Views) -> Iterator[Stage]:
         cool = self.length // 2
-        self._fit_to(data)
+        self._adapt_to(data)
         yield self.hp.stage(self.loss, self.length - cool, watch=True, lr=self.hp.lr)
         yield from self._cooling(cool)
         self.finish(data)
@@ -73,7 +73,7 @@ class Regularized(Generative):
     def finish(self, data: Views) -> None:
         """Store what the model needs of the training data, after the last stage."""
 
-    def _fit_to(self, data: Views) -> None:
+    def _adapt_to(self, data: Views) -> None:
         """Set dropout and the weights of views by the number of samples."""
         hp, few = self.hp, len(data) < FEW_ROWS
         self.few = few

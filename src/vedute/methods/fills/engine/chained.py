@@ -99,7 +99,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         able = small.mask.sum(1) > 1
         rows = [self._sampled(np.flatnonzero(able & has), rng) for has in small.mask.T]
         parts = [without(small, v, subset) for v, subset in enumerate(rows)]
-        x = [self._started(part) for part in parts]
+        x = [self._initialized(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
         for _ in range(self.n_rounds):
             regressions, predictions = [], []
@@ -134,9 +134,9 @@ class ChainedFill(WarmStart, ComponentsFill):
             chosen.append(self._settings(A[subset], Y[subset]))
         return chosen[v]
 
-    def _started(self, small: Table) -> Array:
+    def _initialized(self, small: Table) -> Array:
         if self.warm_start is None:
-            return super()._started(small)
+            return super()._initialized(small)
         nonempty = np.flatnonzero(small.mask.any(1))  # rows without any view stay at the mean
         part = taken(small, nonempty)
         x: Array = np.zeros_like(small.x)
@@ -170,7 +170,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         return inferred
 
     def _complete(self, small: Table) -> Array:
-        x = self._started(small)
+        x = self._initialized(small)
         for regressions in self.regressions_:
             x = self._next(regressions, small, x)
         return x

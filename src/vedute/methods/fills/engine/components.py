@@ -125,7 +125,7 @@ class ComponentsFill(Estimator):
                 components[i] = given_entries(*row, covariance, self.noises_[v])
         return components
 
-    def _started(self, small: Table) -> Array:
+    def _initialized(self, small: Table) -> Array:
         """Components with missing ones filled by the matrix of low rank."""
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         wide = zip(np.split(self.components_, edges), self.bases_, strict=True)

@@ -26,10 +26,14 @@ from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.sparse_products import Products, SideBySide
 from vedute.methods.fills.engine.wide_table import Array, Part
 
-STEP, LOWEST = 0.7, 1e-4  # factor and minimum of thresholds, relative to the largest singular value
-ENOUGH = 2e-3  # smaller relative gains in the hidden error do not count
-SEARCH, FINAL = (3e-3, 8), (1e-3, 20)  # change of U V' that ends the sweeps; most sweeps
-STRIPE = 32  # columns of a product per batch
+STEP, MIN_THRESHOLD = (
+    0.7,
+    1e-4,
+)  # factor and minimum of thresholds, relative to the largest singular value
+MIN_GAIN = 2e-3  # smaller relative gains in the hidden error do not count
+# Change of U V' that ends the sweeps, and most of them:
+SEARCH_SWEEPS, FINAL_SWEEPS = (3e-3, 8), (1e-3, 20)
+COLUMNS_PER_BATCH = 32  # columns of a product per batch
 HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 
 
@@ -148,8 +152,8 @@ def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Gener
     best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
     rank, misses = 1, 0
     while misses < 2:
-        candidate = _down(table, hidden, best, rank, top, rng)
-        gain = candidate.error < (1 - ENOUGH) * best.error
+        candidate = _lower_threshold(table, hidden, best, rank, top, rng)
+        gain = candidate.error < (1 - MIN_GAIN) * best.error
         best, misses = (candidate, 0) if gain else (best, misses + 1)
         if rank == most:
             break
@@ -157,7 +161,7 @@ def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Gener
     return best
 
 
-def _down(
+def _lower_threshold(
     table: Table,
     hidden: Hidden | HiddenViews,
     start: Best,
@@ -168,11 +172,11 @@ def _down(
     """The best fit at this rank: lower the threshold until the hidden error rises."""
     best = Best(np.inf, start.U, start.V, start.threshold)
     U, V, threshold = start.U, start.V, start.threshold / STEP
-    while threshold >= LOWEST:
-        U, V = grow(table, U, V, threshold * top, rank, rng)
-        U, V = learn(table, U, V, threshold * top, *SEARCH)
+    while threshold >= MIN_THRESHOLD:
+        U, V = extend(table, U, V, threshold * top, rank, rng)
+        U, V = learn(table, U, V, threshold * top, *SEARCH_SWEEPS)
         error = hidden.error(U, V)
-        gain = error < (1 - ENOUGH) * best.error
+        gain = error < (1 - MIN_GAIN) * best.error
         if error < best.error:
             best = Best(error, U, V, threshold)
         if not gain:
@@ -210,7 +214,7 @@ def project(table: Table, V: Array, threshold: float) -> Array:
     return U
 
 
-def grow(
+def extend(
     table: Table, U: Array, V: Array, threshold: float, rank: int, rng: Generator
 ) -> tuple[Array, Array]:
     """Extend U, V to at most `rank` columns, by large singular triples of the residual."""
@@ -271,7 +275,9 @@ def axes(x: Any, k: int, rng: Generator) -> Array:
 
 def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
     """Apply f to x (n, k) in batches of columns."""
-    return np.hstack([f(x[:, at : at + STRIPE]) for at in range(0, x.shape[1], STRIPE)])
+    return np.hstack(
+        [f(x[:, at : at + COLUMNS_PER_BATCH]) for at in range(0, x.shape[1], COLUMNS_PER_BATCH)]
+    )
 
 
 def _grams(table: Table, V: Array) -> Array:
@@ -352,7 +358,7 @@ def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Arra
     """Refit V (p, r) on the whole table; return it and the absolute threshold."""
     threshold = relative * largest(table, rng)
     U = project(table, V, threshold)
-    return learn(table, U, V, threshold, *FINAL)[1], threshold
+    return learn(table, U, V, threshold, *FINAL_SWEEPS)[1], threshold
 
 
 def hide_entries(table: Table, rng: Generator) -> tuple[Table, Hidden]:
