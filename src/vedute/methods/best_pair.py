@@ -212,8 +212,8 @@ class BestPair(Estimator):
         ]
         if not eligible:
             raise ValueError(
-                f"no two views are observed together in {MIN_COMMON_ROWS} or more samples; add samples "
-                "with both views of a pair"
+                f"no two views are observed together in {MIN_COMMON_ROWS} or more samples; "
+                "add samples with both views of a pair"
             )
         return eligible
 

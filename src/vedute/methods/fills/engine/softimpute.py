@@ -26,10 +26,8 @@ from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.sparse_products import Products, SideBySide
 from vedute.methods.fills.engine.wide_table import Array, Part
 
-STEP, MIN_THRESHOLD = (
-    0.7,
-    1e-4,
-)  # factor and minimum of thresholds, relative to the largest singular value
+# Factor between thresholds, and the smallest, relative to the largest singular value:
+STEP, MIN_THRESHOLD = 0.7, 1e-4
 MIN_GAIN = 2e-3  # smaller relative gains in the hidden error do not count
 # Change of U V' that ends the sweeps, and most of them:
 SEARCH_SWEEPS, FINAL_SWEEPS = (3e-3, 8), (1e-3, 20)
