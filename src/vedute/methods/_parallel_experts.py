@@ -96,5 +96,5 @@ def finite(values: list[Array]) -> list[Array]:
 def _fit_in_process(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
-    with engine.deaf():
+    with engine.ignore_sigint():
         return fit_expert(model, data, held, context)

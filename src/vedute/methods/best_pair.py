@@ -245,7 +245,7 @@ class BestPair(Estimator):
         inner = context.child(model, f"pair-{pair[0]}-{pair[1]}-{context.number}")
         model.learner.check(subset)
         watched = None if held is None else hidden_in(held, pair)
-        few = watched is None or len(watched.hidden) < FEWEST
+        few = watched is None or len(watched.hidden) < FEWEST_HIDDEN
         torch.manual_seed(self.seed_)  # independent of the pairs before
         with progress.task("+".join(subset.names)):
             model.learn(subset, None if few else watched, inner)

@@ -313,7 +313,7 @@ class BlendLearner(Learner):
         model = self.model
         hidden = self.choose_hidden(data, context, 1)
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
-        few = hidden is None or int(hidden.sum()) < FEWEST
+        few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
         visible = data if hidden is None else data.hide(hidden)
         training = self.without_entries(visible)
         used = model.used(data)

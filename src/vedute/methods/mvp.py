@@ -320,7 +320,7 @@ class MVPModel(Regularized):
         z: Gaussian = self.maps(encode(self.encoders, batch), sources)
         if self.variant.bounded:
             return z
-        return z.map(lambda t: t.clamp(-WIDEST, WIDEST))  # maps may exceed the bounds of encoders
+        return z.map(lambda t: t.clamp(-MAX_OUTPUT, MAX_OUTPUT))  # maps are unbounded
 
     def rows(self, z: Gaussian) -> Gaussian:
         """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
@@ -399,7 +399,7 @@ class MVPModel(Regularized):
             codes.append(_drawn(fused))
         return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
 
-    def _decoded_errors(self, likelihoods: Kinds, code: Tensor, batch: Views) -> Tensor:
+    def _decoded_errors(self, likelihoods: Likelihoods, code: Tensor, batch: Views) -> Tensor:
         """Errors averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
         mean, decoders, codes = self.hp.average, self.decoders, code.unbind(2)
         errors = view_errors(

@@ -47,9 +47,9 @@ from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.nn.likelihoods import Kinds
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, nt_xent, sharpen
-from vedute.nn.neighbors import PAIRS_AT_ONCE, nearest
+from vedute.nn.neighbors import PAIRS_PER_CHUNK, nearest
 from vedute.training.model import Clusterer, Stage, Terms
 
 Tables = Sequence[Tensor]  # of the two views
@@ -258,7 +258,7 @@ def released_relations(
     k, parts, step = (
         min(k, len(others_mask) - itself),
         [],
-        max(1, PAIRS_AT_ONCE // max(len(others_mask), 1)),
+        max(1, PAIRS_PER_CHUNK // max(len(others_mask), 1)),
     )
     for start in range(0, len(mask), step):
         rows = slice(start, start + step)

@@ -48,7 +48,7 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
 
 
-def refuse_tokens(hp: NeuralEstimator, likelihoods: Kinds) -> None:
+def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:
     """Refuse views of tokens, which these networks cannot encode."""
     if any(kind.text for kind in likelihoods):
         name = type(hp).__name__

@@ -60,7 +60,7 @@ class Table:
     @classmethod
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
         """The table of `data`; sparse if a view is and none has holes, which need arrays."""
-        sparse = any(isinstance(part, Sparse) and part.there.any() for part in data.parts)
+        sparse = any(isinstance(part, Sparse) and part.present.any() for part in data.parts)
         if not sparse or any(holes is not None for holes in data.holes):
             return cls.of(wide_table.parts(data, scalers))
         x = SideBySide(tuple(wide_table.sparse_parts(data, scalers)))
