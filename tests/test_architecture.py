@@ -160,3 +160,80 @@ def test_torch_loads_at_first_use(start):
     env = {**os.environ, "PYTHONPATH": str(SRC)}
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+# How large and how entangled the package may be: a commit that raises a bar says for what. Those
+# marked with a number aim there.
+BARS = {
+    "lines": 33_000,  # 26 000
+    "files": 225,  # 200
+    "lines of a class": 272,  # 260
+    "methods of a class": 33,  # 30
+    "names of ours that a module imports": 38,  # 22
+    "isinstance on storage kinds": 69,  # 10
+    "uses of vars and __dict__": 8,
+    "private methods called on other objects": 5,
+    "docstrings without a subject": 0,
+    "constants of one name in several rooms": 5,
+    "settings of MVP": 38,
+}
+SUBJECTLESS = r"(Of|In|At|With|Where|By|From|To|For|On|The same|As)\b"
+STORAGE = r"isinstance\([^)]*(Lazy|Sparse|OnDemand|SideBySide|memmap)"
+PRIVATE = r"\b(?!self\b|cls\b|super\b)[a-z]\w*\._[a-z]\w*\("
+
+
+def nodes(*kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    return (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def matches(pattern: str) -> int:
+    return sum(len(re.findall(pattern, text)) for text in TEXTS.values())
+
+
+def imported_names(tree: ast.Module) -> set[str]:
+    ours = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+    return {f"{n.module}.{a.name}" for n in ours if n.module.startswith(FRONT) for a in n.names}
+
+
+def shared_constants() -> int:
+    """The number of constants that have one name in several rooms."""
+    rooms: dict[str, set[Path]] = {}
+    for module, tree in TREES.items():
+        for node in tree.body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Name) and target.id.isupper() and len(target.id) > 1:
+                rooms.setdefault(target.id, set()).add(FILES[module].parent)
+    return sum(len(places) > 1 for places in rooms.values())
+
+
+def settings_of_mvp() -> int:
+    from vedute import MVP
+
+    return len(MVP().get_params(deep=False))
+
+
+def measured() -> dict[str, int]:
+    """What `BARS` limits."""
+    classes: list[ast.ClassDef] = [*nodes(ast.ClassDef)]
+    documented = nodes(ast.FunctionDef, ast.ClassDef, ast.Module)
+    methods = [sum(isinstance(n, ast.FunctionDef) for n in c.body) for c in classes]
+    return {
+        "lines": sum(len(text.splitlines()) for text in TEXTS.values()),
+        "files": len(TEXTS),
+        "lines of a class": max((c.end_lineno or 0) - c.lineno + 1 for c in classes),
+        "methods of a class": max(methods),
+        "names of ours that a module imports": max(len(imported_names(t)) for t in TREES.values()),
+        "isinstance on storage kinds": matches(STORAGE),
+        "uses of vars and __dict__": matches(r"\bvars\(|__dict__"),
+        "private methods called on other objects": matches(PRIVATE),
+        "docstrings without a subject": sum(
+            bool(re.match(SUBJECTLESS, ast.get_docstring(node) or "")) for node in documented
+        ),
+        "constants of one name in several rooms": shared_constants(),
+        "settings of MVP": settings_of_mvp(),
+    }
+
+
+def test_the_package_stays_within_its_bars():
+    over = {k: n for k, n in measured().items() if n > BARS[k]}
+    assert not over, f"over the bars: {over}"

@@ -55,7 +55,7 @@ _HOMES = {
 
 @cache
 def _homes() -> dict[str, str]:
-    """Where public names are defined. Classes of methods are found by their files, which are read
+    """Return the module of each public name. Classes of methods are found by their files, read
     as text: torch takes a second to load, `import vedute` does not."""
     package, classes = Path(__file__).parent, dict[str, str]()
     files = [*package.glob("methods/[a-z]*.py"), *package.glob("methods/*/[a-z]*.py")]

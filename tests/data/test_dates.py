@@ -203,7 +203,7 @@ def test_what_is_no_date(texts):
 
 @pytest.mark.parametrize("texts", [["01/02/2024", "3/4/2023"], ["01-02-2024"], ["05/05/2024"]])
 def test_day_and_month_that_cannot_be_told_apart(texts):
-    with pytest.raises(ValueError, match=r"here holds dates like .* told apart; write them as in"):
+    with pytest.raises(ValueError, match=r"here holds dates like .* ambiguous; write them as in"):
         dates.of_text("here", pd.Series(texts, dtype=object))
 
 

@@ -137,7 +137,7 @@ def test_what_only_resembles_dates_is_refused_with_the_way_out(tmp_path, cells_)
 def test_day_or_month_is_asked(tmp_path):
     source = folder(tmp_path / "d", ("visit", ["01/02/2024", "03/04/2023"] * (N // 2)))
     said = refused("inspect", source)
-    assert "cannot be told apart; write them as in 2024-12-31, or leave them out: --drop" in said
+    assert "is ambiguous; write them as in 2024-12-31, or leave them out: --drop" in said
     assert "samples" in done("inspect", source, "--drop", "visit")
 
 

@@ -161,7 +161,7 @@ def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> p
     if len(fits) > 1:
         example = next(iter(texts))
         raise ValueError(
-            f"{where} holds dates like {example!r}, of which day and month cannot be told apart; "
+            f"{where} holds dates like {example!r}, whose order of day and month is ambiguous; "
             f"write them as in 2024-12-31, {drop}"
         )
     if not fits:
