@@ -38,7 +38,7 @@ PREDICTOR = (128, 256, 128, 256, 128)  # hidden layers of G, as published
 
 @estimator
 class Completer(paired.PairedEstimator):
-    """Two views with maximal mutual information, each predicting the other.
+    """Two views that share information, each predicting the other.
 
     `latent_dim` should be about twice the number of clusters: latents end near the corners of the
     simplex, and k-means can merge a few of them, but not hundreds.

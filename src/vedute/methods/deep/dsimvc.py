@@ -53,7 +53,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 @estimator
 class DSIMVC(NeuralEstimator):
-    """Clusters of complete samples, and of completed ones as far as trusted."""
+    """Clusters of complete samples, and of completed ones if trusted."""
 
     scaling: str = "minmax"
     latent_dim: int = hyperparameters.latent_dim(128)

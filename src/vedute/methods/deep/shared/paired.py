@@ -40,7 +40,7 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     if n < FEWEST_PAIRS:
         raise ValueError(
             f"{type(hp).__name__} learns from samples that have both views; "
-            f"X has {n} of them, at least {FEWEST_PAIRS} are needed"
+            f"X has {n} sample(s) with both, at least {FEWEST_PAIRS} are needed"
         )
     size = -(-n // max(1, round(n / hp.batch_size)))
     while n % size == 1:  # otherwise the last batch would have one sample
