@@ -21,7 +21,7 @@ DEFINED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 @cache
 def of_method(name: str) -> str:
     """Of a method's file and all that it imports; a method named in it counts as imported."""
-    todo, done = [f"vedute.methods.{name}"], set[str]()
+    todo, done = [methods.homes()[name]], set[str]()
     if methods.find(name).two_views:
         todo.append("vedute.methods.best_pair")
     while todo:
@@ -83,7 +83,7 @@ def _needed(module: str) -> list[str]:
 
 
 def _named(module: str) -> Iterator[str]:
-    method = module.rpartition(".")[2] in methods.available()
+    homes = methods.homes()
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.startswith("vedute."))
@@ -91,8 +91,8 @@ def _named(module: str) -> Iterator[str]:
             base = str(node.module)
             inner = [f"{base}.{a.name}" for a in node.names]
             yield from (name if _file(name).is_file() else base for name in inner)
-        elif method and isinstance(node, ast.Constant) and node.value in methods.available():
-            yield f"vedute.methods.{node.value}"
+        elif module in homes.values() and isinstance(node, ast.Constant) and node.value in homes:
+            yield homes[str(node.value)]
 
 
 def _short(text: str) -> str:
