@@ -26,13 +26,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+os.environ |= {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # processes are forked: no threads before
+
 from vedute_bench.places import RESULTS, SUPPORT
 from vedute_bench.runner import lines
 
 RECORDS = RESULTS / "soak" / "records.jsonl"
 sys.path[:0] = [str(SUPPORT)]
-os.environ |= {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # processes are forked
 sys.dont_write_bytecode = True
 if Path("/dev/shm").is_dir():  # kills need no disk
     tempfile.tempdir = "/dev/shm"
