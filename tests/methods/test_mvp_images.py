@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from dataclasses import fields, replace
@@ -15,7 +14,7 @@ from drawings import shapes
 import vedute
 from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
-from vedute.estimators import neural, neural_training, pace, saving
+from vedute.estimators import neural, neural_training, pace
 from vedute.estimators.settings import declared
 from vedute.methods import mvp, presets
 from vedute.methods.deep.shared import regularization
@@ -236,21 +235,6 @@ def test_a_model_moves_between_devices_with_its_network(tmp_path, monkeypatch, k
     here = cls(**small).fit(views)
     assert {v for k, v in here.settings_.items() if k.endswith("network")} == {"polymnist"}
     assert here.transform(views).shape == again.transform(views).shape
-
-
-def test_a_model_from_before_there_were_such_choices_has_the_large_network(tmp_path):
-    views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
-    model = MVP(steps=1, network="mvp", latent_dim=4, map_hidden=(4,), random_state=0).fit(views)
-    model.save(tmp_path / "model")
-    facts = json.loads((tmp_path / "model" / "model.json").read_text())
-    learned, params = facts["learned"]["$dict"], facts["params"]["$dict"]
-    (used,) = (dict(v["$dict"]) for k, v in learned if k == "settings_")
-    facts["learned"]["$dict"] = [pair for pair in learned if pair[0] != "settings_"]
-    older = {k: v for k, v in used.items() if k in settings_of(PAPER)} | {"network": "auto"}
-    facts["params"]["$dict"] = [[k, older.get(k, v)] for k, v in params]
-    (tmp_path / "model" / "model.json").write_text(saving.sealed(facts))
-    again = vedute.load(tmp_path / "model")
-    assert np.array_equal(again.transform(views), model.transform(views))
 
 
 def test_other_variants_do_not_change_a_saved_model(tmp_path, monkeypatch):

@@ -25,8 +25,7 @@ def of_this_package() -> list[str]:
 
 def available() -> list[str]:
     """Names of commands in the order of help, those of other distributions last."""
-    mine = of_this_package()
-    return mine + sorted(plugins.registered(GROUP).keys() - {*mine})
+    return plugins.names(GROUP, of_this_package())
 
 
 def find(name: str) -> Any:

@@ -14,6 +14,11 @@ def registered(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def names(group: str, own: list[str]) -> list[str]:
+    """Return our own names, and behind them those that other distributions add."""
+    return own + sorted(registered(group).keys() - {*own})
+
+
 def imported(entry: EntryPoint) -> Any:
     """Import the object at `module:name`."""
     try:

@@ -167,16 +167,11 @@ class NetworkMethod(LearnedNetworks, Estimator):
 
     def network_input(self, data: Views) -> Views:
         """Convert data to the input of the networks."""
-        return front.narrow(self.fronts, data.bare())
-
-    @property
-    def fronts(self) -> front.Front:
-        """The principal components of each view, or None."""
-        return getattr(self, "front_", None) or [None] * len(self.views_)
+        return front.narrow(self.front_, data.bare())
 
     def widened(self, v: int, values: NDArray[Any]) -> NDArray[Any]:
         """Expand decoded values of view v to all its columns."""
-        part = self.fronts[v]
+        part = self.front_[v]
         return values if part is None else part.widen(values)
 
     def table_numbers(self) -> int:
@@ -188,11 +183,11 @@ class NetworkMethod(LearnedNetworks, Estimator):
         it halves their speed, so they stay channels-first."""
         shapes = [
             view.output_shape if part is None else (part.basis.shape[1],)
-            for view, part in zip(self.views_, self.fronts, strict=True)
+            for view, part in zip(self.views_, self.front_, strict=True)
         ]
         likelihoods = [view.likelihood for view in self.views_]
         length = self.steps_ if self.epochs is None else self.epochs
-        hp = self.having(getattr(self, "settings_", {}))  # later changes apply to the next fit
+        hp = self.having(self.settings_)  # later changes apply to the next fit
         hp.check_settings()
         model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
         channels_last = any(p.ndim == 4 for p in model.parameters())

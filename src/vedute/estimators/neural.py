@@ -21,7 +21,6 @@ from vedute.estimators.network_method import NetworkMethod
 from vedute.estimators.neural_training import Training
 from vedute.estimators.settings import estimator
 from vedute.nn import noise
-from vedute.nn.convolutions import AUTO, LARGE
 from vedute.training.model import Clusterer, Generative, Model
 
 FEW_ROWS = 1000  # below, hidden views only decide the length of training, and are refitted
@@ -96,14 +95,12 @@ class NeuralEstimator(NetworkMethod):
             return values
 
     def restore(self, learned: dict[str, Any]) -> Self:
-        """Restore, on another device if that of the fit is not available. Models saved without
-        `settings_` have the large network."""
+        """Restore, on another device if that of the fit is not available."""
         try:
             self.torch_device()
         except ValueError:
             self.device = "auto"
-        older = {"network": LARGE} if getattr(self, "network", None) == AUTO else {}
-        return super().restore({"settings_": older} | learned)
+        return super().restore(learned)
 
     def modules(self) -> dict[str, torch.nn.Module]:
         model: Any = getattr(self, "model_", None)

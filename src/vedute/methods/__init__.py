@@ -58,8 +58,7 @@ def of_this_package() -> list[str]:
 
 def available() -> list[str]:
     """The names of all methods, those of other distributions last."""
-    mine = of_this_package()
-    return mine + sorted(plugins.registered(GROUP).keys() - {*mine})
+    return plugins.names(GROUP, of_this_package())
 
 
 def find(name: str) -> type[Estimator]:

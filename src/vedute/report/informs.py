@@ -12,7 +12,7 @@ from vedute.report.html import table
 from vedute.report.run_folder import Array, FittedRun
 
 FEW = 20  # hidden views: a number measured on fewer is uncertain
-ALIKE, WORTH, MOST = 0.7, 0.05, 6
+WORTH, MOST = 0.05, 6
 
 
 def explained(run: FittedRun) -> Array:

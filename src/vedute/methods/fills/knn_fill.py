@@ -99,20 +99,18 @@ class KNNFill(Estimator):
     def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
         """Batches of incomplete rows, each with the donors to compare with."""
         lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
-        cells = getattr(self, "cells_", None)  # absent from models saved earlier
-        if not cells or not len(lacking):
+        if not self.cells_ or not len(lacking):
             yield lacking, slice(None)
             return
         queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
-        for rows, near in search_cells(cells, queries):
+        for rows, near in search_cells(self.cells_, queries):
             yield lacking[rows], near
 
     def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
         """Fill the missing values of a view in the queries, which are these rows of x."""
         incomplete, has = ~query.seen.all(1), donor.seen.any(1)
         among = distance[np.ix_(incomplete, has)]
-        k = getattr(self, "n_neighbors_", self.n_neighbors)  # absent from earlier models
-        means = averages(among, donor.x[has], donor.seen[has], k)
+        means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors_)
         x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 
 
