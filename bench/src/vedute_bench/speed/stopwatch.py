@@ -47,6 +47,7 @@ class Job(NamedTuple):
         views = Views.of(views)
         kind = LIKELIHOODS["normal" if hp.likelihood == "auto" else str(hp.likelihood)]
         hp.views_ = [FittedView.of(views, v, kind, "standard") for v in range(len(views.x))]
+        hp.front_, hp.settings_ = [None] * len(hp.views_), {}
         data = scaled(hp.views_, views).bare().to(device)
         hp.steps_ = hp.amounts(views.shapes, len(views))[0]
         torch.manual_seed(0)
