@@ -14,8 +14,8 @@ from vedute.data.views import Views
 from vedute.datasets import synthetic
 from vedute.estimators import clustering
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute_bench.generation import likelihood
-from vedute_bench.generation.likelihood import Weighed, bits_per_entry
+from vedute_bench.generation import densities, likelihood
+from vedute_bench.generation.likelihood import bits_per_entry
 
 NORMAL = LIKELIHOODS["normal"]
 SHORT = dict(hidden=(8,), latent_dim=2, steps=30, random_state=0, device="cpu")
@@ -97,7 +97,8 @@ def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
     model = MVP(**SHORT).fit(data)
     network, batch = model.fitted_model(), model.learner.scaled(data)[:6]
     with torch.no_grad():
-        code, log_q = network.codes(batch, 3)
+        codes = densities.of(network)
+        code, log_q = codes.codes(batch, 3)
         w, z = network.fuse(batch)
         shared, own = (
             code[..., : network.shared],
@@ -107,7 +108,7 @@ def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
         known = (Normal(q.mean, (q.logvar / 2).exp()).log_prob(c).sum(k) for q, c, k in parts)
         torch.testing.assert_close(log_q, sum(known), rtol=1e-4, atol=1e-4)
         torch.manual_seed(3)
-        found = network.log_prior()(code)
+        found = codes.log_prior()(code)
         torch.manual_seed(3)
         rows = network.posteriors.double().numpy()
         mixed = clustering.mixture(rows, int(torch.randint(2**31 - 1, ())))
@@ -121,16 +122,15 @@ def test_densities_of_mvp_are_those_of_its_posterior_and_of_its_mixture():
 def test_draws_weighed_by_the_prior_have_all_of_it(model):
     """E_q[p / q] = 1, whatever q is, if it reaches where p is."""
     data = drop_views(synthetic.load(80), 0.3, 0)
-    network = model.fit(data).fitted_model()
-    assert isinstance(network, Weighed)
+    codes = densities.of(model.fit(data).fitted_model())
     batch = model.learner.scaled(data)[:6]
     torch.manual_seed(0)
     with torch.no_grad():
-        log_prior = network.log_prior()
-        code, log_q = network.codes(batch, 20_000)
+        log_prior = codes.log_prior()
+        code, log_q = codes.codes(batch, 20_000)
         weight = (log_prior(code) - log_q).clamp(max=8)
         assert code.shape[:2] == log_q.shape == (20_000, 6)
-        outs = network.decode_code(code[0])
+        outs = codes.decode_code(code[0])
         assert [out.shape for out in outs] == [(1, 6, *x.shape[1:]) for x in batch.x]
         if isinstance(model, MVP):  # narrow posteriors of many dimensions: most of p is elsewhere
             assert (weight.exp().mean(0) < 1.5).all()

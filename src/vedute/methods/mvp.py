@@ -23,7 +23,7 @@ their true values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -478,24 +478,6 @@ class MVPModel(Regularized):
         rows = self.posteriors.cpu().double().numpy()
         drawn = clustering.draw_like(rows, n, noise.seed())
         return self.decode_code(torch.from_numpy(drawn).to(self.posteriors))
-
-    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        consensus, latents = self.fuse(batch)
-        parts = zip(consensus, latents, strict=True)
-        q = Gaussian(*(torch.cat([w, z.flatten(1)], dim=-1) for w, z in parts))
-        code = gaussian.draws(q, draws)
-        return code, gaussian.log_prob(q, code)
-
-    def log_prior(self) -> Callable[[Tensor], Tensor]:
-        """Log density of the mixture that `prior` draws from."""
-        rows = self.posteriors.cpu().double().numpy()
-        mixture = clustering.mixture(rows, noise.seed())
-
-        def density(code: Tensor) -> Tensor:
-            flat = code.flatten(0, -2).cpu().double().numpy()
-            return torch.from_numpy(mixture.score_samples(flat)).view(code.shape[:-1]).to(code)
-
-        return density
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
         """Decode (n, k + L D), a consensus and latents laid out like the rows of `posteriors`."""

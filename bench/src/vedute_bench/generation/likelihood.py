@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -24,9 +24,8 @@ from vedute.nn.likelihoods import Likelihood
 ROWS, DRAWS, AT_ONCE = 100, 64, 16  # samples at a time; draws for each, and how many at a time
 
 
-@runtime_checkable
 class Weighed(Protocol):
-    """A model whose codes have a density."""
+    """A model whose codes have a density, see `densities`."""
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]: ...
 

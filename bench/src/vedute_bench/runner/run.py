@@ -65,7 +65,7 @@ from vedute.methods.mvp import MVP, MVPModel
 from vedute.metrics import scores as scoring
 from vedute.training.history import Record
 from vedute_bench.figures import contact_sheet
-from vedute_bench.generation import classifiers, cross_view, likelihood
+from vedute_bench.generation import classifiers, cross_view, densities, likelihood
 from vedute_bench.generation.classifiers import Judge
 from vedute_bench.paper_mvp import decode_given_views_alone
 from vedute_bench.runner import samples, workers
@@ -248,12 +248,12 @@ def _other_rule(model: Estimator, test: Views) -> dict[str, float]:
 
 def _bits(model: NeuralEstimator, real: Views, test: Views) -> dict[str, float]:
     """Bits per entry of some test samples, where codes have a density."""
-    network = model.fitted_model()
-    if not isinstance(network, likelihood.Weighed):
+    codes = densities.of(model.fitted_model())
+    if codes is None:
         return {}
     learned, new = (cross_view.enter(model, views[:WEIGHED]) for views in (real, test))
     kinds = [view.likelihood for view in model.views_]
-    return {"bits": likelihood.bits_per_entry(network, kinds, learned, new)}
+    return {"bits": likelihood.bits_per_entry(codes, kinds, learned, new)}
 
 
 def _floors(

@@ -24,8 +24,6 @@ is averaged over the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -103,15 +101,6 @@ class MMVAEModel(VAE):
     def prior(self, n: int) -> list[Tensor]:
         p = self.prior_of().map(lambda t: t.expand(1, n, 1, -1))
         return self.decode_codes(laplace.sample(p))
-
-    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """Draws of the mixture of observed experts, and their log density."""
-        q, mask = self.experts(batch), batch.mask
-        z = one_of(laplace.sample(many(q, draws)), mask)
-        return z, mixture.log_mixture(mixture.log_probs(q, z.unsqueeze(2)), mask)[..., 0]
-
-    def log_prior(self) -> Callable[[Tensor], Tensor]:
-        return lambda z: laplace.log_prob(self.prior_of(), z)
 
 
 class SimpleModel(GaussianVAE):

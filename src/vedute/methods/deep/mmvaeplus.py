@@ -25,8 +25,6 @@ the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -148,27 +146,6 @@ class MMVAEPlusModel(VAE):
     def prior(self, n: int) -> list[Tensor]:
         z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
         return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
-
-    def decode_code(self, code: Tensor) -> list[Tensor]:
-        """Decode a shared code and the private codes of all views, (n, shared + L private)."""
-        z, w = self.parts(code[None])  # (1, n, shared), (1, n, L private)
-        return self._decode_parts(z, w.reshape(1, len(code), len(self.decoders), -1))
-
-    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        """Draw the shared code from the mixture of observed experts, and all private codes.
-
-        Private codes of missing views are drawn from their prior.
-        """
-        (qz, qw), mask = self.experts(batch), batch.mask
-        seen = mask.unsqueeze(-1)
-        qw = Laplace(torch.where(seen, qw.loc, 0.0), torch.where(seen, qw.scale, 1.0))
-        z, w = one_of(laplace.sample(many(qz, draws)), mask), laplace.sample(many(qw, draws))
-        log_q = mixture.log_mixture(mixture.log_probs(qz, z.unsqueeze(2)), mask)[..., 0]
-        code = torch.cat([z, w.flatten(2)], dim=-1)
-        return code, log_q + laplace.log_prob(qw, w).sum(-1)
-
-    def log_prior(self) -> Callable[[Tensor], Tensor]:
-        return lambda code: laplace.log_prob(standard_like(code), code)
 
     def _unseen(self, like: Tensor) -> Tensor:
         """Draw private codes for missing views, (S, B, L, private)."""

@@ -18,7 +18,7 @@ anyway.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Self
 
 import torch
@@ -109,10 +109,6 @@ class VAE(Regularized):
         codes = z.expand(-1, -1, len(self.decoders), -1)
         return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
 
-    def decode_code(self, code: Tensor) -> list[Tensor]:
-        """Decode one code for all views, (n, D)."""
-        return self.decode_codes(code[None, :, None])
-
 
 class GaussianVAE(VAE):
     """Gaussian experts q(z | x_v), the prior N(0, 1), and a Gaussian q(z | observed views)."""
@@ -143,14 +139,6 @@ class GaussianVAE(VAE):
 
     def prior(self, n: int) -> list[Tensor]:
         return self.decode_codes(noise.normal(self.weights.new_empty(1, n, 1, self.latent_dim)))
-
-    def codes(self, batch: Views, draws: int) -> tuple[Tensor, Tensor]:
-        q = self.posterior(self.experts(batch), batch.mask)
-        z = gaussian.draws(q, draws)
-        return z, gaussian.log_prob(q, z)
-
-    def log_prior(self) -> Callable[[Tensor], Tensor]:
-        return lambda z: gaussian.log_prob(gaussian.standard(z), z)
 
 
 def trunk(shape: tuple[int, ...], likelihood: Likelihood, hp: VAEEstimator, width: int) -> Encoder:
