@@ -53,7 +53,6 @@ from vedute.data.problems import noted
 from vedute.io.contents import Only, Reading, checked_ids, every, id_column, own_first
 from vedute.io.files import literal
 
-CELL_END = "\0"  # joins the cells of a line that waits to be written
 SEPARATORS = ("\t", ";", ",", "|")
 SNIFFED_LINES = 20
 FORMULA_STARTS = ("=", "+", "@", "\t")
@@ -101,62 +100,40 @@ def write(
     """
     d = sniff(source)
     key = id_column(d.columns, how.id, source)
-    own_lines, blank = _lines_by_id(source, d, key), [""] * len(d.columns)
-    order = own_first(filled.index, own_lines)
+    at: dict[Any, int] = {c: j for j, c in enumerate(d.columns)}
+    file_ids, spelling = _scanned(source, d, key, {at[c]: k.kind for c, k in filled.dtypes.items()})
+    order = own_first(filled.index, file_ids)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
-    lines = [own_lines.get(i) or CELL_END.join([*blank[:key], i, *blank[key + 1 :]]) for i in ids]
-    into = _Cells.of(lines, filled, missing, d)
-    place = {c: j for j, c in enumerate(d.columns)}
-    beside = [
-        (place[str(c)], a)
-        for frame in (ends or {}).values()
-        for c, a in zip(frame.columns, _column_arrays(frame.iloc[order]), strict=True)
-    ]
-    more = [f"{end}_{c}" for end, frame in (ends or {}).items() for c in frame.columns]
+    groups, columns = _by_dtype(filled), np.array([at[c] for c in filled.columns])
+    beside = [(f"{end}_", frame.iloc[order].items()) for end, frame in (ends or {}).items()]
+    more = {f"{end}{c}": (at[str(c)], x.to_numpy()) for end, frame in beside for c, x in frame}
     step = max(1, CELLS_PER_BLOCK // (len(d.columns) + len(more)))
+    rows = _rows(source, d, key, ids)
     with opened(out, "w", d.encoding) as file:
         writer = csv.writer(file, delimiter=d.separator, lineterminator=d.end)
         writer.writerow([*d.columns[d.unnamed :], *more])
         for part in (slice(i, i + step) for i in range(0, len(ids), step)):
-            rows = [line.split(CELL_END) for line in lines[part]]
-            into.fill(rows, part)
-            added = [into.text(at, a[part]) for at, a in beside]
-            for i, row in enumerate(rows):
-                row[key] = escaped_id(row[key])
-                row += [column[i] for column in added]
-            writer.writerows(rows)
+            lines = [*islice(rows, step)]
+            for inside, values in groups:
+                i, c = missing[part, inside].nonzero()
+                places = columns[inside][c].tolist()
+                text = spelling.text(places[0], values[part][i, c]) if places else []
+                for line, j, cell in zip(i.tolist(), places, text, strict=True):
+                    lines[line][j] = cell
+            added = [spelling.text(j, a[part]) for j, a in more.values()]
+            for line, *cells in zip(lines, *added, strict=True):
+                line[key] = escaped_id(line[key])
+                line += cells
+            writer.writerows(lines)
 
 
-class _Cells(NamedTuple):
-    """Values for the empty cells of a file.
+class _Spelling(NamedTuple):
+    """How a file writes numbers: its decimal mark; truth values and dates: by column."""
 
-    values   arrays (n, k) beside the positions of their k columns: numeric columns of one dtype
-             share an array, since there may be fifty thousand; others have one each
-    missing  mask (n, columns) of the cells to write
-    at       positions of the columns in the file, (columns,)
-    decimal  decimal mark of the file
-    truths   spelling of truth values, by column
-    days     spelling of dates, by column
-    """
-
-    values: list[tuple[list[int], NDArray[Any]]]
-    missing: NDArray[np.bool_]
-    at: NDArray[np.intp]
     decimal: str
     truths: dict[int, str]
     days: dict[int, Wording | None]
-
-    @classmethod
-    def of(
-        cls, lines: list[str], filled: pd.DataFrame, missing: NDArray[np.bool_], d: Dialect
-    ) -> _Cells:
-        place: dict[Any, int] = {c: j for j, c in enumerate(d.columns)}
-        kinds = {place[c]: t.kind for c, t in filled.dtypes.items()}
-        decimal = _decimal(lines, [j for j, kind in kinds.items() if kind in "iuf"])
-        truths = _truths(lines, [j for j, kind in kinds.items() if kind == "b"])
-        days = {j: wording(_cells_of(lines, j)) for j, kind in kinds.items() if kind == "M"}
-        return cls(_by_dtype(filled), missing, np.array(list(kinds)), decimal, truths, days)
 
     def text(self, at: int, values: NDArray[Any]) -> list[str]:
         """Format values as the column has them."""
@@ -166,13 +143,31 @@ class _Cells(NamedTuple):
             values = np.where(pd.isna(values), "", values)
         return as_text(values, self.decimal, self.truths.get(at, ""))
 
-    def fill(self, rows: list[list[str]], part: slice) -> None:
-        for columns, values in self.values:
-            i, c = self.missing[part, columns].nonzero()
-            at = self.at[columns][c].tolist()
-            text = self.text(at[0], values[part][i, c]) if at else []
-            for row, j, cell in zip(i.tolist(), at, text, strict=True):
-                rows[row][j] = cell
+
+def _scanned(path: Path, d: Dialect, key: int, kinds: Mapping[int, str]) -> tuple[Any, _Spelling]:
+    """Read the ids of a file, and how it spells columns of these kinds."""
+    ids, decimal = list[str](), "."
+    words: dict[int, list[str]] = {j: [] for j, kind in kinds.items() if kind in "bM"}
+    numeric = [j for j, kind in kinds.items() if kind in "iuf"]
+    for line in _lines(path, d):
+        ids.append(unescaped_id(line[key].strip()))
+        if decimal == "." and "," in "".join(line) and any("," in line[j] for j in numeric):
+            decimal = ","
+        for j, cells in words.items():
+            cells.append(line[j].strip())
+    truths = {j: next((x for x in cells if x.lower() in TRUTHS), "") for j, cells in words.items()}
+    known = {j: [None if x in MISSING else x for x in words[j]] for j in words if kinds[j] == "M"}
+    return ids, _Spelling(decimal, truths, {j: wording(cells) for j, cells in known.items()})
+
+
+def _rows(path: Path, d: Dialect, key: int, ids: pd.Index) -> Iterator[list[str]]:
+    """Cells of the rows of these ids: those in the file, in its order, then new ones."""
+    new = dict.fromkeys(ids)
+    for line in _lines(path, d):
+        if new.pop(unescaped_id(line[key].strip()), "") is None:
+            yield line
+    for name in new:
+        yield ["" if j != key else name for j in range(len(d.columns))]
 
 
 def write_new(out: Path, frame: pd.DataFrame) -> None:
@@ -190,47 +185,6 @@ def _by_dtype(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
         numbers = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
         groups.setdefault(dtype if numbers else c, []).append(c)
     return [(at, frame.iloc[:, at].to_numpy()) for at in groups.values()]
-
-
-def _column_arrays(frame: pd.DataFrame) -> list[NDArray[Any]]:
-    arrays = {c: a for at, values in _by_dtype(frame) for c, a in zip(at, values.T, strict=True)}
-    return [arrays[c] for c in range(frame.shape[1])]
-
-
-def _lines_by_id(path: Path, d: Dialect, key: int) -> dict[str, str]:
-    """Map ids to the cells of their rows, joined by CELL_END: separate cells would take ten times
-    as much memory."""
-    lines = {}
-    for line in _lines(path, d):
-        lines[unescaped_id(line[key].strip())] = text = CELL_END.join(line)
-        if text.count(CELL_END) != len(line) - 1:
-            raise ValueError(f"{path} holds zero bytes, so it is not text; export it as CSV")
-    return lines
-
-
-def _decimal(lines: list[str], numeric: list[int]) -> str:
-    """The decimal mark of the cells in these columns."""
-    for cells in (line.split(CELL_END) for line in lines if "," in line):
-        if any("," in cells[j] for j in numeric):
-            return ","
-    return "."
-
-
-def _truths(lines: list[str], columns: list[int]) -> dict[int, str]:
-    """Spelling of the first truth value in each of these columns."""
-    texts: dict[int, str] = {}
-    for line in lines:
-        if len(texts) == len(columns):
-            break
-        cells = [cell.strip() for cell in line.split(CELL_END)]
-        texts |= {j: cells[j] for j in columns if j not in texts and cells[j].lower() in TRUTHS}
-    return texts
-
-
-def _cells_of(lines: list[str], j: int) -> list[str | None]:
-    """Cells of one column, None where they are empty."""
-    cells = (line.split(CELL_END)[j].strip() for line in lines)
-    return [None if cell in MISSING else cell for cell in cells]
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:

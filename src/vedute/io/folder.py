@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted, noted_any
 from vedute.io import images, npy, onefile
 from vedute.io.contents import (
-    Array,
     Data,
     Filled,
     Reading,
@@ -106,7 +104,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     for part, group in {".": views, **ends}.items():
         (out / part).mkdir(exist_ok=True)
         for name, view in group.items():
-            _write_view(out / part, name, sources.get(name), view, data)
+            write_view(out / part, name, sources.get(name), view, data)
 
 
 def files(path: Path) -> dict[str, Path]:
@@ -209,19 +207,18 @@ def _without_labels(
     return kept
 
 
-def _write_view(out: Path, name: str, source: Path | None, view: Any, data: Data) -> None:
+def write_view(
+    out: Path, name: str, source: Path | None, view: Any, data: Data, missing: Any = None
+) -> None:
+    """Write rows of a view like its source. missing: cells of a frame that are written, by default
+    those that `data` lack."""
     if isinstance(view, pd.DataFrame):
         if source is None:
             onefile.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
         else:
-            missing = data.views[name].isna().to_numpy()
+            missing = data.views[name].isna().to_numpy() if missing is None else missing
             onefile.write(below(out, source.name), source, view, missing, data.how)
     elif source is not None and source.is_dir():
-        images.write(below(out, name), source, view, _names(data))
+        images.write(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
     else:
         npy.write(below(out, name, ".npy"), view, data.ids, source)
-
-
-def _names(data: Data) -> Array:
-    ids: NDArray[np.str_] = np.asarray(data.ids).astype(np.str_)
-    return ids

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,10 @@ from scipy import sparse
 
 from vedute import io
 from vedute.data.views import Views
-from vedute.io import folder, images, npy, onefile
-from vedute.io.contents import id_column, known_labels
-from vedute.io.csv import escaped_id, opened, sniff, unescaped_id
-from vedute.io.files import literal
+from vedute.io import folder, npy, onefile
+from vedute.io.contents import known_labels
 
 Bools = NDArray[np.bool_]
-Change = Callable[[str, list[str]], list[str] | None]  # (id, line) -> line; None drops it
 
 
 def numbers(views: Views) -> dict[str, Any]:
@@ -39,7 +34,10 @@ def write(part: Path, data: io.Data, mask: Bools) -> None:
         views = zip(data.views.items(), mask.T, strict=True)
         io.write_views(part, data, {k: _with_rows_of_nan(a, seen) for (k, a), seen in views})
     else:
-        _table(part, data, mask)
+        assert data.path is not None
+        whole = pd.concat([*data.views.values()], axis=1)
+        hidden = np.repeat(~mask, [v.shape[1] for v in data.views.values()], axis=1)
+        onefile.write(part, data.path, whole.astype(object).mask(hidden), hidden, data.how)
 
 
 def _npz(data: io.Data, mask: Bools) -> dict[str, Any]:
@@ -82,15 +80,11 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
     sources = folder.files(data.path)
     ids = np.arange(len(mask)) if data.ids is None else data.ids
     for (name, view), seen in zip(data.views.items(), mask.T, strict=True):
-        source, names = sources[name], ids[seen].astype(np.str_)
-        if isinstance(view, pd.DataFrame):
-            _keep_rows(io.below(part, source.name), source, data.how, set(names.tolist()))
-        elif source.is_dir():
-            images.write(io.below(part, name), source, view[seen], names)
-        elif data.ids is not None:
-            npy.write(io.below(part, source.name), view[seen], ids[seen])
+        if data.ids is None:
+            npy.write(io.below(part, name, ".npy"), _with_rows_of_nan(view, seen), None)
         else:
-            npy.write(io.below(part, source.name), _with_rows_of_nan(view, seen), None)
+            left, none = view[seen], np.zeros(view[seen].shape, bool)
+            folder.write_view(part, name, sources[name], left, data._replace(ids=ids[seen]), none)
     if data.how.label is not None and data.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
         onefile.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))
@@ -101,58 +95,3 @@ def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
     known = known_labels(y)
     cells = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in y[known].tolist()]
     return pd.DataFrame({name: pd.Series(cells, dtype=object)}).set_axis(ids[known])
-
-
-def _keep_rows(out: Path, source: Path, how: io.Reading, kept: set[str]) -> None:
-    """Copy the lines of a table whose ids are in `kept`."""
-    if onefile.ending(source) == ".parquet":
-        from pyarrow import array, parquet
-
-        index = onefile.read(source, how, lambda _: []).index
-        table = parquet.read_table(literal(source)).filter(array(index.isin(list(kept))))
-        parquet.write_table(table, literal(out))
-    else:
-        _rewrite(out, source, how, lambda name, line: line if name in kept else None)
-
-
-def _table(out: Path, data: io.Data, mask: Bools) -> None:
-    """Write one wide table with blanks for the hidden views."""
-    assert data.path is not None
-    source, ids = data.path, [str(i) for i in np.asarray(data.ids)]
-    if onefile.ending(source) == ".parquet":
-        from pyarrow import array, compute, parquet
-
-        whole = parquet.read_table(literal(source))
-        for view, seen in zip(data.views.values(), mask.T, strict=True):
-            for name in map(str, view.columns):
-                cells = compute.if_else(array(seen), whole[name], None)
-                whole = whole.set_column(whole.schema.get_field_index(name), name, cells)
-        parquet.write_table(whole, literal(out))
-        return
-    at = {c: j for j, c in enumerate(sniff(source).columns)}
-    cells = [[at[c] for c in view.columns] for view in data.views.values()]
-    rows = dict(zip(ids, mask, strict=True))
-
-    def blanked(name: str, line: list[str]) -> list[str]:
-        for columns, seen in zip(cells, rows[name], strict=True):
-            for j in columns if not seen else ():
-                line[j] = ""
-        return line
-
-    _rewrite(out, source, data.how, blanked)
-
-
-def _rewrite(out: Path, source: Path, how: io.Reading, change: Change) -> None:
-    """Copy a text table line by line; unchanged cells stay as they were written."""
-    d = sniff(source)
-    key = id_column(d.columns, how.id, source)
-    with opened(source, "r", d.encoding) as old, opened(out, "w", d.encoding) as new:
-        lines = csv.reader(old, delimiter=d.separator, skipinitialspace=True)
-        writer = csv.writer(new, delimiter=d.separator, lineterminator=d.end)
-        writer.writerow(next(line for line in lines if line))
-        for line in lines:
-            if any(cell.strip() for cell in line):
-                changed = change(unescaped_id(line[key].strip()), line)
-                if changed is not None:
-                    changed[key] = escaped_id(changed[key])
-                    writer.writerow(changed)

@@ -73,6 +73,8 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
 
     at = table.schema.get_field_index(name)
     kind = table.schema.types[at]
+    if new[missing].isna().all():
+        return table.set_column(at, name, compute.if_else(missing, None, table.column(at)))
     if missing.all() and new.dtype.kind == "f" and not types.is_floating(kind):
         return table.set_column(at, name, array(new.to_numpy()))
     if types.is_temporal(kind):
