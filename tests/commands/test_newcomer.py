@@ -17,7 +17,7 @@ from scipy.io import loadmat, savemat
 from shell import done
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from vedute.io import onefile
+from vedute import io
 
 SHORT = ("steps=20", "warmup=5", "cooldown=5", "hidden=(16,)")
 FIT = [word for s in SHORT for word in ("--set", f"mvp__{s}")]
@@ -205,7 +205,7 @@ def test_from_file_to_page_to_filled_file(kind, tmp_path, monkeypatch):
     done("fit", data, "-o", "run", "--clusters", "3", *options, *FIT)
     done("report", "run", "-o", "page.html")
     done("cluster", "run", "-o", "labels.csv")
-    ending = onefile.ending(Path(data)) if Path(data).is_file() else ""
+    ending = io.ending(data)
     done("impute", "run", "-o", f"filled{ending}")
 
     assert "<html" in Path("page.html").read_text(encoding="utf-8")[:200]

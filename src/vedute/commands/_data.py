@@ -381,7 +381,7 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
     tables: write a folder of tables where `source` is a store.
     """
     from vedute import datasets, io
-    from vedute.io import onefile, store
+    from vedute.io import store, table
 
     check_place(out, source)
     ending = out.suffix.lower()
@@ -400,7 +400,7 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
     like = ".npz" if datasets.has(source) else io.ending(source)
     if like == "" and ending in io.FORMATS and ending != ".npz":
         raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
-    if like != "" and onefile.ending(out) not in (like, ".npz"):
+    if like != "" and table.ending(out) not in (like, ".npz"):
         endings = " or ".join(dict.fromkeys((like, ".npz")))
         raise ValueError(f"OUT must end in {endings}, got {out}")
     folder = like == "" and ending != ".npz"

@@ -23,7 +23,7 @@ from vedute.data.frames import ViewSpec
 from vedute.data.lock import locked as locked
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
-from vedute.io import excel, folder, mat, mudata, npz, onefile, store, table
+from vedute.io import csv, excel, folder, mat, mudata, npz, store, table
 from vedute.io.contents import Array as Array
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Filled, Format
@@ -41,7 +41,7 @@ from vedute.io.table import read_spec as read_spec
 
 FORMATS: Mapping[str, Format] = {
     ".npz": npz,
-    **dict.fromkeys(onefile.TABLE_FORMATS, table),
+    **dict.fromkeys(table.TABLE_FORMATS, table),
     excel.ENDING: excel,
     ".mat": mat,
     **dict.fromkeys(OMICS_ENDINGS, mudata),
@@ -55,7 +55,7 @@ FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "sample
 
 def ending(path: str | Path) -> str:
     """Return .csv, .csv.gz, ...; '' for a folder."""
-    return "" if Path(path).is_dir() else onefile.ending(Path(path))
+    return "" if Path(path).is_dir() else table.ending(Path(path))
 
 
 def format_of(path: str | Path) -> Format:
@@ -148,4 +148,4 @@ def write_new(out: Path, views: Filled) -> None:
         if view.ndim > 2:
             np.save(below(out, name, ".npy"), view)
         else:
-            onefile.write_new(below(out, name, ".csv"), pd.DataFrame(view))
+            csv.write_new(below(out, name, ".csv"), pd.DataFrame(view))

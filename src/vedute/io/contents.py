@@ -190,3 +190,39 @@ def known_labels(y: Array) -> NDArray[np.bool_]:
 
 def no_label(label: str, path: Path, known: Iterable[Any]) -> ValueError:
     return ValueError(f"{path} has no column {label!r} for --label; {close_to(label, known)}")
+
+
+class Unwanted:
+    """Columns to leave out, in whatever table they are; `known` are all columns so far."""
+
+    def __init__(self, how: Reading) -> None:
+        self.how = how
+        self.known: dict[str, None] = {}
+
+    def rest(self, columns: list[Any]) -> list[Any]:
+        """Filter out the dropped columns of a table."""
+        if not self.how.drop:
+            return columns
+        names = [str(c) for c in columns]
+        self.known |= dict.fromkeys(names)
+        dropped = {name for word in self.how.drop for name in _dropped(word, names)}
+        return [c for c in columns if str(c) not in dropped]
+
+    def check(self, path: Path) -> None:
+        """Reject a name that no table has."""
+        if self.how.lenient:
+            return
+        names = [*self.known]
+        for word in self.how.drop or ():
+            absent = [name for name in _dropped(word, names) if name not in self.known]
+            if word == self.how.label:
+                raise ValueError(f"--label and --drop both name {word!r}; leave out one of them")
+            if absent:
+                raise ValueError(
+                    f"{path} has no column {absent[0]!r} for --drop; {close_to(absent[0], names)}"
+                )
+
+
+def _dropped(word: str, known: list[str]) -> list[str]:
+    """Split several names at commas, where the whole is not one name."""
+    return [word] if word in known else [name.strip() for name in word.split(",")]

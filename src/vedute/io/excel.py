@@ -18,8 +18,7 @@ from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.data.problems import noted
 from vedute.io import csv, folder
-from vedute.io.contents import Data, Filled, Only, Reading, checked_ids
-from vedute.io.unwanted import Unwanted
+from vedute.io.contents import Data, Filled, Only, Reading, Unwanted, checked_ids
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"

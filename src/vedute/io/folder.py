@@ -16,11 +16,12 @@ import pandas as pd
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted, noted_any
-from vedute.io import images, npy, onefile
+from vedute.io import csv, images, npy, table
 from vedute.io.contents import (
     Data,
     Filled,
     Reading,
+    Unwanted,
     aligned,
     joined,
     labels,
@@ -30,10 +31,9 @@ from vedute.io.contents import (
 )
 from vedute.io.files import below
 from vedute.io.npy import Keyed
-from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("label", "one_hot", "decimal", "drop")
-FOLDERS = (*onefile.TABLE_FORMATS, ".npy", ".zarr")  # names of folders that look like views
+FOLDERS = (*table.TABLE_FORMATS, ".npy", ".zarr")  # names of folders that look like views
 READ = "(.csv, .tsv, .parquet, .npy with .ids.txt, or a folder of images)"
 
 
@@ -43,9 +43,11 @@ def read(path: Path, how: Reading) -> Data:
     unwanted = Unwanted(how)
     sources = files(path)
     for name, file in sources.items():
-        table = _is_table(file)
         with noted():
-            views[name] = onefile.read(file, how, unwanted.rest) if table else _keyed(file)
+            if _is_table(file):
+                views[name] = table.form(file).read(file, how, unwanted.rest)
+            else:
+                views[name] = images.read(file) if file.is_dir() else npy.read(file)
     return join_views(views, path, how, unwanted, len(views) == len(sources))
 
 
@@ -115,7 +117,7 @@ def files(path: Path) -> dict[str, Path]:
     for file in sorted(path.iterdir(), key=lambda p: p.name):
         with noted():
             if _is_view(file):
-                name = onefile.stem(file) if file.is_file() else file.name
+                name = file.name[: -len(table.ending(file))] if file.is_file() else file.name
                 if name in views:
                     twice = f"{file} and {views[name].name} are both view {name!r}"
                     raise ValueError(f"{twice}; keep one")
@@ -142,7 +144,7 @@ def _is_view(file: Path) -> bool:
 def _check_ignored(file: Path) -> None:
     """Reject what is named like a view and is none: a folder with parts of a table, another kind of
     store, a pipe."""
-    if file.is_file() or onefile.ending(file) not in FOLDERS:
+    if file.is_file() or table.ending(file) not in FOLDERS:
         return
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
@@ -153,15 +155,11 @@ def _check_ignored(file: Path) -> None:
 
 
 def _is_table(file: Path) -> bool:
-    return file.is_file() and onefile.ending(file) in onefile.TABLE_FORMATS
+    return file.is_file() and table.ending(file) in table.TABLE_FORMATS
 
 
 def _is_keyed(file: Path) -> bool:
     return file.suffix.lower() == ".npy" if file.is_file() else images.are_in(file)
-
-
-def _keyed(file: Path) -> Keyed:
-    return images.read(file) if file.is_dir() else npy.read(file)
 
 
 def _take_labels(
@@ -214,10 +212,10 @@ def write_view(
     those that `data` lack."""
     if isinstance(view, pd.DataFrame):
         if source is None:
-            onefile.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
+            csv.write_new(below(out, name, ".csv"), view.rename_axis(data.id_name))
         else:
             missing = data.views[name].isna().to_numpy() if missing is None else missing
-            onefile.write(below(out, source.name), source, view, missing, data.how)
+            table.form(source).write(below(out, source.name), source, view, missing, data.how)
     elif source is not None and source.is_dir():
         images.write(below(out, name), source, view, np.asarray(data.ids).astype(np.str_))
     else:

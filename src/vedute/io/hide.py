@@ -12,7 +12,7 @@ from scipy import sparse
 
 from vedute import io
 from vedute.data.views import Views
-from vedute.io import folder, npy, onefile
+from vedute.io import csv, folder, npy, table
 from vedute.io.contents import known_labels
 
 Bools = NDArray[np.bool_]
@@ -37,7 +37,9 @@ def write(part: Path, data: io.Data, mask: Bools) -> None:
         assert data.path is not None
         whole = pd.concat([*data.views.values()], axis=1)
         hidden = np.repeat(~mask, [v.shape[1] for v in data.views.values()], axis=1)
-        onefile.write(part, data.path, whole.astype(object).mask(hidden), hidden, data.how)
+        table.form(data.path).write(
+            part, data.path, whole.astype(object).mask(hidden), hidden, data.how
+        )
 
 
 def _npz(data: io.Data, mask: Bools) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
             folder.write_view(part, name, sources[name], left, data._replace(ids=ids[seen]), none)
     if data.how.label is not None and data.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
-        onefile.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))
+        csv.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))
 
 
 def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:

@@ -113,11 +113,6 @@ def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
     return converted if converted.is_unique else ids
 
 
-def write_new(out: Path, frame: pd.DataFrame) -> None:
-    """Write a table that has no source file."""
-    frame.rename_axis(str(frame.index.name or "id")).to_parquet(literal(out))
-
-
 def _columns_by_id(path: Path, how: Reading) -> pd.DataFrame:
     """Read all columns, indexed by id."""
     return _with_ids(_stored(path), path, how)

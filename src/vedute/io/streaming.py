@@ -25,9 +25,17 @@ from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Lazy, Spool, Version, pieces
 from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views, loses
-from vedute.io import csv, folder, npy, onefile, parquet, table
-from vedute.io.contents import Only, Reading, checked_ids, joined, name_of, nullable, plain
-from vedute.io.unwanted import Unwanted
+from vedute.io import csv, folder, npy, parquet, table
+from vedute.io.contents import (
+    Only,
+    Reading,
+    Unwanted,
+    checked_ids,
+    joined,
+    name_of,
+    nullable,
+    plain,
+)
 
 STREAMED_BYTES = 2**28  # smaller files are read into memory
 TABLE_CHUNK_ROWS = 2**16
@@ -75,13 +83,13 @@ def _files(path: Path) -> dict[str, Path] | None:
     if path.is_dir():
         files = folder.files(path)
         return files if all(file.is_file() for file in files.values()) else None
-    return {"": path} if onefile.ending(path) in onefile.TABLE_FORMATS else None
+    return {"": path} if table.ending(path) in table.TABLE_FORMATS else None
 
 
 def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
-    is_text = onefile.TABLE_FORMATS[onefile.ending(path)] is csv
+    is_text = table.TABLE_FORMATS[table.ending(path)] is csv
     spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
     with closing((csv if is_text else parquet).chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for chunk_columns in chunks:

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -19,11 +20,12 @@ import pandas as pd
 from vedute.data.frames import close_to, listed
 from vedute.data.plain_files import plain_file
 from vedute.data.problems import EnoughError, noted
-from vedute.io import onefile
+from vedute.io import csv, parquet
 from vedute.io.contents import (
     Data,
     Filled,
     Reading,
+    Unwanted,
     aligned,
     joined,
     labels,
@@ -31,10 +33,24 @@ from vedute.io.contents import (
     no_label,
     plain,
 )
-from vedute.io.unwanted import Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
+TABLE_FORMATS: Mapping[str, ModuleType] = {
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), csv),
+    ".parquet": parquet,
+}
 VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
+
+
+def ending(path: Path) -> str:
+    """Return .csv, .csv.gz, ...; in small letters."""
+    last = path.suffix.lower()
+    return "".join(path.suffixes[-2:]).lower() if last == ".gz" else last
+
+
+def form(path: Path) -> Any:
+    """Choose the module that reads and writes one table in one file."""
+    return TABLE_FORMATS[ending(path)]
 
 
 def read(path: Path, how: Reading) -> Data:
@@ -59,7 +75,7 @@ def read(path: Path, how: Reading) -> Data:
         selected.update({name: part for name, part in parts.items() if part})
         return [how.label, *(c for part in selected.values() for c in part)]
 
-    frame = onefile.read(path, how, only)
+    frame = form(path).read(path, how, only)
     id_name = name_of([frame.index])
     frame = aligned(frame, joined([frame.index]))
     y = labels(frame[how.label]) if how.label in frame.columns else None
@@ -76,7 +92,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
     assert data.path is not None
     parts = {end: pd.concat(list(part.values()), axis=1) for end, part in ends.items()}
     filled, source = (pd.concat([x[k] for k in data.views], axis=1) for x in (views, data.views))
-    onefile.write(out, data.path, filled, source.isna().to_numpy(), data.how, parts)
+    form(data.path).write(out, data.path, filled, source.isna().to_numpy(), data.how, parts)
 
 
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
@@ -135,38 +151,29 @@ def _matching(pattern: str, columns: list[Any], name: str, path: Path, lenient: 
 def read_groups(word: str, data: Data) -> pd.Series:
     """Read groups by sample id, as text; `word` is a file of ids and groups, or a column of the
     data."""
-    path = Path(word)
-    if path.is_file():
-        return _groups_of_file(path, data)
-    if data.path is None or data.how.views is None:
-        raise ValueError(f"no file {word!r} of ids and groups; DATA has no columns beside views")
-    how = data.how._replace(label=word)
-    columns = _column_names(data.path, how)
-    if word not in columns:
-        raise ValueError(
-            f"{data.path} has no column {word!r} for --groups; it has {listed(columns)}"
-        )
-    return onefile.read(data.path, how, lambda _: [word])[word]
-
-
-def _groups_of_file(path: Path, data: Data) -> pd.Series:
-    if onefile.ending(path) not in onefile.TABLE_FORMATS:
-        raise ValueError(f"{path}: files of groups end in {', '.join(onefile.TABLE_FORMATS)}")
-    if data.ids is None:
+    path, how = Path(word), Reading()
+    in_file = path.is_file()
+    if in_file and ending(path) not in TABLE_FORMATS:
+        raise ValueError(f"{path}: files of groups end in {', '.join(TABLE_FORMATS)}")
+    if in_file and data.ids is None:
         raise ValueError(f"DATA has no ids, which {path} goes by; add ids to it")
-    columns = _column_names(path, Reading())
-    if len(columns) != 1:
-        raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
-    return onefile.read(path, Reading(label=columns[0]))[columns[0]]
+    if not in_file:
+        if data.path is None or data.how.views is None:
+            raise ValueError(
+                f"no file {word!r} of ids and groups; DATA has no columns beside views"
+            )
+        path, how = data.path, data.how._replace(label=word)
+    columns: list[Any] = []
 
-
-def _column_names(path: Path, how: Reading) -> list[str]:
-    """List all columns but the ids."""
-    names: list[str] = []
-
-    def none(columns: list[str]) -> list[str]:
-        names.extend(columns)
+    def none(names: list[Any]) -> list[Any]:
+        columns.extend(names)
         return []
 
-    onefile.read(path, how, none)
-    return names
+    form(path).read(path, how, none)
+    if in_file and len(columns) != 1:
+        raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
+    if not in_file and word not in columns:
+        raise ValueError(f"{path} has no column {word!r} for --groups; it has {listed(columns)}")
+    name = columns[0] if in_file else word
+    groups: pd.Series = form(path).read(path, how._replace(label=name), lambda _: [name])[name]
+    return groups
