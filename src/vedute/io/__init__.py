@@ -24,9 +24,9 @@ from vedute.data.lock import locked as locked
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
 from vedute.io import csv, excel, folder, mat, mudata, npz, store, table
+from vedute.io.contents import DEFAULT_READING, Filled, Format
 from vedute.io.contents import Array as Array
 from vedute.io.contents import Data as Data
-from vedute.io.contents import Filled, Format
 from vedute.io.contents import Reading as Reading
 from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
@@ -48,7 +48,6 @@ FORMATS: Mapping[str, Format] = {
 }
 ANNOTATED = OMICS_ENDINGS  # files that take results beside the data
 NOT_HIDDEN = (*OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
-DEFAULT_READING = Reading()
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
          "decimal": "--decimal", "drop": "--drop"}  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -47,7 +48,11 @@ class Reading(NamedTuple):
         return {k: v for k, v in self._asdict().items() if v}
 
 
-class Data(NamedTuple):
+DEFAULT_READING = Reading()
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
     """Views as the user wrote them: names -> arrays (n, ...) or DataFrames of n rows.
 
     NaN, and False in the mask (n, L), mark missing values.
@@ -64,7 +69,7 @@ class Data(NamedTuple):
     y: Array | None = None
     keys: tuple[str, ...] = ()
     path: Path | None = None
-    how: Reading = Reading()
+    how: Reading = DEFAULT_READING
     id_name: str | None = None
     whole: Views | None = None
     order: Array | None = None
@@ -73,7 +78,7 @@ class Data(NamedTuple):
         """Mark nothing as observed in these views, so that all their cells are written."""
         frames = {k: v for k, v in self.views.items() if isinstance(v, pd.DataFrame) and k in names}
         blank = {k: pd.DataFrame(np.nan, v.index, v.columns) for k, v in frames.items()}
-        return self._replace(views={**self.views, **blank})
+        return replace(self, views={**self.views, **blank})
 
 
 class Format(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
             npy.write(io.below(part, name, ".npy"), _with_rows_of_nan(view, seen), None)
         else:
             left, none = view[seen], np.zeros(view[seen].shape, bool)
-            folder.write_view(part, name, sources[name], left, data._replace(ids=ids[seen]), none)
+            folder.write_view(part, name, sources[name], left, replace(data, ids=ids[seen]), none)
     if data.how.label is not None and data.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
         csv.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))

@@ -162,7 +162,7 @@ def read_groups(word: str, data: Data) -> pd.Series:
             raise ValueError(
                 f"no file {word!r} of ids and groups; DATA has no columns beside views"
             )
-        path, how = data.path, data.how._replace(label=word)
+        path, how = data.path, data.how
     columns: list[Any] = []
 
     def none(names: list[Any]) -> list[Any]:
