@@ -13,7 +13,7 @@ import torch
 from vedute import DCCA, MVP, Blend, Views, methods
 from vedute.commands import _ranks
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.training.loop import Settings, train
+from vedute.training.loop import Loop, Settings
 
 SIZES = dict(hidden=(12,), latent_dim=3, device="cpu", n_clusters=3)
 CASES = {  # settings, rows of a step, and steps: 91 rows are 45 and 46, or batches of 32, 32 and 27
@@ -41,7 +41,7 @@ def trained(name):
     hp = hp.settled(data.shapes, steps)
     torch.manual_seed(0)
     model = hp.build(data.shapes, [LIKELIHOODS["normal"]] * 3, data.names, steps)
-    history = train(model, data, Settings(steps, batch_size=size, lr=hp.lr, clip=hp.clip))
+    history = Loop(model, data, Settings(steps, batch_size=size, lr=hp.lr, clip=hp.clip)).run()
     gradients = {k: p.grad for k, p in model.named_parameters() if p.grad is not None}
     return [r["terms"] for r in history], gradients, dict(model.state_dict())
 

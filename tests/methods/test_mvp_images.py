@@ -102,11 +102,11 @@ def test_no_default_that_depends_on_the_data_looks_like_a_value():
 
 def test_images_are_trained_at_the_rate_that_is_given(monkeypatch):
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
-    rates, train = [], neural_training.train
+    rates, real = [], neural_training.Loop
     monkeypatch.setattr(
         neural_training,
-        "train",
-        lambda model, data, how, *a: rates.append(how.lr) or train(model, data, how, *a),
+        "Loop",
+        lambda model, data, how, *a: rates.append(how.lr) or real(model, data, how, *a),
     )
     for lr in (6e-3, 6.1e-3, None):
         model = MVP(steps=1, again=1, latent_dim=4, map_hidden=(4,), lr=lr, random_state=0)

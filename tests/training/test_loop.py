@@ -21,7 +21,7 @@ from vedute.training import checkpoints, loop
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import kept as kept_record
 from vedute.training.history import second, useful_steps
-from vedute.training.loop import Settings, train
+from vedute.training.loop import Loop, Settings
 from vedute.training.model import Generative, Model, Stage
 
 
@@ -58,7 +58,7 @@ def run(plan, n=10, **settings):
     """Train a Ramp on n rows in batches of 4: three steps an epoch."""
     model = Ramp(plan)
     torch.manual_seed(0)
-    history = train(model, data_of(n), Settings(**(dict(batch_size=4, lr=0.1) | settings)))
+    history = Loop(model, data_of(n), Settings(**(dict(batch_size=4, lr=0.1) | settings))).run()
     return model, history
 
 
@@ -253,7 +253,7 @@ def walk(plan, target, patience=50, hide=True, on_epoch=None, **settings):
     held = HoldOut(truth.hide(hidden), truth, hidden, ones, ones) if hide else None
     model = Walker(plan)
     s = Settings(lr=0.01, patience=patience, batch_size=4, steps=400, **settings)
-    history = train(model, data, s, held, [LIKELIHOODS["normal"]] * 2, on_epoch)
+    history = Loop(model, data, s, held, [LIKELIHOODS["normal"]] * 2, on_epoch).run()
     return model, history
 
 
@@ -445,7 +445,7 @@ def toy_run(folder=None, signature="", kill=None):
 
     s = Settings(batch_size=4, lr=1e-2, weight_decay=0.01, clip=1.0, patience=5,
                  checkpoint=folder and Checkpoint(folder, signature, 0))  # fmt: skip
-    history = train(model, data.hide(hidden), s, held, [LIKELIHOODS["normal"]] * 2, on_epoch)
+    history = Loop(model, data.hide(hidden), s, held, [LIKELIHOODS["normal"]] * 2, on_epoch).run()
     return {**model.state_dict(), "random": torch.get_rng_state()}, history
 
 

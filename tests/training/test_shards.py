@@ -9,7 +9,7 @@ from vedute import Views
 from vedute.estimators.abilities import models
 from vedute.nn import shards
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.training.loop import Settings, train
+from vedute.training.loop import Loop, Settings
 from vedute.training.step import Step
 
 NETWORKS = {name: cls for name, cls in METHODS.items() if hasattr(cls, "build")}
@@ -82,7 +82,7 @@ def learn(name, data, **settings):
     hp = hp.settled(data.shapes, hp.steps)
     torch.manual_seed(0)
     model = hp.build(data.shapes, likelihoods, data.names, hp.steps)
-    train(model, data, Settings(steps=hp.steps, batch_size=hp.batch_size, lr=hp.lr))
+    Loop(model, data, Settings(steps=hp.steps, batch_size=hp.batch_size, lr=hp.lr)).run()
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES)

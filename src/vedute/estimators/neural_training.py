@@ -22,7 +22,7 @@ from vedute.estimators.threads import thread_settings
 from vedute.nn import coders, convolutions
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, ended, useful_steps
-from vedute.training.loop import INTERRUPTED, Settings, batches, train
+from vedute.training.loop import INTERRUPTED, Loop, Settings, batches
 
 log = logging.getLogger("vedute")
 UNWATCHED_STEPS = 1000  # without hidden views, hence without early stopping
@@ -47,21 +47,20 @@ class Training:
         settings = self._prepare(data, device, watched=held is not None)
         inputs = front.narrow(model.front_, data)
         watched_views = None if held is None else front.narrow_held(model.front_, held)
-        reasons: list[str] = []
+        loop = Loop(
+            model.model_,
+            inputs.to(device),
+            settings,
+            None if watched_views is None else watched_views.to(device),
+            [view.likelihood for view in model.views_],
+            self.report,
+            self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
+        )
         with thread_settings(model.model_, inputs, settings.batch_size), self._counted():
-            history = train(
-                model.model_,
-                inputs.to(device),
-                settings,
-                None if watched_views is None else watched_views.to(device),
-                [view.likelihood for view in model.views_],
-                self.report,
-                reasons.append,
-                self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
-            )
-        self._end(reasons[0])
+            history = loop.run()
+        self._end(loop.reason)
         comparable = settings.refit or self.length is not None
-        model.history_ = continued(self.before if comparable else [], ended(history, reasons[0]))
+        model.history_ = continued(self.before if comparable else [], ended(history, loop.reason))
         model.length_ = None if held is None else useful_steps(history)
 
     def _prepare(self, data: Views, device: torch.device, watched: bool) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import torch
 from torch import Tensor
@@ -59,46 +59,40 @@ class Progress:
     ended: str = ""  # the reason, if before all steps were done
 
 
-def train(
-    model: Model,
-    data: Views,
-    settings: Settings,
-    held: HoldOut | None = None,
-    likelihoods: Likelihoods = (),
-    on_epoch: Callable[[Record], None] | None = None,
-    on_end: Callable[[str], None] | None = None,
-    on_step: Callable[[], None] | None = None,
-) -> list[Record]:
-    """Fit `model` in place on `data`; return the average of every loss term per epoch.
+@dataclass(eq=False)
+class Loop:
+    """The training of `model` in place on `data`.
 
-    `held`: views hidden from `data`, for early stopping; `likelihoods`: one per view; `on_end`:
-    called with the reason why training ended; `on_step`: after every step.
+    held         views hidden from `data`, for early stopping
+    likelihoods  one per view
+    on_epoch     called with every record of the history
+    on_step      called after every step
+    reason       why training ended
     """
-    return _Loop(model, data, settings, held, likelihoods, on_epoch, on_end, on_step).run()
 
+    model: Model
+    data: Views
+    settings: Settings
+    held: HoldOut | None = None
+    likelihoods: Likelihoods = ()
+    on_epoch: Callable[[Record], None] | None = None
+    on_step: Callable[[], None] | None = None
+    reason: str = field(init=False, default="")
 
-class _Loop:
-    def __init__(
-        self,
-        model: Model,
-        data: Views,
-        settings: Settings,
-        held: HoldOut | None,
-        likelihoods: Likelihoods,
-        on_epoch: Callable[[Record], None] | None,
-        on_end: Callable[[str], None] | None,
-        on_step: Callable[[], None] | None,
-    ) -> None:
-        self.model, self.data, self.settings, self.likelihoods = model, data, settings, likelihoods
-        self.held = None if held is None else _watched(held.first(MAX_WATCHED))
-        self.on_epoch, self.on_end, self.on_step = on_epoch, on_end, on_step
+    def __post_init__(self) -> None:
+        held, settings = self.held, self.settings
+        if held is not None:
+            held = held.first(MAX_WATCHED)
+            parts = len(held.hidden) >= ranks.size()  # each rank checks its share
+            self.held = held.part(ranks.share(len(held.hidden))) if parts else held
         self.at = Progress()
         self.best: dict[str, Tensor] | None = None
-        self.optimizer = make_optimizer(model, settings.lr, settings.weight_decay)
+        self.optimizer = make_optimizer(self.model, settings.lr, settings.weight_decay)
         self.step: Step | None = None
         self.history: list[Record] = []
 
     def run(self) -> list[Record]:
+        """Train; return the average of every loss term per epoch."""
         refit = self.settings.refit
         stages = self.model.stages_again(self.data) if refit else self.model.stages(self.data)
         try:
@@ -114,14 +108,10 @@ class _Loop:
                 pass
         ranks.copy_first(self.model)
         self.model.eval()
-        if self.on_end is not None:
-            self.on_end(self.at.ended or self._all_done())
-        return self.history
-
-    def _all_done(self) -> str:
         counted = self.settings.epochs is not None
         amount = f"{self.at.epoch} epochs" if counted else f"{self.at.step} steps"
-        return f"all {amount} done"
+        self.reason = self.at.ended or f"all {amount} done"
+        return self.history
 
     def _train(self, stages: Iterator[Stage]) -> None:
         c = self.settings.checkpoint
@@ -224,12 +214,11 @@ class _Loop:
         if better:
             at.best_error, at.best_step = error, at.step
             self.best = self._weights()
-        elif record["watched"] and self._out_of_patience() and not at.stage_done:
+            return
+        patience = self.settings.patience
+        if record["watched"] and at.step - at.best_step >= patience and not at.stage_done:
             at.stage_done = True
-            at.ended = f"hidden error has not improved for {self.settings.patience} steps"
-
-    def _out_of_patience(self) -> bool:
-        return self.at.step - self.at.best_step >= self.settings.patience
+            at.ended = f"hidden error has not improved for {patience} steps"
 
     @torch.no_grad()
     def _errors(self, stage: Stage) -> tuple[float, float]:
@@ -240,14 +229,10 @@ class _Loop:
         model.eval()
         outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
         values = [likelihood.mean(out[0].float()) for likelihood, out in outs]
-        squared = self._over_ranks(held.mean_error(values))
+        squared = ranks.mean(held.mean_error(values), len(held.hidden))
         if stage.measure is None:
             return squared, squared
-        return squared, self._over_ranks(stage.measure(held, values))
-
-    def _over_ranks(self, error: float) -> float:
-        assert self.held is not None
-        return ranks.mean(error, len(self.held.hidden), self.held.hidden.device)
+        return squared, ranks.mean(stage.measure(held, values), len(held.hidden))
 
     def _weights(self) -> dict[str, Tensor]:
         return {k: v.clone() for k, v in self.model.state_dict().items()}
@@ -278,7 +263,7 @@ class _Loop:
     def _save(self) -> None:
         """Write a checkpoint if it is due, and end training if a signal asked for it."""
         c, first = self.settings.checkpoint, ranks.rank() == 0
-        number = ranks.largest(stopping.requested() or 0, self.data.mask.device)
+        number = max(ranks.gathered(stopping.requested() or 0))
         if first and c is not None and (c.due() or self.at.finished or number):
             tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
             tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
@@ -290,28 +275,18 @@ class _Loop:
 
     def _load(self, saved: checkpoints.SavedState, progress: Progress) -> None:
         device = self.data.mask.device
-        part = {
-            name: {
-                k.partition(".")[2]: t.to(device)
-                for k, t in saved.tensors.items()
-                if k.startswith(name)
-            }
-            for name in ("model.", "best.")
-        }
-        load_state(self.model, part["model."])
-        self.best = part["best."] or None
+        weights, best = (
+            {k.removeprefix(p): t.to(device) for k, t in saved.tensors.items() if k.startswith(p)}
+            for p in ("model.", "best.")
+        )
+        load_state(self.model, weights)
+        self.best = best or None
         self.at, self.history = progress, saved.history
         if not progress.finished:
             checkpoints.load_moments(self.optimizer, self.model, saved.tensors)
             for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
                 set_lr(group, lr)
         checkpoints.set_random_state(saved.tensors)
-
-
-def _watched(held: HoldOut) -> HoldOut:
-    """Return the hidden views that this rank checks."""
-    too_few = len(held.hidden) < ranks.size()
-    return held if too_few else held.part(ranks.share(len(held.hidden)))
 
 
 def batches(n: int, size: int) -> int:

@@ -7,13 +7,10 @@ everything behaves as for one rank.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from threading import Thread
-from time import monotonic, sleep
+from threading import Timer
 from typing import Any, TypeVar
 
 import torch
@@ -94,32 +91,25 @@ def copy_first(model: nn.Module) -> None:
         load_state(model, by_first(lambda: {k: v.cpu() for k, v in model.state_dict().items()}))
 
 
-def all_have(value: object) -> bool:
-    """Return whether a value is equal on all ranks."""
+def gathered(value: T) -> list[T]:
+    """Return the values of all ranks, in order."""
     values = [value] * size()
     if together():
         _with_others(lambda: distributed.all_gather_object(values, value))
-    return all(other == value for other in values)
+    return values
 
 
-def mean(value: float, weight: int, device: torch.device) -> float:
+def all_have(value: object) -> bool:
+    """Return whether a value is equal on all ranks."""
+    return all(other == value for other in gathered(value))
+
+
+def mean(value: float, weight: int) -> float:
     """Return the weighted mean of the values of the ranks."""
     if size() == 1:
         return value
-    sums = torch.tensor([value * weight, weight], dtype=torch.float64, device=device)
-    with waiting():
-        total, weights = add_up(sums).tolist()
-    return float(total / weights)
-
-
-def largest(number: int, device: torch.device) -> int:
-    """Return the largest of the numbers of the ranks."""
-    if not together():
-        return number
-    shared = torch.tensor(number, device=device)
-    _with_others(lambda: distributed.all_reduce(shared, distributed.ReduceOp.MAX))
-    with waiting():
-        return int(shared)
+    pairs = gathered((value, weight))
+    return sum(v * w for v, w in pairs) / sum(w for _, w in pairs)
 
 
 def _with_others(collective: Callable[[], Any]) -> None:
@@ -135,39 +125,24 @@ def _with_others(collective: Callable[[], Any]) -> None:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Watch a wait for the other ranks: after LONG_WAIT a message is printed, once."""
-    watch = _watch() if together() else None
-    if watch is None or watch.since < math.inf:  # a wait inside another
+    """Watch a wait for the other ranks: after LONG_WAIT a message is printed."""
+    if not together():
         yield
         return
-    watch.since = monotonic()
+    timer = Timer(LONG_WAIT, _say_what_is_awaited)
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        watch.since = math.inf
+        timer.cancel()
 
 
-class _Watch(Thread):
-    """A thread that checks every second how long this rank has waited."""
-
-    since = math.inf
-
-    def run(self) -> None:
-        while True:
-            sleep(1.0)
-            if monotonic() - self.since > LONG_WAIT:
-                self.since = math.inf
-                # Only the first rank has its own stderr, and may be the one that was stopped.
-                print(
-                    f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one "
-                    "of them was stopped, is busy, or cannot be reached",
-                    file=sys.__stderr__,
-                    flush=True,
-                )
-
-
-@cache
-def _watch() -> _Watch:
-    watch = _Watch(daemon=True)
-    watch.start()
-    return watch
+def _say_what_is_awaited() -> None:
+    # Only the first rank has its own stderr, and may be the one that was stopped.
+    print(
+        f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one of them was "
+        "stopped, is busy, or cannot be reached",
+        file=sys.__stderr__,
+        flush=True,
+    )

@@ -58,9 +58,9 @@ class Step:
     def read_terms(self, step: int) -> dict[str, float]:
         """Return the average of every term since the last call; raise if one is not finite."""
         assert self.totals is not None
-        with ranks.waiting():
-            totals = (ranks.add_up(self.totals) / self.seen).tolist()
-        terms = dict(zip(self.names, totals, strict=True))
+        totals = ranks.add_up(self.totals) / self.seen
+        with ranks.waiting():  # on a GPU, for the sum
+            terms = dict(zip(self.names, totals.tolist(), strict=True))
         self.totals.zero_()
         self.seen = 0
         infinite = [name for name, value in terms.items() if not abs(value) < float("inf")]

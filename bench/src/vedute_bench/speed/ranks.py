@@ -26,7 +26,7 @@ from torch import distributed, multiprocessing
 from vedute import MVP, Views, datasets
 from vedute.estimators.threads import thread_settings
 from vedute.nn.likelihoods import LIKELIHOODS
-from vedute.training.loop import Settings, train
+from vedute.training.loop import Loop, Settings
 
 CASES: dict[str, dict[str, Any]] = {
     "handwritten, defaults": {"batch_size": 256, "steps": 40},
@@ -63,9 +63,9 @@ def speed(case: str) -> dict[str, float]:
     how = {"batch_size": settings["batch_size"], "lr": 1e-3}
     steps = settings["steps"]
     with thread_settings(model, views, settings["batch_size"]):  # as in `fit`
-        train(model, views, Settings(steps=4, **how))
+        Loop(model, views, Settings(steps=4, **how)).run()
         start, busy = perf_counter(), process_time()
-        train(model, views, Settings(steps=steps, **how))
+        Loop(model, views, Settings(steps=steps, **how)).run()
         taken, busy = perf_counter() - start, process_time() - busy
     numbers = sum(p.numel() for p in model.parameters())
     speeds = {"steps_per_second": steps / taken, "core_seconds_per_step": busy / steps}
