@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 
 from vedute.data.views import Entry, Views
-from vedute.estimators import base, filling, imputation, reader
+from vedute.estimators import base, filling, imputation, learner
 from vedute.methods import find, load
 
 NAN = np.nan
@@ -168,14 +168,14 @@ def test_what_is_filled_batch_by_batch_is_what_is_filled_at_once(kind, monkeypat
     verbs = [model.transform, model.impute, model.reconstruct, partial(model.impute, interval=0.9)]
     at_once, sizes = [verb(X) for verb in verbs], []
     monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
-    monkeypatch.setattr(reader, "BATCHES", 1)
-    once = reader.scaled
+    monkeypatch.setattr(learner, "BATCHES", 1)
+    once = learner.scaled
 
     def counted(views, part):
         sizes.append(len(part))
         return once(views, part)
 
-    for module in (reader, filling, base):
+    for module in (learner, filling, base):
         monkeypatch.setattr(module, "scaled", counted)
     for verb, found in zip(verbs, at_once, strict=True):
         same(verb(X), found)
@@ -187,7 +187,7 @@ def test_a_row_that_is_out_of_range_is_named_in_whatever_batch_it_is(monkeypatch
     a, b = arrays()
     a[33] = 1e25
     monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
-    monkeypatch.setattr(reader, "BATCHES", 1)
+    monkeypatch.setattr(learner, "BATCHES", 1)
     for verb in (model.impute, model.transform):
         with pytest.raises(ValueError, match="row 33 has values too far"):
             verb([a, b])

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from vedute import DCCA, MVP, BestPair, Blend, Views, load
 from vedute.analysis import comparison
-from vedute.estimators import imputation, progress, reader
+from vedute.estimators import imputation, learner, progress
 from vedute.estimators.progress import Task, lines
 from vedute.methods import _parallel_experts
 from vedute.methods.best_pair import for_views
@@ -145,7 +145,7 @@ def test_imputing_many_rows_shows_how_far_it_is(terminal, monkeypatch):
     monkeypatch.setattr(imputation, "DECODED_ROWS", 20)
     model.impute(data())
     assert not text(terminal)
-    monkeypatch.setattr(reader, "MANY_ROWS", 200)
+    monkeypatch.setattr(learner, "MANY_ROWS", 200)
     model.impute(data())
     assert re.search(r"imputing ━\S+ row 20 of 200 · about", text(terminal))
     model.explain(data())

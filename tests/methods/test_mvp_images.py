@@ -14,7 +14,7 @@ from drawings import shapes
 import vedute
 from vedute import Views, drop_views, methods
 from vedute.data.holdout import HoldOut
-from vedute.estimators import neural, neural_training, pace
+from vedute.estimators import neural, neural_training
 from vedute.estimators.settings import declared
 from vedute.methods import mvp, presets
 from vedute.methods.deep.shared import regularization
@@ -156,12 +156,12 @@ def test_a_long_training_says_by_its_first_steps_how_long_and_what_is_faster(
     settings, faster, monkeypatch, capfd
 ):
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's
-    monkeypatch.setattr(pace, "MEASURED", 0)
+    monkeypatch.setattr(neural_training, "MEASURED", 0)
     views = drop_views(shapes.load(24, size=16), 0.5, seed=0)
     small = dict(latent_dim=4, map_hidden=(4,), hidden=(4,), random_state=0, device="cpu")
     MVP(**small, **settings).fit(views)
     assert not capfd.readouterr().err  # it is not long
-    monkeypatch.setattr(pace, "LONG", 0)
+    monkeypatch.setattr(neural_training, "LONG", 0)
     MVP(**small, **settings).fit(views)
     first = capfd.readouterr().err.splitlines()[0]
     assert re.fullmatch(
@@ -226,7 +226,7 @@ def test_a_model_moves_between_devices_with_its_network(tmp_path, monkeypatch, k
     if kind == "blend":
         small = dict(expert_settings={"mvp__steps": 2, "mvp__latent_dim": 4}, random_state=0)
     with monkeypatch.context() as patch:  # as on a GPU
-        patch.setattr(neural_training.convolutions, "chosen", lambda device: "mvp")
+        patch.setattr(neural.convolutions, "chosen", lambda device: "mvp")
         model = cls(**small).fit(views)
     model.save(tmp_path / "model")
     again = vedute.load(tmp_path / "model")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from every_method import IMPUTING, METHODS, small
 
-from vedute.estimators import imputation, reader, sentence_decoding
+from vedute.estimators import imputation, learner, sentence_decoding
 from vedute.methods.best_pair import for_views
 
 CLOSE = 1e-5  # standard deviations
@@ -125,7 +125,7 @@ def check(model, data, n, monkeypatch):
     order = np.random.default_rng(0).permutation(n)
     agree(whole, order, outputs(model, some(X, order), unit))
     monkeypatch.setattr(imputation, "DECODED_ROWS", 7)
-    monkeypatch.setattr(reader, "BATCHES", 1)
+    monkeypatch.setattr(learner, "BATCHES", 1)
     agree(whole, slice(n), outputs(model, X, unit))
 
 

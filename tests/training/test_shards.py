@@ -6,7 +6,7 @@ import torch
 from every_method import METHODS, PAIRED, small
 
 from vedute import Views
-from vedute.estimators.abilities import models
+from vedute.estimators.neural import models
 from vedute.nn import shards
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Loop, Settings

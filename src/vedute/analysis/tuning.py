@@ -26,7 +26,7 @@ from vedute.estimators import engine, progress
 from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
-from vedute.estimators.search_space import Choice, Range, rounded
+from vedute.estimators.settings import Choice, Range, rounded
 from vedute.methods import best_pair
 
 Settings = dict[str, Any]

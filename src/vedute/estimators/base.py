@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from vedute.data.tables import as_table
 from vedute.data.views import Filling
 from vedute.estimators import card, categories, dask_frames, filling, saving, settings
-from vedute.estimators.abilities import Ability
 from vedute.estimators.explanation import explanation, left_out_errors
 from vedute.estimators.filling import Interval
 from vedute.estimators.fitted_view import scaled
 from vedute.estimators.learner import Learner
-from vedute.estimators.method import Array, Method
+from vedute.estimators.method import Ability, Array, Method
 from vedute.estimators.settings import LOOSE, UNSAVED, estimator
 from vedute.nn import noise
 from vedute.training import checkpoints, ranks
@@ -183,7 +182,8 @@ class Estimator(Method):
         pairs (column, category), so that `["stage"]` has one column per stage; zeros and ones have
         the categories 0 and 1. The probabilities of a column sum to one.
         """
-        entry, data = self.learner.open(X)
+        entry = self.learner.entry(X)
+        data = self.learner.scaled(entry)
         self.learner.imputer()  # rejects a method that does not impute
         if not any(map(categories.columns, self.views_)):
             raise ValueError(
@@ -224,7 +224,8 @@ class Estimator(Method):
         likelihood, normal or Laplace, and the variance of errors at hidden views; unlike those of
         intervals, its tails are not calibrated."""
         check_count("m", m)
-        entry, data = self.learner.open(X)
+        entry = self.learner.entry(X)
+        data = self.learner.scaled(entry)
         imputer = self.learner.imputer()
         with noise.seeded(self.learner.seed(random_state)):
             categorical = any(map(categories.columns, self.views_))

@@ -1,48 +1,118 @@
-"""The learner, which fits a method."""
+"""The learner, which fits a method and passes data to it."""
 
 from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import holdout, kinds
-from vedute.data.missing import group_codes
+from vedute.data import holdout, kinds, missing
+from vedute.data.mapped import spooled, stacked
 from vedute.data.views import Entry, Views
-from vedute.estimators import card, checks, clustering, cross_fitting, panels, progress
+from vedute.estimators import card, categories, clustering, cross_fitting, panels, progress
 from vedute.estimators.context import FitContext, seed_of
+from vedute.estimators.digest import digest
 from vedute.estimators.explanation import contributions
 from vedute.estimators.fitted_view import FittedView, scaled
-from vedute.estimators.imputation import Imputer
-from vedute.estimators.method import Array
-from vedute.estimators.reader import Reader
+from vedute.estimators.imputation import Imputer, batch_rows
+from vedute.estimators.method import Array, Method
+from vedute.estimators.settings import LOOSE
 from vedute.nn import likelihoods, noise
 from vedute.training import ranks
 
 log = logging.getLogger("vedute")
+BATCHES = 8  # per scaled chunk
+MANY_ROWS = 5000  # rows from which on imputing and explaining show progress
+# Settings that ranks need not share, or that are compared by the settings inside.
+NOT_COMPARED = (*LOOSE, "random_state", "method", "expert_settings")
+NO_SHARED_ROWS = (
+    "no sample has two views, so the relation between views cannot be learned; do the samples "
+    "of different views have the same ids?"
+)
+ONE_VIEW = (
+    "one frame is one view; to split it, pass columns={'a': [...], 'b': [...]}, a dict of frames, "
+    "or columns of two levels, the view above"
+)
 
 
-class Learner(Reader):
+class Learner:
     """The learner of a method: it holds out views, fits, calibrates, refits and clusters.
 
     It is stateless: learned attributes are on the method, the state of one fit is in its context.
     """
 
+    def __init__(self, model: Method) -> None:
+        self.model = model
+
+    def entry(self, X: Any) -> Entry:
+        """Return X as passed, compared with the fitted views."""
+        model = self.model
+        check_is_fitted(model, "views_")
+        return Entry.of(X, columns=model.columns, like=model.specs, own=True)
+
+    def scaled(self, X: Any) -> Views:
+        """Return X, as passed or an `entry`, in scaled units."""
+        entry = X if isinstance(X, Entry) else self.entry(X)
+        return scaled(self.model.views_, entry.views)
+
+    def imputer(self) -> Imputer:
+        """Return the imputer of the method; raise for methods that do not impute."""
+        model = self.model
+        if not model.generative:
+            raise TypeError(model.cannot("impute"))
+        return Imputer(model.decode, model.views_, model.table_numbers())
+
+    def probabilities(self, entry: Entry, data: Views) -> categories.Probabilities:
+        """Return the probabilities of categories of all samples, passed raw and in scaled units."""
+        with self.counting("imputing", data, len(data), "row"):
+            values = self.imputer().values(data)[0]
+        return categories.probabilities(self.model.views_, values, entry.views)
+
+    def seed(self, random_state: Any) -> int:
+        """Return the seed of draws: that of the fit, unless `random_state` is passed."""
+        return self.model.seed_ if random_state is None else seed_of(random_state)
+
+    def by_rows(self, f: Callable[[Views], Array], data: Views) -> Array:
+        """Apply f to data in chunks, (n, ...); for data on the disk the result is on the disk."""
+        if not data.on_disk:
+            rows = BATCHES * batch_rows(self.model.n_features_in_)
+            return stacked(len(data), map(f, data.batches(rows)))
+        with self.counting("going through all rows", data, len(data), "row"):
+            return spooled(_counted(f(part)) for part in data.pieces())
+
+    def by_scaled_rows(self, f: Callable[[Views], Array], views: Views) -> Array:
+        """Apply f to data that are scaled in chunks."""
+        return self.by_rows(lambda part: f(scaled(self.model.views_, part)), views)
+
+    @contextmanager
+    def counting(self, name: str, data: Views, total: int, unit: str) -> Iterator[None]:
+        """Show progress, if there are many rows."""
+        verbose = self.model.verbose if len(data) >= MANY_ROWS else False
+        with progress.shown(verbose), progress.task(name, total, unit):
+            yield
+
+    # Fitting.
+
     def fit(self, X: Any, groups: Any = None) -> None:
         """Fit the method to X; groups: one per sample, if samples belong together."""
         model = self.model
         raw = Entry.of(X, columns=model.columns, own=True).views
-        if checks.is_one_view(X, raw):
-            log.warning(checks.ONE_VIEW)
-        codes = None if groups is None else group_codes(groups, len(raw), raw.ids)
+        columns = raw.specs[0].columns if raw.specs else None
+        split = isinstance(X, (Mapping, list, tuple, Views)) or raw.names != ("view0",)
+        if not split and columns is not None and len(columns) > 1:
+            log.warning(ONE_VIEW)
+        codes = None if groups is None else missing.group_codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self.check(raw)
-        checks.ranks_agree(model, raw, codes)
+        self._compare_with_ranks(raw, codes)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
@@ -58,8 +128,9 @@ class Learner(Reader):
                 self.learn(data, context)
             model.embedding_ = self.by_rows(lambda d: clustering.finite(model.embed(d)), data)
             self.cluster(data)
-        problem = checks.unconnected(data)
-        if problem is not None:
+        if len(data.names) > 1 and int(data.mask.sum(1).max()) < 2:
+            warnings.warn(NO_SHARED_ROWS, stacklevel=4)
+        elif problem := missing.components_warning(missing.components(data.mask, data.names)):
             warnings.warn(problem, stacklevel=4)
 
     def context(self, groups: torch.Tensor | None) -> FitContext:
@@ -68,7 +139,37 @@ class Learner(Reader):
 
     def check(self, raw: Views) -> None:
         """Reject invalid settings, and data that cannot be fitted with them."""
-        checks.check(self.model, raw)
+        model = self.model
+        model.check_settings()
+        if model.two_views and len(raw.x) != 2:
+            name = type(model).__name__
+            fix = f"BestPair({name}(...)) takes two of more" if len(raw.x) > 2 else "pass one more"
+            raise ValueError(f"{name} takes two views, X has {len(raw.x)}; {fix}")
+        for name, seen in zip(raw.names, raw.mask.any(0), strict=True):
+            if not seen:
+                raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
+        if getattr(model, "checkpoint", None) is not None and model.random_state is None:
+            raise ValueError("checkpoint needs random_state: without it no run can be resumed")
+        _check_columns(raw)
+        clustering.check(model.n_clusters, len(raw), model.soft)
+        if model.soft:
+            clustering.require(model.n_clusters, type(model).__name__)
+        model.check(raw)
+
+    def _compare_with_ranks(self, raw: Views, groups: NDArray[Any] | None) -> None:
+        """Reject ranks that would fit different settings or data."""
+        if ranks.size() == 1:
+            return
+        model = self.model
+        params = model.get_params().items()
+        compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
+        arrays = [raw.mask, *raw.parts, *raw.hole_parts]
+        arrays += [] if groups is None else [torch.from_numpy(groups)]
+        if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
+            raise ValueError(
+                f"the ranks fit {type(model).__name__} with other settings, or on other data; "
+                "every rank takes the same"
+            )
 
     def scaling(self) -> str:
         """Return the scaling of features, or `auto`."""
@@ -209,3 +310,21 @@ class Learner(Reader):
         for values in self.imputer().values(data)[0] if model.generative else ():
             if not np.isfinite(values).all():
                 raise ValueError("it gives values that are not finite")
+
+
+def _check_columns(raw: Views) -> None:
+    """Reject a column without a finite value."""
+    for v, spec in enumerate(raw.specs or ()):
+        empty = None if raw.hole_parts[v] is None else ~raw.ever_seen(v)
+        if empty is not None and empty.any():
+            first = int(empty.flatten().nonzero()[0])
+            plain = spec.columns is not None and len(spec.columns) == empty.numel()
+            column = spec.columns[first] if plain and spec.columns is not None else first
+            raise ValueError(
+                f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
+            )
+
+
+def _counted(rows: Array) -> Array:
+    progress.advance(len(rows), "row")
+    return rows

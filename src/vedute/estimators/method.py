@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
@@ -18,15 +18,29 @@ from vedute.data.frames import ViewSpec
 from vedute.data.holdout import HoldOut
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
-from vedute.estimators import settings
-from vedute.estimators.abilities import Ability
+from vedute.estimators import card, settings
 from vedute.estimators.context import FitContext
 from vedute.estimators.fitted_view import FittedView
-from vedute.estimators.learned import learned as learned_html
 from vedute.estimators.settings import choice, estimator, setting
 
 Array = NDArray[Any]
 log = logging.getLogger("vedute")
+
+
+class Ability:
+    """An ability of a method, derived from its class, never from a flag that could disagree."""
+
+    def __init__(self, answer: Callable[[Any], bool]) -> None:
+        self.answer = answer
+
+    def __get__(self, _: object, cls: type[Any]) -> bool:
+        return self.answer(cls)
+
+
+class WarmStart:
+    """A method that can start from the imputations of another one."""
+
+    warm_start: Any = None  # the other method, fitted
 
 
 class Learned:
@@ -208,7 +222,7 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
 
     def _repr_html_inner(self) -> str:
         """Return the diagram of scikit-learn followed by a summary, for notebooks."""
-        return f"{super()._repr_html_inner()}{learned_html(self)}"
+        return f"{super()._repr_html_inner()}{card.summary(self)}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
+from threading import Thread
+from time import monotonic
 from typing import Any
 
 import torch
@@ -15,26 +18,31 @@ from vedute.data.views import Shapes, Views
 from vedute.estimators import front, progress
 from vedute.estimators.context import FitContext
 from vedute.estimators.digest import digest
-from vedute.estimators.network_method import NetworkMethod
-from vedute.estimators.pace import Pace
 from vedute.estimators.settings import LOOSE
-from vedute.estimators.threads import thread_settings
 from vedute.nn import coders, convolutions
 from vedute.training.checkpoints import Checkpoint
 from vedute.training.history import Record, continued, ended, useful_steps
 from vedute.training.loop import INTERRUPTED, Loop, Settings, batches
+from vedute.training.model import Model, load_state
 
 log = logging.getLogger("vedute")
 UNWATCHED_STEPS = 1000  # without hidden views, hence without early stopping
 UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training is resumed
 FROM_CALLBACK = "raised by a callback"  # a note on errors
 COMPILED_STEPS = 40_000  # least steps for which image networks are compiled on a GPU
+MEASURED = 5.0  # seconds of steps for the estimate
+LONG = 120.0  # seconds from which on it is reported
+SMALL_STEP = 1e9  # weights times batch size, below which one thread is as fast as several
+ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class Training:
-    """One training run of a method: the first, or the refit with the views that were hidden."""
+    """One training run of a method: the first, or the refit with the views that were hidden.
 
-    def __init__(self, model: NetworkMethod, context: FitContext) -> None:
+    model: a `NeuralEstimator`
+    """
+
+    def __init__(self, model: Any, context: FitContext) -> None:
         self.model, self.context = model, context
         refit = context.number > 1
         self.before: list[Record] = model.history_ if refit else []
@@ -56,7 +64,8 @@ class Training:
             self.report,
             self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
         )
-        with thread_settings(model.model_, inputs, settings.batch_size), self._counted():
+        unit = (model.steps_, "step") if model.epochs is None else (model.epochs, "epoch")
+        with thread_settings(model.model_, inputs, settings.batch_size), progress.counted(*unit):
             history = loop.run()
         self._end(loop.reason)
         comparable = settings.refit or self.length is not None
@@ -67,16 +76,23 @@ class Training:
         """Make the model that training starts from, and its settings."""
         model = self.model
         steps, batch_size = model.amounts(data.shapes, len(data))
+        total = steps if model.epochs is None else model.epochs * len(data) // batch_size
         refit_steps = model.refit_length(steps) if self.context.number > 1 else None
         if refit_steps is None:
             fixed = watched or not model.early_stopping or model.epochs is not None
             model.steps_ = steps if fixed else min(steps, self.length or UNWATCHED_STEPS)
-            model.settings_ = self._used(data)
-            model.start(data, device)
+            model.settings_ = self._used(data, batch_size, total) | (
+                {"steps": steps} if model.epochs is None else {}
+            )
+            model.front_ = front.learn(model.views_, data, model.components, model.seed_)
+            model.model_ = model.build_networks().to(device)
+            coders.start_at(model.model_, [view.scaler.mean for view in model.views_])
         else:
-            model.steps_ = refit_steps
-            model.go_on(device)
+            model.steps_, before = refit_steps, model.model_.state_dict()
+            model.model_ = model.build_networks().to(device)
+            load_state(model.model_, before)
         hp = model.having(model.settings_)
+        images = any(len(shape) > 1 for shape in data.shapes)
         return Settings(
             steps=model.steps_,
             epochs=model.epochs,
@@ -86,49 +102,36 @@ class Training:
             clip=hp.clip,
             patience=hp.patience,
             bf16=model.bf16(data, device),
-            compiled=self._pays_to_compile(data, device),
+            # half a minute saves half a millisecond per step
+            compiled=device.type == "cuda" and images and total >= COMPILED_STEPS,
             refit=refit_steps is not None,
             checkpoint=self._checkpoint(data),
         )
 
-    def _used(self, data: Views) -> dict[str, Any]:
-        """Return the settings of training on these data."""
+    def _used(self, data: Views, batch_size: int, total: int) -> dict[str, Any]:
+        """Return the settings of a training of `total` steps on these data."""
         model = self.model
-        steps, batch_size = model.amounts(data.shapes, len(data))
         hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
-        patience = model.patience_for(data.shapes, model.total_steps(data))
-        amounts = {"batch_size": batch_size, "patience": patience}
-        amounts |= {"steps": steps} if model.epochs is None else {}
+        amounts = {"batch_size": batch_size, "patience": model.patience_for(data.shapes, total)}
         params = hp.get_params(deep=False) | amounts
         return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
-
-    def _pays_to_compile(self, data: Views, device: torch.device) -> bool:
-        """Return whether to compile: half a minute saves half a millisecond per step on images."""
-        steps = self.model.total_steps(data)
-        images = any(len(s) > 1 for s in data.shapes)
-        return device.type == "cuda" and images and steps >= COMPILED_STEPS
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
         """Return the checkpoint of this run, in a folder by its number."""
         if self.context.checkpoint is None:
             return None
-        folder = self.context.checkpoint / f"training-{self.context.number}"
-        return Checkpoint(folder, self._signature(data), self.model.checkpoint_minutes)
-
-    def _signature(self, data: Views) -> str:
         unsigned = [k for k in UNSIGNED if k != "n_clusters" or not self.model.soft]
         params = self.model.get_params(deep=False) | self.model.settings_
         params = {k: v for k, v in params.items() if k not in unsigned}
-        return digest(params, [data.mask, *data.parts, *data.hole_parts])
+        signature = digest(params, [data.mask, *data.parts, *data.hole_parts])
+        folder = self.context.checkpoint / f"training-{self.context.number}"
+        return Checkpoint(folder, signature, self.model.checkpoint_minutes)
 
     def _pace(self, data: Views) -> Pace:
         """Return a callback that reports the duration of long training, and what is faster."""
-        size = self.model.settings_["batch_size"]
-        steps = (
-            self.model.steps_
-            if self.model.epochs is None
-            else self.model.epochs * batches(len(data), size)
-        )
+        steps, epochs = self.model.steps_, self.model.epochs
+        if epochs is not None:
+            steps = epochs * batches(len(data), self.model.settings_["batch_size"])
 
         def say(step: float, left: float) -> None:
             faster = ", ".join(self._faster(data.shapes))
@@ -147,12 +150,6 @@ class Training:
                 yield f"network={convolutions.SMALL!r}"
             yield "smaller images"
         yield "a GPU"
-
-    def _counted(self) -> AbstractContextManager[None]:
-        """Show progress in the unit of training."""
-        if self.model.epochs is None:
-            return progress.counted(self.model.steps_, "step")
-        return progress.counted(self.model.epochs, "epoch")
 
     def _end(self, reason: str) -> None:
         """Report that training has ended, and why."""
@@ -176,3 +173,61 @@ class Training:
             terms = "  ".join(f"{k} {v:.4g}" for k, v in record["terms"].items())
             hidden = f"hidden error {record['hidden_error']:.4f}"
             self.model.log(f"step {record['step']:5d}  {terms}  {hidden}")
+
+
+class Pace:
+    """The pace of training, called after every step. say: called with the seconds per step and of
+    all remaining steps. The first step includes preparation and is not counted."""
+
+    def __init__(self, steps: int, say: Callable[[float, float], None]) -> None:
+        self.left, self.say = steps, say
+        self.start: float | None = None
+        self.counted, self.measured = 0, False
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.measured:
+            return
+        if self.start is None:
+            self.start = monotonic()
+            return
+        self.counted += 1
+        took = monotonic() - self.start
+        self.measured = took >= MEASURED
+        step = took / self.counted
+        if self.measured and step * self.left >= LONG:
+            self.say(step, step * self.left)
+
+
+@contextmanager
+def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None]:
+    """Set TF32 on a GPU, and one thread if steps are so small that synchronisation would dominate.
+    On ARM, disable oneDNN: its products of small matrices take up to seven times as long as those
+    of OpenBLAS."""
+    exact, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    images = any(len(shape) > 1 for shape in data.shapes)
+    work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
+    torch.set_float32_matmul_precision("high")
+    _set_threads(1 if work < SMALL_STEP and not images else threads, threads)
+    before = _one_dnn(False) if ARM and not images else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            _one_dnn(before)
+        torch.set_float32_matmul_precision(exact)
+        _set_threads(threads, threads)
+
+
+def _set_threads(number: int, others: int) -> None:
+    """Set the number of threads for this thread; threads that start later use `others`."""
+    torch.set_num_threads(number)
+    if number != others:
+        new = Thread(target=torch.set_num_threads, args=(others,))
+        new.start()
+        new.join()
+
+
+def _one_dnn(enabled: bool) -> bool:
+    """Enable or disable oneDNN; return whether it was enabled."""
+    return bool(torch.backends.mkldnn.set_flags(enabled)[0])  # type: ignore[no-untyped-call]

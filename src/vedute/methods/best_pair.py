@@ -33,11 +33,10 @@ from vedute.data.holdout import FEWEST_HIDDEN, HoldOut
 from vedute.data.views import Views
 from vedute.estimators import clustering, engine, progress, saving
 from vedute.estimators import settings as declared
-from vedute.estimators.abilities import Ability
 from vedute.estimators.base import Estimator, saveable
 from vedute.estimators.context import FitContext
 from vedute.estimators.learner import Learner
-from vedute.estimators.method import Array
+from vedute.estimators.method import Ability, Array
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.metrics import scores
 

@@ -31,12 +31,11 @@ from vedute.data.holdout import FEWEST_HIDDEN, HiddenEntries, HoldOut
 from vedute.data.mapped import Stack
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting, saving, settings
-from vedute.estimators.abilities import Ability, WarmStart
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learner import Learner
-from vedute.estimators.method import Array
+from vedute.estimators.method import Ability, Array, WarmStart
 from vedute.estimators.settings import estimator, setting
 from vedute.methods import _blend_weights, _parallel_experts
 from vedute.methods._blend_weights import Moments, Weights

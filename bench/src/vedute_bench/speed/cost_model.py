@@ -159,7 +159,7 @@ def _times() -> list[float]:
     """Seconds of a core for a step of each of the sizes that are measured, the least of some."""
     from time import process_time
 
-    from vedute.estimators.threads import thread_settings
+    from vedute.estimators.neural_training import thread_settings
 
     jobs = [job(_sizes(*size)) for size in MEASURED]
     steps = [j.step() for j in jobs]

@@ -24,7 +24,7 @@ import torch
 from torch import distributed, multiprocessing
 
 from vedute import MVP, Views, datasets
-from vedute.estimators.threads import thread_settings
+from vedute.estimators.neural_training import thread_settings
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.loop import Loop, Settings
 

@@ -17,7 +17,7 @@ import torch
 
 from vedute import drop_views
 from vedute.data.views import Views
-from vedute.estimators.threads import thread_settings
+from vedute.estimators.neural_training import thread_settings
 from vedute.training.step import Step
 from vedute_bench.runner import workers
 from vedute_bench.speed.stopwatch import Job

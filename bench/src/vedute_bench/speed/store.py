@@ -94,18 +94,18 @@ def train(store: str) -> None:
     import numpy as np
 
     from vedute import MVP, Views
-    from vedute.estimators import neural_training
+    from vedute.training.loop import Loop
 
     taken: list[float] = []
-    once = neural_training.train
+    once = Loop.run
 
-    def timed(*given: Any) -> Any:
+    def timed(loop: Loop) -> Any:
         start = perf_counter()
-        history = once(*given)
+        history = once(loop)
         taken.append(perf_counter() - start)
         return history
 
-    neural_training.train = timed
+    Loop.run = timed
     lazy = Views.open(store)
     each = {"store": lazy, "memory": lazy.in_memory()}
     speeds: dict[str, float] = dict.fromkeys(each, 0.0)

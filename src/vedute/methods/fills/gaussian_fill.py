@@ -25,8 +25,7 @@ from scipy.linalg import cho_solve, lapack
 from threadpoolctl import threadpool_limits
 
 from vedute.estimators.method import Array
-from vedute.estimators.search_space import Choice
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.components import MOST_AXES, ComponentsFill
 from vedute.methods.fills.engine.softimpute import Table

@@ -26,8 +26,7 @@ from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
-from vedute.estimators.search_space import Choice
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import softimpute, wide_table
 from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews, Table
 from vedute.methods.fills.engine.sparse_products import SideBySide

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vedute.estimators.search_space import Choice, Range
-from vedute.estimators.settings import choice, length, setting
+from vedute.estimators.settings import Choice, Range, choice, length, setting
 from vedute.nn.convolutions import LARGE, NETWORKS, SMALL
 
 BETAS = Range(0.05, 20.0, log=True, factor="beta")  # factor of every beta of a method

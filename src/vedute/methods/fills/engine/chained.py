@@ -28,11 +28,9 @@ from sklearn.covariance import ledoit_wolf
 from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import progress
-from vedute.estimators.abilities import WarmStart
 from vedute.estimators.base import Estimator
-from vedute.estimators.method import Array
-from vedute.estimators.search_space import Choice
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.method import Array, WarmStart
+from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import wide_table
 from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.components import (
