@@ -291,7 +291,7 @@ class Estimator(Method):
 
     def restore(self, learned: dict[str, Any]) -> Self:
         """Restore the state that `save` wrote; used by `vedute.load`."""
-        saving.check_learned(learned, settings.attributes(type(self)))
+        saving.check_learned(type(self), learned)
         for name, value in learned.items():
             setattr(self, name, value)
         for name, module in self.modules().items():

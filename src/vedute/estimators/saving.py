@@ -16,7 +16,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -26,7 +26,6 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from torch import nn
@@ -48,38 +47,27 @@ from vedute.training.model import load_state
 FORMAT, FACTS, CARD = 1, "model.json", "model-card.md"
 TENSORS = re.compile(r"model-[0-9a-f]{64}\.safetensors")
 MAPPED = re.compile(r"array-[0-9a-f]{64}\.npy")
-PART = re.compile(
-    rf"\.({TENSORS.pattern}|model\.json|model-card\.md)\.\d+\.part|\.array\.npy\.\d+\.part"
-)
+PART = re.compile(r"\.(model|array)[-.\w]*\.\d+\.part")
 METHODS_PACKAGE = "vedute.methods"  # whose methods are named after their files
 ABANDONED = 3600.0  # seconds after which files that no model.json names are removed
 TRIES = 5  # to read a model while another process replaces it
 _TYPES: dict[str, Any] = {
     c.__name__: c for c in (Calibration, Components, FittedView, Scaler, ViewSpec)
 }
-_LABELS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
-    # labels of columns and categories: type, its parts, and constructor from parts
+_PARTS: dict[str, tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]] = {
+    # labels of columns and categories among them: type, its parts, and constructor from parts
+    "$slice": (slice, lambda s: [s.start, s.stop, s.step], slice),
+    "$tuple": (tuple, list, lambda *parts: parts),
     "$timestamp": (datetime, lambda t: [t.isoformat()], pd.Timestamp),
     "$date": (date, lambda d: [d.isoformat()], date.fromisoformat),
     "$period": (pd.Period, lambda p: [str(p), p.freqstr], pd.Period),
     "$interval": (pd.Interval, lambda i: [i.left, i.right, i.closed], pd.Interval),
-}
-
-
-_LEARNED_TYPES: dict[str, Any] = {  # other learned attributes may be any of PLAIN
-    **dict.fromkeys(("embedding_", "labels_", "centers_"), np.ndarray),
-    **dict.fromkeys(("n_clusters_", "n_features_in_", "seed_", "steps_"), int),
-    **dict.fromkeys(("stability_", "r2_", "r2_in_units_", "hidden_"), dict),
-    **dict.fromkeys(("model_", "fitted_on_", "settings_"), dict),
-    **dict.fromkeys(("views_", "history_"), list),
-    "length_": (int, type(None)),
 }
 DAMAGED = (  # errors of reading a file that was changed
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
     *(SafetensorError, TypeError, ValueError),
 )
 PLAIN = (np.ndarray, int, float, str, list, tuple, dict, type(None))
-PRIVATE = ("centers_", "n_features_in_", "seed_", "steps_", "length_")  # not declared by methods
 
 
 class Saved(NamedTuple):
@@ -113,14 +101,12 @@ def write(folder: Path, saved: Saved, card: Callable[[str], str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     before = files_of(folder)
     on_disk = {k: arrays.pop(k) for k, a in list(arrays.items()) if isinstance(a, np.memmap)}
-    mapped = {k: _put_array(folder, a) for k, a in on_disk.items()}
-    content = save(arrays)
-    tensors = f"model-{hashlib.sha256(content).hexdigest()}.safetensors"
+    mapped = {k: _put(folder, "array-{}.npy", npy_pieces(a)) for k, a in on_disk.items()}
+    tensors = _put(folder, "model-{}.safetensors", [save(arrays)])
     description = card(tensors)
     head = {"tensors": tensors, "mapped": mapped, "card": _sum(description)}
-    _put(folder / tensors, content)
-    _put(folder / CARD, description.encode())
-    _put(folder / FACTS, sealed(head | packed).encode())  # switches to the new model
+    _put(folder, CARD, [description.encode()])
+    _put(folder, FACTS, [sealed(head | packed).encode()])  # switches to the new model
     clean(folder, before)
 
 
@@ -134,25 +120,15 @@ def _sum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file atomically and durably."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _put_array(folder: Path, a: NDArray[Any]) -> str:
-    """Write a memory-mapped array in chunks; return the name of its file."""
-    part, total = folder / f".array.npy.{os.getpid()}.part", hashlib.sha256()
+def _put(folder: Path, name: str, content: Iterable[bytes]) -> str:
+    """Write a file atomically and durably, {} in its name being its checksum; return its name."""
+    part, total = folder / f".{name.format('new')}.{os.getpid()}.part", hashlib.sha256()
     try:
         with part.open("wb") as file:
-            for content in npy_pieces(a):
-                file.write(content)
-                total.update(content)
-        path = folder / f"array-{total.hexdigest()}.npy"
+            for piece in content:
+                file.write(piece)
+                total.update(piece)
+        path = folder / name.format(total.hexdigest())
         replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -163,8 +139,7 @@ def files_of(folder: Path) -> set[str]:
     """Return the files of arrays of the model in the folder, if any."""
     try:
         facts = json.loads(plain_file(folder / FACTS).read_text(encoding="utf-8"))
-        mapped = [name for name in facts.get("mapped", {}).values() if MAPPED.fullmatch(name)]
-        return {str(_tensors(facts)), *mapped}
+        return {facts["tensors"], *facts["mapped"].values()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
 
@@ -174,8 +149,9 @@ def clean(folder: Path, before: set[str]) -> None:
     now = files_of(folder)
     for path in folder.iterdir():
         ours = any(pattern.fullmatch(path.name) for pattern in (PART, TENSORS, MAPPED))
-        abandoned = ours and path.is_file() and time() - path.stat().st_mtime > ABANDONED
-        if path.name not in now and (path.name in before or abandoned):
+        if not ours or path.name in now or not path.is_file():
+            continue
+        if path.name in before or time() - path.stat().st_mtime > ABANDONED:
             path.unlink(missing_ok=True)
 
 
@@ -188,39 +164,24 @@ def read(folder: str | Path) -> Saved:
             "`vedute fit` wrote"
         )
     try:
-        facts, arrays = _whole(folder)
-        if facts["format"] == FORMAT:
-            return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+        for _ in range(TRIES):  # another process may replace the model
+            limits.file_size(folder / FACTS)
+            text = (folder / FACTS).read_text(encoding="utf-8")
+            facts = json.loads(text)
+            if facts["format"] != FORMAT:
+                break
+            _check_seal(folder, facts, text)
+            if _file(folder, facts["tensors"], TENSORS).is_file():
+                arrays = _arrays(folder, facts)
+                return Saved(*(_unpack(facts[k], arrays) for k in Saved._fields))
+        else:
+            raise ValueError(f"{facts['tensors']} is gone")
     except DAMAGED as e:
         raise ValueError(f"the saved model in {folder} is damaged ({e}); save it again") from None
     raise ValueError(
         f"{folder} has format {facts['format']!r}, this vedute reads {FORMAT}; "
         "use the version that saved it"
     )
-
-
-def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read model.json and its arrays, and verify their checksums.
-
-    If a file of arrays is missing, another process may have replaced the model: retry.
-    """
-    for _ in range(TRIES):
-        limits.file_size(folder / FACTS)
-        text = (folder / FACTS).read_text(encoding="utf-8")
-        facts: dict[str, Any] = json.loads(text)
-        name = _tensors(facts)
-        if name is None:
-            return facts, {}
-        _check_seal(folder, facts, text)
-        if (folder / name).is_file():
-            limits.file_size(folder / name)
-            content = (folder / name).read_bytes()
-            if hashlib.sha256(content).hexdigest() not in name:
-                raise ValueError(f"{name} is not as it was saved")
-            arrays = {k: np.array(a) for k, a in load(content).items()}
-            mapped = facts.get("mapped", {})
-            return facts, arrays | {k: _mapped(folder, file) for k, file in mapped.items()}
-    raise ValueError(f"{name} is gone")
 
 
 def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
@@ -233,35 +194,41 @@ def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
         warnings.warn(f"{card} is not as it was saved with the model", stacklevel=2)
 
 
-def _mapped(folder: Path, name: str) -> NDArray[Any]:
-    """Open a memory-mapped array and verify its checksum."""
-    if not MAPPED.fullmatch(name):
+def _arrays(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Read the arrays, memory-mapped ones as such, and verify their checksums."""
+    path = _file(folder, facts["tensors"], TENSORS)
+    limits.file_size(path)
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() not in path.name:
+        raise ValueError(f"{path.name} is not as it was saved")
+    arrays = {k: np.array(a) for k, a in load(content).items()}
+    for key, name in facts["mapped"].items():
+        path = _file(folder, name, MAPPED)
+        if not path.exists():
+            raise ValueError(f"{name} is gone")
+        arrays[key] = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
+        if digest(path) not in name:
+            raise ValueError(f"{name} is not as it was saved")
+    return arrays
+
+
+def _file(folder: Path, name: object, pattern: re.Pattern[str]) -> Path:
+    """Return a file of arrays; names that lead elsewhere are rejected."""
+    if not pattern.fullmatch(str(name)):
         raise ValueError(f"{name!r} is no file of its arrays")
-    try:
-        array: NDArray[Any] = np.load(plain_file(folder / name), mmap_mode="r", allow_pickle=False)
-        if digest(folder / name) in name:
-            return array
-    except FileNotFoundError:
-        raise ValueError(f"{name} is gone") from None
-    raise ValueError(f"{name} is not as it was saved")
+    return folder / str(name)
 
 
-def _tensors(facts: dict[str, Any]) -> str | None:
-    """Return the file of the arrays of a model; None for an unknown format."""
-    if facts["format"] != FORMAT:
-        return None
-    name = str(facts["tensors"])
-    if not TENSORS.fullmatch(name):
-        raise ValueError(f"{name!r} is no file of its arrays")
-    return name
-
-
-def check_learned(learned: Mapping[str, Any], declared: Collection[str]) -> None:
-    """Reject attributes that no method learns, or of another type: loading sets nothing else."""
+def check_learned(cls: type, learned: Mapping[str, Any]) -> None:
+    """Reject attributes that the method does not learn, or of another type: loading sets nothing
+    else. Networks are saved by their weights."""
+    hints, declared = settings.hints(cls), settings.attributes(cls)
     for name, value in learned.items():
-        if name not in declared and name not in PRIVATE:
+        if not name.endswith("_") or name not in hints.keys() | declared.keys():
             raise ValueError(f"it holds {name!r}, which is not learned")
-        if not isinstance(value, _LEARNED_TYPES.get(name, PLAIN)):
+        hint = hints.get(name, PLAIN)
+        hint = dict if isinstance(hint, type) and issubclass(hint, nn.Module) else hint
+        if not (isinstance(value, hint) if hint in (PLAIN, dict) else settings.fits(value, hint)):
             raise ValueError(f"{name} is a {type(value).__name__}")
     for view in learned.get("views_", ()):
         if not isinstance(view, FittedView):
@@ -314,18 +281,13 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         return {
             "$dict": [[_pack(part, name, arrays) for part in kv] for name, kv in inside.items()]
         }
-    if isinstance(value, slice):
-        ends = (value.start, value.stop, value.step)
-        return {"$slice": [_pack(end, key, arrays) for end in ends]}
-    if isinstance(value, tuple):
-        return {"$tuple": [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]}
     if isinstance(value, (list, range, np.ndarray, pd.Index)):
         return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    for mark, (kind, parts, _) in _LABELS.items():
+    for mark, (kind, parts, _) in _PARTS.items():
         if isinstance(value, kind):
             return {mark: [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(parts(value))]}
     if isinstance(value, Path):
@@ -352,11 +314,7 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         return kind(**inside)
     if "$likelihood" in value:
         return LIKELIHOODS[value["$likelihood"]]
-    for mark, (_, _, made) in _LABELS.items():
+    for mark, (_, _, made) in _PARTS.items():
         if mark in value:
             return made(*_unpack(value[mark], arrays))
-    if "$slice" in value:
-        return slice(*_unpack(value["$slice"], arrays))
-    if "$tuple" in value:
-        return tuple(_unpack(v, arrays) for v in value["$tuple"])
     return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$dict"]}

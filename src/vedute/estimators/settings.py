@@ -204,7 +204,7 @@ def check(made: Any) -> None:
 
 def problem_with(cls: Any, name: str, value: Any) -> str | None:
     """Say why a setting of the class cannot have this value, or return None."""
-    hint, declaration = _hints(cls)[name], declared(cls)[name]
+    hint, declaration = hints(cls)[name], declared(cls)[name]
     if not fits(value, hint):
         return f"{name} must be {words(hint)}, got {value!r}"
     parts = [*_parts(value)]
@@ -224,7 +224,8 @@ def _is_finite(number: Any) -> bool:
 
 
 @cache
-def _hints(cls: Any) -> dict[str, Any]:
+def hints(cls: Any) -> dict[str, Any]:
+    """Return the types of the attributes of a class."""
     return typing.get_type_hints(cls)
 
 
