@@ -76,15 +76,6 @@ def test_a_loaded_model_has_the_same_card_and_needs_none(model, tmp_path):
     assert (tmp_path / "b" / "model-card.md").exists()
 
 
-def test_of_an_older_model_it_says_what_is_not_known(model):
-    older = vedute.LowRankFill(**model.get_params())
-    vars(older).update({k: v for k, v in vars(model).items() if k != "fitted_on_"})
-    said = text(older)
-    assert "The number of samples is not known. 2 views:" in said
-    assert "| scan | 3 | numbers | not known | not known |" in said
-    assert "(version not known), seed 7." in said
-
-
 def test_methods_inside_others_and_those_that_do_not_impute():
     X = {k: f.fillna(0.0).to_numpy()[:60] for k, f in frames().items()}
     said = text(BestPair(DCCA(steps=5), n_clusters=2, random_state=0).fit(X))

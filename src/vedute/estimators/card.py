@@ -18,11 +18,8 @@ from vedute.data import html
 from vedute.data.views import Views
 from vedute.estimators.settings import LOOSE
 
-UNSAID = (
-    *LOOSE,
-    "random_state",
-    "columns",
-)  # without effect on results, or shown elsewhere on the card
+# Settings without effect on results, or shown elsewhere on the card.
+UNSAID = (*LOOSE, "random_state", "columns")
 NAMED = 12  # patterns that are listed
 INTERVAL_LEVEL = 0.9  # of the intervals whose coverage is shown
 MARKS = str.maketrans({c: f"&#{ord(c)};" for c in "\\`*[]#|~"})  # of markdown
@@ -47,53 +44,72 @@ def facts(data: Views) -> dict[str, Any]:
 def text(model: Any, params: Mapping[str, Any], arrays: str) -> str:
     """Return the card of a model that was fitted with these settings, as markdown; `arrays` is the
     file of its arrays."""
-    results: dict[str, Any] = model.results()
+    facts = model.fitted_on_
+    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
+    used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
+    settings = [f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"]
+    settings = settings if rows else ["All are the defaults."]
+    settings += [f"Data and device decided: {used}."] if used else []
+    settings += [f"Fitted with vedute {facts['version']}, seed {model.seed_}."]
+    clusters = hasattr(model, "labels_")
+    verbs = ["a representation of each sample"]
+    verbs += ["missing views and entries, with intervals"] if model.generative else []
+    verbs += ["a cluster for each sample"] if clusters else []
+    limits = [LIMIT, *(INFERRED_LIMITS if model.generative else ()), *([CLUSTERS] * clusters)]
+    limits += [SAMPLES] if len(model.embedding_) else []
     sections = {
-        "Data": _data(model, results.get("fitted_on_", {})),
-        "Settings": _settings(model, params),
-        "How well it infers what is missing": _hidden(model, results),
-        "Intended use": _use(model),
-        "Limits": _limits(model, results),
+        "Data": _data(model, facts),
+        "Settings": "\n\n".join(settings),
+        "How well it infers what is missing": _hidden(model),
+        "Intended use": f"{USE} It gives {'; '.join(verbs)}. `vedute.load(folder)` loads it.",
+        "Limits": "\n".join(f"- {line}" for line in limits),
     }
     head = f"# Model card: {type(model).__name__}\n\nOf the model in `model.json` and `{arrays}`."
     body = "".join(f"\n\n## {title}\n\n{content}" for title, content in sections.items())
     return f"{head}{body}\n"
 
 
+USE = "For samples like those it was fitted on, with any of these views."
+LIMIT = (
+    "It knows samples like those it was fitted on. For others, such as those of another "
+    "laboratory or population, errors are likely larger; nothing above says by how much."
+)
+INFERRED_LIMITS = (
+    "Views were hidden at random. Where a view is missing because of its own values, "
+    "errors and coverage may be worse than in the table.",
+    "What is inferred is no measurement. Intervals cover on average over samples and "
+    "features, not for each of them.",
+)
+CLUSTERS = "Clusters were learned without labels: people have to decide what they mean."
+SAMPLES = (
+    "The model holds the representation of each sample it was fitted on, with some methods "
+    "samples themselves. Share it only where you may share these."
+)
+WAS_HIDDEN = (
+    "Some observed views were hidden from the model and then inferred. Error: mean squared error, "
+    "in standard deviations of each feature: the mean of each feature gets about 1, the truth 0."
+)
+WAS_SEEN = (
+    "Too few samples could be hidden from training: these errors are of views that the model had "
+    "seen before, so they are too small. Error: mean squared error, in standard deviations of each "
+    "feature."
+)
+
+
 def _data(model: Any, facts: dict[str, Any]) -> str:
-    """Describe sizes, kinds and missing values, as far as the model has the facts."""
-    n, observed = facts.get("samples"), facts.get("observed", {})
-    rows = []
+    """Describe sizes, kinds, missing values, and the sets of views that samples have."""
+    n, observed, holes, rows = facts["samples"], facts["observed"], facts["holes"], []
     for view in model.views_:
-        seen = [f"{observed[view.name]} of {n}"] if view.name in observed else ["not known"]
-        holes = [percent(facts["holes"][view.name])] if view.name in observed else ["not known"]
         shape = " × ".join(map(str, view.shape)) or "1"
-        rows.append([plain(view.name), shape, view.kind, *seen, *holes])
+        seen = f"{observed[view.name]} of {n}"
+        rows.append([plain(view.name), shape, view.kind, seen, percent(holes[view.name])])
     heads = ("view", "features", "kind", "samples that have it", "entries missing there")
-    count = "The number of samples is not known." if n is None else f"{n} samples."
-    parts = [f"{count} {len(rows)} views:", table(heads, rows)]
-    return "\n\n".join([*parts, *_patterns(facts)])
-
-
-def _patterns(facts: dict[str, Any]) -> Iterator[str]:
-    if "patterns" in facts:
-        rows = [
-            [", ".join(map(plain, names)), str(count)] for names, count in facts["patterns"].items()
-        ]
-        yield table(("views that a sample has", "samples"), rows)
-    if facts.get("other_patterns"):
-        yield f"And {facts['other_patterns']} rarer sets of views."
-
-
-def _settings(model: Any, params: Mapping[str, Any]) -> str:
-    """Describe the settings that differ from defaults, version and seed."""
-    rows = [[f"`{name}`", plain(value)] for name, value in _changed(model, params)]
-    changed = f"These differ from the defaults:\n\n{table(('setting', 'value'), rows)}"
-    version = getattr(model, "fitted_on_", {}).get("version", "(version not known)")
-    used = ", ".join(f"`{k}` {plain(v)}" for k, v in model.decided().items())
-    chosen = f"\n\nData and device decided: {used}." if used else ""
-    last = f"Fitted with vedute {version}, seed {model.seed_}."
-    return f"{changed if rows else 'All are the defaults.'}{chosen}\n\n{last}"
+    sets = [[", ".join(map(plain, k)), str(count)] for k, count in facts["patterns"].items()]
+    parts = [f"{n} samples. {len(rows)} views:", table(heads, rows)]
+    parts += [table(("views that a sample has", "samples"), sets)]
+    if facts["other_patterns"]:
+        parts.append(f"And {facts['other_patterns']} rarer sets of views.")
+    return "\n\n".join(parts)
 
 
 def _changed(model: Any, params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -109,84 +125,26 @@ def _changed(model: Any, params: Mapping[str, Any], prefix: str = "") -> Iterato
             yield f"{prefix}{f.name}", value
 
 
-def _hidden(model: Any, results: dict[str, Any]) -> str:
+def _hidden(model: Any) -> str:
     """Describe errors and coverage at views that were hidden from training, by view."""
     if not model.generative:
         return "This method infers nothing: it has a representation and clusters only."
-    tested, hidden = results.get("hidden_predictions_", {}), results["hidden_"]
+    tested, hidden = model.hidden_predictions_, model.hidden_
     held_out = bool(len(tested.get("at", ())))
     at = tested["at"] if held_out else slice(None)
     error = tested["error"] if held_out else hidden["error"]
-    which, base = hidden["view"][at], hidden["mean_error"][at]
-    rows = []
-    for v, view in enumerate(model.views_):
-        rows_v = which == v
-        numbers = (
-            [f"{error[rows_v].mean():.3f}", f"{base[rows_v].mean():.3f}"]
-            if rows_v.any()
-            else ["–"] * 2
-        )
-        rows.append([plain(view.name), str(int(rows_v.sum())), *numbers, _coverage(tested, v)])
-    how = WAS_HIDDEN if held_out else WAS_SEEN
-    heads = (
-        "view",
-        "hidden samples",
-        "error",
-        "error of the mean",
-        f"{100 * INTERVAL_LEVEL:.0f} % intervals cover",
-    )
-    return f"{how}\n\n{table(heads, rows)}"
-
-
-WAS_HIDDEN = (
-    "Some observed views were hidden from the model and then inferred. Error: mean squared error, "
-    "in standard deviations of each feature: the mean of each feature gets about 1, the truth 0."
-)
-WAS_SEEN = (
-    "Too few samples could be hidden from training: these errors are of views that the model had "
-    "seen before, so they are too small. Error: mean squared error, in standard deviations of each "
-    "feature."
-)
-
-
-def _coverage(tested: dict[str, Any], v: int) -> str:
-    if "covered" not in tested:
-        return "not known"
-    share = tested["covered"][v][int(np.abs(tested["levels"] - INTERVAL_LEVEL).argmin())]
-    return percent(share) if np.isfinite(share) else "not known"
-
-
-def _use(model: Any) -> str:
-    verbs = ["a representation of each sample"]
-    verbs += ["missing views and entries, with intervals"] if model.generative else []
-    verbs += ["a cluster for each sample"] if hasattr(model, "labels_") else []
-    return (
-        "For samples like those it was fitted on, with any of these views. It gives "
-        f"{'; '.join(verbs)}. `vedute.load(folder)` loads it."
-    )
-
-
-def _limits(model: Any, results: dict[str, Any]) -> str:
-    """Describe the limits of the model."""
-    lines = [
-        "It knows samples like those it was fitted on. For others, such as those of another "
-        "laboratory or population, errors are likely larger; nothing above says by how much.",
-    ]
-    if model.generative:
-        lines += [
-            "Views were hidden at random. Where a view is missing because of its own values, "
-            "errors and coverage may be worse than in the table.",
-            "What is inferred is no measurement. Intervals cover on average over samples and "
-            "features, not for each of them.",
-        ]
-    if "labels_" in results:
-        lines.append("Clusters were learned without labels: people have to decide what they mean.")
-    if len(model.embedding_):
-        lines.append(
-            "The model holds the representation of each sample it was fitted on, with some methods "
-            "samples themselves. Share it only where you may share these."
-        )
-    return "\n".join(f"- {line}" for line in lines)
+    which, base, rows = hidden["view"][at], hidden["mean_error"][at], []
+    covered = np.full(len(model.views_), np.nan)
+    if "covered" in tested:
+        covered = tested["covered"][:, np.abs(tested["levels"] - INTERVAL_LEVEL).argmin()]
+    for v, (view, share) in enumerate(zip(model.views_, covered, strict=True)):
+        mine = which == v
+        errors = [f"{e[mine].mean():.3f}" if mine.any() else "–" for e in (error, base)]
+        known = percent(share) if np.isfinite(share) else "not known"
+        rows.append([plain(view.name), str(int(mine.sum())), *errors, known])
+    cover = f"{100 * INTERVAL_LEVEL:.0f} % intervals cover"
+    heads = ("view", "hidden samples", "error", "error of the mean", cover)
+    return f"{WAS_HIDDEN if held_out else WAS_SEEN}\n\n{table(heads, rows)}"
 
 
 def percent(share: float) -> str:
@@ -219,16 +177,14 @@ def summary(model: Any) -> str:
     ]
     n, D = model.embedding_.shape
     title = f"Fitted on {n} samples with {len(rows)} views: a representation of {D} numbers"
-    return html.section(title, html.table(heads, rows), html.lines(_sentences(results)))
-
-
-def _sentences(results: dict[str, Any]) -> Iterator[str]:
+    lines = []
     if "labels_" in results:
         sizes = np.bincount(results["labels_"]).tolist()
         shown = ", ".join(map(str, sizes[:20])) + (", ..." if len(sizes) > 20 else "")
-        yield f"{len(sizes)} cluster{'' if len(sizes) == 1 else 's'} of {shown} samples"
+        lines += [f"{len(sizes)} cluster{'' if len(sizes) == 1 else 's'} of {shown} samples"]
     if results.get("learned_again_"):
-        yield "Refitted with all views after evaluation on the hidden ones"
+        lines += ["Refitted with all views after evaluation on the hidden ones"]
+    return html.section(title, html.table(heads, rows), html.lines(lines))
 
 
 def _share(r2: float | None) -> str:
