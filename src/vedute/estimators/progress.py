@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vedute.data.escaping import escaped
 from vedute.training.history import Record
@@ -87,10 +87,11 @@ def lines(tasks: list[Task]) -> list[tuple[str, Task]]:
 # Displays.
 
 
-class Display(Protocol):
-    """A display of `tasks`, the outermost first."""
+class Display:
+    """A display of `tasks`, the outermost first; this one shows nothing."""
 
-    tasks: list[Task]
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
 
     def refresh(self) -> None:
         """Update after tasks have changed."""
@@ -100,18 +101,19 @@ class Display(Protocol):
 
     def say(self, line: str) -> None:
         """Print a permanent line."""
+        self.print(line)
 
     def close(self) -> None:
         """Remove all but permanent lines."""
 
 
-class Terminal:
-    """A bar per task, below printed lines."""
+class Terminal(Display):
+    """A bar per task, below printed lines. The console refreshes PER_SECOND times per second."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
 
-        self.tasks: list[Task] = []
+        super().__init__()
         self.live = Live(
             console=console,
             get_renderable=self._bars,
@@ -120,6 +122,7 @@ class Terminal:
             redirect_stdout=_is_terminal(sys.stdout),  # a file stays a file
         )
         self.live.start()
+        self.close = self.live.stop  # type: ignore[method-assign]
 
     def _bars(self) -> Table:
         from rich.progress_bar import ProgressBar
@@ -135,25 +138,14 @@ class Terminal:
             table.add_row(Text(name), bar, Text(inner.status(), style="dim"))
         return table
 
-    def refresh(self) -> None:
-        """Do nothing: the console refreshes PER_SECOND times per second."""
-
     def print(self, line: str) -> None:
         self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
 
-    def say(self, line: str) -> None:
-        self.print(line)
 
-    def close(self) -> None:
-        self.live.stop()
-
-
-class Notebook:
+class Notebook(Display):
     """A line that is rewritten."""
 
-    def __init__(self) -> None:
-        self.tasks: list[Task] = []
-        self.width, self.written = 0, 0.0
+    width, written = 0, 0.0
 
     def refresh(self) -> None:
         if self.tasks and monotonic() - self.written >= 1 / PER_SECOND:
@@ -165,9 +157,6 @@ class Notebook:
         self._write(escaped(line), "\n")
         self.width = 0
 
-    def say(self, line: str) -> None:
-        self.print(line)
-
     def close(self) -> None:
         self._write("", "\r")
 
@@ -176,25 +165,26 @@ class Notebook:
         self.width = len(line)
 
 
-class Log:
+class Log(Display):
     """A line per minute, and one at the end of longer tasks, for batch jobs and servers: to
     Python's log if it has a handler, else to stderr."""
 
     def __init__(self) -> None:
-        self.tasks: list[Task] = []
+        super().__init__()
         self.start, self.name = monotonic(), ""
         self.closed = threading.Event()
         threading.Thread(target=self._report_regularly, daemon=True).start()
 
-    def refresh(self) -> None:
-        """Do nothing: the next line has the new state."""
-
     def print(self, line: str) -> None:
         if self.name and not log.hasHandlers():  # handlers have received it
-            self._write(line)
+            self.say(line)
 
     def say(self, line: str) -> None:
-        log.info(line) if log.hasHandlers() else self._write(line)
+        if log.hasHandlers():
+            log.info(line)
+            return
+        with suppress(OSError, ValueError):  # stderr may be closed
+            print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         self.closed.set()
@@ -207,26 +197,18 @@ class Log:
                 self.name = self.name or self.tasks[0].name
                 self.say(f"{name}: {inner.status() or 'running'}")
 
-    def _write(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # stderr may be closed
-            print(line, file=sys.stderr, flush=True)
 
-
-def _display() -> Display | None:
+def _display() -> Display:
     """Return the display, in the main thread of the main process only."""
     main = threading.current_thread() is threading.main_thread()
     if not main or parent_process() is not None:
-        return None
-    if _in_notebook():
+        return Display()
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    if getattr(shell, "kernel", None) is not None:
         return Notebook()
     console = _console()
     return Log() if console is None else Terminal(console)
-
-
-def _in_notebook() -> bool:
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
-    return getattr(shell, "kernel", None) is not None
 
 
 def _console() -> Console | None:
@@ -247,7 +229,8 @@ def _is_terminal(stream: Any) -> bool:
 
 
 class _Local(threading.local):
-    display: Display | None = None
+    def __init__(self) -> None:
+        self.display = Display()
 
 
 _local = _Local()
@@ -257,26 +240,21 @@ _local = _Local()
 def shown(verbose: bool | None = None) -> Iterator[None]:
     """Show tasks, unless `verbose` is set."""
     outer = _local.display
-    if verbose is None and outer is not None:
+    if verbose is None and type(outer) is not Display:
         yield
         return
-    display = _display() if verbose is None else None
-    _local.display = display
+    _local.display = display = _display() if verbose is None else Display()
     try:
         yield
     finally:
         _local.display = outer
-        if display is not None:
-            display.close()
+        display.close()
 
 
 @contextmanager
 def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None]:
     """Run a task of this name."""
     display = _local.display
-    if display is None:
-        yield
-        return
     display.tasks.append(Task(name, total, unit))
     display.refresh()
     try:
@@ -287,32 +265,29 @@ def task(name: str, total: float | None = None, unit: str = "") -> Iterator[None
 
 def advance(amount: float, unit: str = "", left: float | None = None) -> None:
     """Advance the innermost task, if it is counted in this unit."""
-    display = _local.display
-    if display is not None and display.tasks and display.tasks[-1].unit == unit:
-        display.tasks[-1].done += amount
-        display.tasks[-1].left = left
-        display.refresh()
+    for inner in _local.display.tasks[-1:]:
+        if inner.unit == unit:
+            inner.done += amount
+            inner.left = left
+            _local.display.refresh()
 
 
 @contextmanager
 def counted(total: int, unit: str) -> Iterator[None]:
     """Count the innermost task: steps of training, see `trained`, or calls of `advance`."""
-    display = _local.display
-    if display is None or not display.tasks:
-        yield
-        return
-    before = display.tasks[-1]
-    display.tasks[-1] = Task(before.name, total, unit)
+    tasks = _local.display.tasks
+    before = tasks[-1:]
+    tasks[-1:] = [Task(inner.name, total, unit) for inner in before]
     try:
         yield
     finally:
-        display.tasks[-1] = before
+        tasks[-1:] = before
 
 
 def trained(record: Record) -> None:
     """Show training progress up to this record of its history."""
     display = _local.display
-    if display is None or not display.tasks or display.tasks[-1].total is None:
+    if not display.tasks or display.tasks[-1].total is None:
         return
     inner = display.tasks[-1]
     inner.done = float(record[inner.unit])
@@ -326,13 +301,13 @@ def trained(record: Record) -> None:
 
 def say(what: str) -> None:
     """Print a permanent line about the innermost task."""
-    display = _local.display
-    if display is not None and display.tasks:
-        display.say(f"{lines(display.tasks)[-1][0]}: {what}")
+    for name, _ in lines(_local.display.tasks)[-1:]:
+        _local.display.say(f"{name}: {what}")
 
 
 def ended(reason: str) -> None:
     """Print why the innermost task ended, unless it is one of many."""
     display = _local.display
-    if display is not None and all(outer.total is None for outer in display.tasks):
-        display.print(f"{lines(display.tasks)[-1][0]}: {reason}" if display.tasks else reason)
+    if all(outer.total is None for outer in display.tasks):
+        names = [f"{name}: " for name, _ in lines(display.tasks)[-1:]]
+        display.print("".join([*names, reason]))
