@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from vedute import BestPair
 from vedute.methods.best_pair import for_views
-from vedute.nn import gaussian, laplace
+from vedute.nn import coders, gaussian, laplace
 
 WITH = {"mvp", "blend", "mvae", "mmvae", "mopoe", "mmjsd", "mvtcae", "mmvaeplus", "dvimc"}
 RULES = [
@@ -36,10 +36,13 @@ RULES = [
 def drawn(model, batch, monkeypatch, draws=40_000):
     """The codes that `decode` draws for one sample, without the private ones: (draws, B, D)."""
     found = []
-    name = {"MVPModel": "_decode_latents", "MMVAEPlusModel": "_decode_parts"}
+    name = {"MMVAEPlusModel": "_decode_parts", "DVIMCModel": "_decode_latent"}
     name = name.get(type(model).__name__, "decode_codes")
-    name = "_decode_latent" if hasattr(model, "_decode_latent") else name
-    monkeypatch.setattr(model, name, lambda z, *rest: found.append(z) or [])
+    if hasattr(model, name):
+        monkeypatch.setattr(model, name, lambda z, *rest: found.append(z) or [])
+    else:  # of MVP: consensus and latents
+        shared = slice(model.shared)
+        monkeypatch.setattr(coders, "decode", lambda _, z: found.append(z[..., shared]) or [])
     model.decode(batch, draws)
     z = found[0]
     return z[:, :, 0] if z.ndim == 4 else z  # the same for all views

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from vedute.estimators.settings import declared
 from vedute.methods import mvp, presets
 from vedute.methods.deep.shared import regularization
 from vedute.methods.mvp import IMAGES, MVP, PAPER, PAPER_IMAGES, TABLES, VARIANTS, Variant
-from vedute.metrics.ssim import ssim
-from vedute.nn import gaussian
+from vedute.metrics import ssim
+from vedute.nn import coders, gaussian
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.training.history import second
 
@@ -241,7 +242,8 @@ def test_other_variants_do_not_change_a_saved_model(tmp_path, monkeypatch):
     views = drop_views(shapes.load(12, size=16), 0.5, seed=0)
     model = MVP(steps=2, network="polymnist", latent_dim=8, map_hidden=(8,), random_state=0)
     model.fit(views).save(tmp_path / "model")
-    monkeypatch.setattr(mvp, "by_convolution", lambda shape, network: False)  # now for tables
+    tabular = vars(coders) | {"by_convolution": lambda shape, network: False}
+    monkeypatch.setattr(mvp, "coders", SimpleNamespace(**tabular))  # now for tables
     again, batch = vedute.load(tmp_path / "model"), views.floating()
     assert again.model_.variant == IMAGES
     assert np.array_equal(again.transform(views), model.transform(views))
@@ -315,7 +317,7 @@ def cooling(settings, sizes, rows):
 )
 def test_the_second_half_of_the_cooldown_sharpens(settings, sizes, rows, measured):
     small = dict(network="polymnist", latent_dim=4, map_hidden=(4,), hidden=(4,))
-    measure = mvp.blur if measured else None
+    measure = ssim.blur if measured else None
     assert cooling(settings | small, sizes, rows) == [
         ("cooldown_loss", 11, True, None),
         ("sharpening_loss", 10, measured, measure),
@@ -349,7 +351,7 @@ def some_hidden(truth):
 
 def test_blur_of_what_is_not_wrong_at_all_is_a_number():
     held = some_hidden(shapes.load(6, size=16).floating())
-    assert np.isfinite(mvp.blur(held, held.truth.x))
+    assert np.isfinite(ssim.blur(held, held.truth.x))
 
 
 def test_blur_does_not_see_what_is_put_into_holes():
@@ -358,9 +360,9 @@ def test_blur_does_not_see_what_is_put_into_holes():
     holes[:, :, 4:9, 4:9] = True
     held = some_hidden(replace(truth, holes=(holes, *truth.holes[1:])))
     values = [(0.5 * x + 0.1).clone() for x in truth.x]
-    found = mvp.blur(held, values)
+    found = ssim.blur(held, values)
     values[0][holes] = 0.3
-    assert mvp.blur(held, values) == pytest.approx(found, abs=1e-6)
+    assert ssim.blur(held, values) == pytest.approx(found, abs=1e-6)
 
 
 def test_blur_weighs_similarity_against_the_root_of_squared_errors():
@@ -370,20 +372,20 @@ def test_blur_weighs_similarity_against_the_root_of_squared_errors():
     pairs = [(v, i) for v in range(5) for i in range(6) if held.hidden[i, v]]
     a, b = (torch.stack([(x[v][i] + 1) / 2 for v, i in pairs]) for x in (values, truth.x))
     rmse = float((a - b).square().mean().sqrt())
-    found = mvp.blur(held, values)
-    assert found == pytest.approx(np.log(rmse / float(ssim(a, b).mean())), abs=1e-5)
+    found = ssim.blur(held, values)
+    assert found == pytest.approx(np.log(rmse / float(ssim.ssim(a, b).mean())), abs=1e-5)
     values[2] += 9.0  # nothing is hidden there
-    assert mvp.blur(held, values) == found
+    assert ssim.blur(held, values) == found
     units = tuple(torch.rand(x.shape[1:]) for x in truth.x)  # pixels count as they are seen
-    assert mvp.blur(replace(held, weights=units), values) == found
+    assert ssim.blur(replace(held, weights=units), values) == found
 
 
 @pytest.mark.parametrize(("sign", "kept"), [(-1, True), (1, False)], ids=["gain", "none"])
 def test_images_are_sharpened_where_hidden_views_gain_by_it(monkeypatch, sign, kept):
-    for module in (regularization, neural, mvp):
+    for module in (regularization, neural):
         monkeypatch.setattr(module, "FEW_ROWS", 2)
     looks = iter(range(99))
-    monkeypatch.setattr(mvp, "blur", lambda held, values: sign * next(looks))
+    monkeypatch.setattr(ssim, "blur", lambda held, values: sign * next(looks))
     views = drop_views(shapes.load(60, size=16), 0.5, seed=0)
     settings = dict(network="polymnist", latent_dim=8, map_hidden=(8,), steps=10, random_state=0)
     history = MVP(**settings, sharpen=None).fit(views).history_
@@ -402,7 +404,7 @@ def test_sharpening_measures_values_by_absolute_errors_and_the_rest_as_ever():
     torch.manual_seed(1)
     found = net.sharpening_loss(batch)["sharpening"]
     torch.manual_seed(1)
-    code = mvp._drawn(net.fuse(batch))
+    code = mvp.codes(*map(gaussian.sample, net.fuse(batch)))
     a, b = (decoder(code[:, v]) for v, decoder in enumerate(net.decoders))
     expected = (batch.x[0] - a).abs().mean(1) + kinds[1].error(b, batch.x[1]).mean(1)
     assert torch.allclose(found, 2 * expected.mean())

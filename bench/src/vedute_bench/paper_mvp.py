@@ -19,6 +19,7 @@ from vedute.estimators.base import Estimator
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods import mvp
 from vedute.methods.mvp import MVP, MVPModel, Pair, Variant
+from vedute.nn import coders, gaussian
 from vedute.nn.correspondences import Correspondences, identities
 from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
 from vedute.nn.likelihoods import Likelihoods
@@ -81,7 +82,7 @@ class PaperMVP(MVP):
     def build(
         self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> PaperModel:
-        return PaperModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
+        return PaperModel(shapes, likelihoods, self, names, length)
 
 
 def find(method: str) -> type[Estimator]:
@@ -153,11 +154,10 @@ def decode_given_views_alone(model: MVPModel, batch: Views, draws: int = 0) -> l
     z = model.latents(batch, sources)
     w = model.rows(z).map(sources.spread)
     own = z.map(lambda t: sources.spread(sources.own(t)))
-    consensus, latents = (mvp._codes(q, draws) for q in model._fused(w, z, sources))
+    fused = mvp.codes(*(gaussian.draws(q, draws) for q in model._fused(w, z, sources)))
+    alone = torch.cat([gaussian.draws(q, draws) for q in (w, own)], dim=-1)
     seen = sources.mask.unsqueeze(-1)
-    consensus = torch.where(seen, mvp._codes(w, draws), mvp._for_all(consensus, seen.shape[1]))
-    latents = torch.where(seen, mvp._codes(own, draws), latents)
-    return model._decode_latents(consensus, latents)
+    return coders.decode(model.decoders, torch.where(seen, alone, fused))
 
 
 class LinearMaps(Correspondences):

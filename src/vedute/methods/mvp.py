@@ -23,34 +23,28 @@ their true values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from vedute.data.holdout import HoldOut
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import clustering
-from vedute.estimators.neural import FEW_ROWS, NeuralEstimator
-from vedute.estimators.settings import KEY, declared, estimator, length, setting
-from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout, hide_some
+from vedute.estimators import clustering, neural
+from vedute.estimators.settings import estimator, setting
+from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
-from vedute.nn import gaussian, noise
-from vedute.nn.coders import MAX_OUTPUT, Decoder, Encoder, by_convolution, encode
+from vedute.nn import coders, gaussian, losses, noise
 from vedute.nn.correspondences import Correspondences
-from vedute.nn.gaussian import Gaussian, kl, product, standard_like, symmetric_kl
-from vedute.nn.likelihoods import LIKELIHOODS, Likelihoods
-from vedute.nn.losses import view_errors
+from vedute.nn.gaussian import Gaussian
+from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.permutations import random_cycles
 from vedute.nn.sources import Sources
 from vedute.training.model import Stage, Terms
 
 Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, per row or per sample
-LAPLACE = LIKELIHOODS["laplace"]
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # steps and batch size
 FIFTH = "a fifth of the training"
@@ -71,7 +65,7 @@ class Variant:
     bounded: bool  # encoder latents lie within -1 and 1, by tanh
     objective: str  # after the warm-up: eq3 or joint
     prior: str  # what latents are regularized towards: cyclic or joint
-    defaults: Mapping[str, Any]  # of settings; None: by the number of rows or training steps
+    defaults: Mapping[str, Any]  # of settings; the others depend on the numbers of rows and steps
     beta_prior: float = 0.2  # weight of N(0, 1) in the prior `joint`, relative to the agreement
     evenness: float = 0.0  # whitening power: divide the representation by its std to this power
     lr_halving: int | None = None  # epochs after which the learning rate is halved
@@ -80,18 +74,16 @@ class Variant:
 TABLES = Variant(
     "tables", output="linear", linear_paths=True, bounded=True, objective="eq3", prior="cyclic",
     defaults=dict(
-        lr=6e-3, weight_decay=0.1, clip=None, patience=200, latent_dim=32, map_hidden=(64,),
-        beta=0.2, rec_weight=100.0, average=True, balance=None, dropout=None, view_dropout=0.3,
-        warmup=50, cooldown=250,
+        lr=6e-3, weight_decay=0.1, patience=200, latent_dim=32, map_hidden=(64,), beta=0.2,
+        rec_weight=100.0, average=True, view_dropout=0.3, warmup=50, cooldown=250,
     ),
 )  # fmt: skip
 IMAGES = Variant(  # errors add up over pixels; only tanh reaches pure white
     "images", output="tanh", linear_paths=False, bounded=False, objective="joint", prior="joint",
     evenness=0.5,
     defaults=dict(
-        lr=5e-4, weight_decay=0.05, clip=1.0, patience=None, latent_dim=128,
-        map_hidden=(256, 512, 256), beta=0.2, rec_weight=0.16, average=False, balance=None,
-        dropout=None, view_dropout=0.25, warmup=None, cooldown=None,
+        lr=5e-4, weight_decay=0.05, clip=1.0, latent_dim=128, map_hidden=(256, 512, 256), beta=0.2,
+        rec_weight=0.16, average=False, view_dropout=0.25,
     ),
 )  # fmt: skip
 PAPER = Variant(  # the authors' code applies tanh even to z-scores and always halves the rate
@@ -112,15 +104,14 @@ def by_variant(name: str, basis: Any = None, images: str = "") -> Any:
 
     basis: its declaration; None: that of `NeuralEstimator`.
     """
-    declaration = declared(NeuralEstimator)[name] if basis is None else basis.metadata[KEY]
-    tables, image_value, paper = (variant.defaults[name] for variant in VARIANTS.values())
+    basis = basis or neural.NeuralEstimator.__dataclass_fields__[name]
+    tables, image_value, paper = (variant.defaults.get(name) for variant in VARIANTS.values())
     values = f"None: {tables}, for images {images or image_value}, in the paper {paper}."
-    meaning = f"{declaration.meaning} {values}"
-    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
+    return hyperparameters.optional(basis, values)
 
 
 @estimator
-class MVP(NeuralEstimator):
+class MVP(neural.NeuralEstimator):
     """Multi-view permutation of VAEs; imputes with uncertainty.
 
     The defaults are light and independent of scale: errors are averaged over a view's features, so
@@ -185,7 +176,7 @@ class MVP(NeuralEstimator):
     dropout: float | None = hyperparameters.layer_dropout(None, ", in the paper 0")
     view_dropout: float | None = by_variant("view_dropout", hyperparameters.view_dropout(0))
     warmup: int | None = by_variant(
-        "warmup", length(0, "Time before permuted latents are also decoded."), FIFTH
+        "warmup", hyperparameters.warmup(0, "permuted latents are also decoded"), FIFTH
     )
     cooldown: int | None = by_variant("cooldown", hyperparameters.cooldown(0), FIFTH)
     sharpen: bool | None = setting(
@@ -202,17 +193,11 @@ class MVP(NeuralEstimator):
     def build(
         self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int
     ) -> MVPModel:
-        return MVPModel(shapes, likelihoods, self.for_training(shapes, length), names, length)
-
-    def for_training(self, shapes: Shapes, length: int) -> Any:
-        """Settings for a training of this length, with those that depend on the data filled in."""
-        settled: Any = self.settled(shapes, length)
-        hyperparameters.check_shared(settled.shared_dim, settled.latent_dim)
-        return settled
+        return MVPModel(shapes, likelihoods, self, names, length)
 
     def switches(self, shapes: Shapes) -> Variant:
         """Variant for views of these shapes."""
-        images = all(by_convolution(shape, self.network) for shape in shapes)
+        images = all(coders.by_convolution(shape, self.network) for shape in shapes)
         name = self.variant or ("images" if images else "tables")
         return PAPER_IMAGES if images and name == "paper" else VARIANTS[name]
 
@@ -222,18 +207,17 @@ class MVP(NeuralEstimator):
 
     def settled(self, shapes: Shapes, length: int, rows: int | None = None) -> MVP:
         variant = self.switches(shapes)
-        of_size = {"warmup": length // 5, "cooldown": length // 5} | by_rows(rows)
-        of_variant = {k: v for k, v in variant.defaults.items() if v is not None}
-        decided = of_size | of_variant | {"variant": variant.name}
-        left = {k: v for k, v in decided.items() if getattr(self, k) is None}
-        return super().settled(shapes, length, rows).having(left)
+        by_size = {"warmup": length // 5, "cooldown": length // 5} | regularization.by_rows(rows)
+        defaults = {**by_size, **variant.defaults, "variant": variant.name}
+        unset = {k: v for k, v in defaults.items() if getattr(self, k) is None}
+        return super().settled(shapes, length, rows).having(unset)
 
     def patience_for(self, shapes: Shapes, steps: int) -> int:
-        usual = self.switches(shapes).defaults["patience"]
-        return self.patience or usual or max(steps // 4, 1)
+        usual = self.switches(shapes).defaults.get("patience", max(steps // 4, 1))
+        return self.patience or usual
 
     def amounts(self, shapes: Shapes, rows: int) -> tuple[int, int]:
-        steps, size = FEW_STEPS if rows < FEW_ROWS else STEPS
+        steps, size = FEW_STEPS if rows < neural.FEW_ROWS else STEPS
         size = self.batch_size or size
         if self.switches(shapes).name == "images":
             least, most = IMAGE_STEPS
@@ -252,43 +236,36 @@ class MVP(NeuralEstimator):
         return [tuple(hidden[k]) for k in names]
 
 
-class MVPModel(Regularized):
-    hp: Any  # an MVP whose data-dependent settings are filled in
+class MVPModel(regularization.Regularized):
     fusible = ("rows", "_divergences")
     posteriors: Tensor
     scale: Tensor
 
     def __init__(
-        self, shapes: Shapes, likelihoods: Likelihoods, hp: Any, names: Names, length: int
+        self, shapes: Shapes, likelihoods: Likelihoods, estimator: MVP, names: Names, length: int
     ) -> None:
+        hp: Any = estimator.settled(shapes, length)
+        hyperparameters.check_shared(hp.shared_dim, hp.latent_dim)
         super().__init__(hp, len(shapes), length)
         self.likelihoods = likelihoods
-        self.images = all(by_convolution(shape, hp.network) for shape in shapes)
+        self.images = all(coders.by_convolution(shape, hp.network) for shape in shapes)
         self.variant: Variant = hp.switches(shapes)
         L, D, k = len(shapes), hp.latent_dim, hp.shared_dim or hp.latent_dim
         self.table_numbers = L * L * D
-        self.shared, dropout = k, first_dropout(hp.dropout)
+        self.shared, dropout = k, regularization.first_dropout(hp.dropout)
         self.encoders, self.decoders = nn.ModuleList(), nn.ModuleList()
         for shape, likelihood, hidden in zip(shapes, likelihoods, hp.sizes(names), strict=True):
             output = "linear" if likelihood.logits else self.variant.output
             paths = (output, self.variant.linear_paths, hp.network, likelihood)
             kind = (hp.network, likelihood, self.variant.bounded)
-            self.encoders.append(Encoder(shape, hidden, D, dropout, *kind))
-            self.decoders.append(Decoder(k + D, hidden, shape, *paths))
+            self.encoders.append(coders.Encoder(shape, hidden, D, dropout, *kind))
+            self.decoders.append(coders.Decoder(k + D, hidden, shape, *paths))
         self.maps = self._correspondences(L, D)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
-        if self.variant.evenness:
-            self.register_buffer("scale", torch.ones(k))
+        self.register_buffer("scale", torch.ones(k))  # of the representation
 
     def _correspondences(self, n_views: int, dim: int) -> Correspondences:
         return Correspondences(n_views, dim, self.hp.map_hidden, self.variant.linear_paths)
-
-    def finish(self, data: Views) -> None:
-        rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
-        consensus, latents = self.fuse(data[rows].floating())
-        self.posteriors = torch.cat([consensus.mean, latents.mean.flatten(1)], dim=1)
-        if self.variant.evenness:
-            self.scale = whitening_factors(consensus.mean, self.variant.evenness)
 
     def main_stages(self, length: int) -> Iterator[Stage]:
         hp, halving = self.hp, self.variant.lr_halving
@@ -308,48 +285,28 @@ class MVPModel(Regularized):
         yield from super()._cooling(length - last)
         if last > 0:  # squared errors of hidden views do not fall here: they cannot stop it
             stage = hp.stage(self.sharpening_loss, last, lr=hp.lr / 2)
-            yield replace(stage, watch=True, measure=blur) if tentative else stage
+            yield replace(stage, watch=True, measure=ssim.blur) if tentative else stage
+
+    def finish(self, data: Views) -> None:
+        rows = torch.randperm(len(data))[:PRIOR_ROWS].to(data.mask.device)
+        w, z = self.fuse(data[rows].floating())
+        self.posteriors = torch.cat([w.mean, z.mean.flatten(1)], dim=1)
+        self.scale = whitening_factors(w.mean, self.variant.evenness)
 
     # The objective.
 
-    def sources(self, batch: Views) -> Sources:
-        return Sources.of(batch.mask, whole=batch.present() is None)
-
-    def latents(self, batch: Views, sources: Sources) -> Gaussian:
-        """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
-        z: Gaussian = self.maps(encode(self.encoders, batch), sources)
-        if self.variant.bounded:
-            return z
-        return z.map(lambda t: t.clamp(-MAX_OUTPUT, MAX_OUTPUT))  # maps are unbounded
-
-    def rows(self, z: Gaussian) -> Gaussian:
-        """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
-        return product(z.map(lambda t: t[..., : self.shared]), dim=1)
-
     def warmup_loss(self, batch: Views) -> Terms:
-        return self._terms(batch, warm=True)
+        return self.loss(batch, warm=True)
 
-    def loss(self, batch: Views) -> Terms:
-        return self._terms(batch, warm=False)
-
-    def sharpening_loss(self, batch: Views) -> Terms:
-        """Absolute errors of decoding the product over the observed views."""
-        for module in self._dropouts():
-            module.eval()
-        with torch.no_grad():
-            code = _drawn(self.fuse(hide_some(batch, self.hp.view_dropout))).unsqueeze(0)
-        absolute = [LAPLACE if kind.name == "normal" else kind for kind in self.likelihoods]
-        errors = self._decoded_errors(absolute, code, batch)
-        return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
-
-    def _terms(self, batch: Views, warm: bool) -> Terms:
+    def loss(self, batch: Views, warm: bool = False) -> Terms:
         hp, full = self.hp, batch
-        batch = hide_some(batch, hp.view_dropout)
+        batch = regularization.hide_some(batch, hp.view_dropout)
         sources, seen = self.sources(batch), batch.mask.float()
         z0 = self.latents(batch, sources)
         z1 = self._permuted(z0, sources)
         original, permuted = ((self.rows(z).map(sources.spread), z) for z in (z0, z1))
-        fused = self._fused(*original, sources) if self._needs_product() else None
+        joint = "joint" in (self.variant.objective, self.variant.prior)
+        fused = self._fused(*original, sources) if joint else None
         views, consensus = self._divergences(sources, original, permuted, warm, fused)
         tables = self._decoded(original, permuted, warm)
         errors = self._errors(full, tables, original, sources, fused)
@@ -362,14 +319,24 @@ class MVPModel(Regularized):
             terms["prediction"] = hp.rec_weight * (unseen * errors).sum(1).mean()
         return terms
 
+    def sources(self, batch: Views) -> Sources:
+        return Sources.of(batch.mask, whole=batch.present() is None)
+
+    def latents(self, batch: Views, sources: Sources) -> Gaussian:
+        """Z0, (P, L, D): row (b, i), column j is z_ij, the latent of view j predicted from i."""
+        z: Gaussian = self.maps(coders.encode(self.encoders, batch), sources)
+        if self.variant.bounded:
+            return z
+        return z.map(lambda t: t.clamp(-coders.MAX_OUTPUT, coders.MAX_OUTPUT))  # maps are unbounded
+
+    def rows(self, z: Gaussian) -> Gaussian:
+        """w_i, the product over each row's first k dimensions, (P, L, D) -> (P, k)."""
+        return gaussian.product(z.map(lambda t: t[..., : self.shared]), dim=1)
+
     def _permuted(self, z: Gaussian, sources: Sources) -> Gaussian:
-        """The table with each column's sources permuted cyclically among the observed views."""
+        """Z1: each column's sources permuted cyclically among the observed views."""
         cycles = random_cycles(sources.mask, sources.mask.shape[1])
         return z.map(lambda t: sources.permuted(t, cycles))
-
-    def _needs_product(self) -> bool:
-        """Whether the objective needs the product over the observed rows."""
-        return "joint" in (self.variant.objective, self.variant.prior)
 
     def _decoded(self, original: Pair, permuted: Pair, warm: bool) -> list[Pair]:
         """The tables whose consensus and diagonal are decoded."""
@@ -387,25 +354,23 @@ class MVPModel(Regularized):
         """
         hidden = None
         if self.hp.view_dropout > 0:
-            hidden = self._inferred(batch, original, sources) if fused is None else fused
-        codes = []
+            hidden = fused or self._inferred(batch, original, sources)
+        drawn = []
         for w, z in tables:
             diagonal = z.map(lambda t: sources.spread(sources.own(t)))
             code = torch.cat([gaussian.sample(w), gaussian.sample(diagonal)], dim=-1)
             if hidden is not None:
-                code = torch.where(sources.mask.unsqueeze(-1), code, _drawn(hidden))
-            codes.append(code)
+                inferred = codes(*map(gaussian.sample, hidden))
+                code = torch.where(sources.mask.unsqueeze(-1), code, inferred)
+            drawn.append(code)
         if self.variant.objective == "joint" and fused is not None:
-            codes.append(_drawn(fused))
-        return self._decoded_errors(self.likelihoods, torch.stack(codes), batch)
+            drawn.append(codes(*map(gaussian.sample, fused)))
+        return self._decoding_errors(self.likelihoods, torch.stack(drawn), batch)
 
-    def _decoded_errors(self, likelihoods: Likelihoods, code: Tensor, batch: Views) -> Tensor:
+    def _decoding_errors(self, likelihoods: Likelihoods, drawn: Tensor, batch: Views) -> Tensor:
         """Errors averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
-        mean, decoders, codes = self.hp.average, self.decoders, code.unbind(2)
-        errors = view_errors(
-            likelihoods, lambda v, rows: decoders[v](codes[v][:, rows]), batch, mean, code
-        )
-        return self.share * errors.mean(0)
+        how = self.decoders, drawn, batch, self.hp.average
+        return self.share * losses.code_errors(likelihoods, *how).mean(0)
 
     def _inferred(self, batch: Views, original: Pair, sources: Sources) -> Pair:
         """The consensus as in `fuse`, and the latents of hidden views to compare."""
@@ -414,8 +379,8 @@ class MVPModel(Regularized):
             return self._fused(w, z, sources)
         hidden = Sources.of(batch.mask & ~sources.mask, whole=False)
         seen = sources.mask[hidden.pairs // sources.mask.shape[1]].unsqueeze(-1)  # (Q, L, 1)
-        consensus = product(w, 1, sources.mask.unsqueeze(-1))
-        latents = product(z.map(lambda t: sources.column(t, hidden.pairs)), 1, seen)
+        consensus = gaussian.product(w, 1, sources.mask.unsqueeze(-1))
+        latents = gaussian.product(z.map(lambda t: sources.column(t, hidden.pairs)), 1, seen)
         return consensus, latents.map(hidden.spread)
 
     def _divergences(
@@ -424,7 +389,8 @@ class MVPModel(Regularized):
         """The divergence of each row's latents and consensus from their prior, (B, L) each."""
         if self.variant.prior == "joint" and fused is not None:
             return self._from_product(sources, original if warm else permuted, fused)
-        (w0, z0), (w1, z1), divergence = original, permuted, kl if warm else symmetric_kl
+        divergence = gaussian.kl if warm else gaussian.symmetric_kl
+        (w0, z0), (w1, z1) = original, permuted
         return sources.spread(divergence(z0, z1).sum(1)), divergence(w0, w1)
 
     def _from_product(self, sources: Sources, table: Pair, fused: Pair) -> tuple[Tensor, Tensor]:
@@ -436,9 +402,9 @@ class MVPModel(Regularized):
         (w, z), (agreed, columns) = table, fused
         z = z.map(sources.spread)
         share = self.variant.beta_prior / sources.mask.sum(1, keepdim=True)
-        to_w, to_z = (kl(f, standard_like(f)) for f in fused)  # (B,) and (B, L)
-        views = kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
-        return views, kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
+        to_w, to_z = (gaussian.kl(f, gaussian.standard_like(f)) for f in fused)  # (B,) and (B, L)
+        views = gaussian.kl(_like(z, columns), z).sum(2) + share * to_z.sum(1, keepdim=True)
+        return views, gaussian.kl(_like(w, agreed), w) + share * to_w.unsqueeze(1)
 
     def _agreement(self, views: Tensor, consensus: Tensor, seen: Tensor) -> Terms:
         """The weighted loss terms of both divergences, (B, L) each."""
@@ -447,6 +413,17 @@ class MVPModel(Regularized):
             "kl_views": beta * (seen * views / L).sum(1).mean(),
             "kl_consensus": beta / 2 * (seen * consensus).sum(1).mean(),
         }
+
+    def sharpening_loss(self, batch: Views) -> Terms:
+        """Absolute errors of decoding the product over the observed views."""
+        for module in self._dropouts():
+            module.eval()
+        with torch.no_grad():
+            fused = self.fuse(regularization.hide_some(batch, self.hp.view_dropout))
+            drawn = codes(*map(gaussian.sample, fused)).unsqueeze(0)
+        absolute = [likelihood.absolute() for likelihood in self.likelihoods]
+        errors = self._decoding_errors(absolute, drawn, batch)
+        return {"sharpening": self.hp.rec_weight * (batch.mask * errors).sum(1).mean()}
 
     # Inference.
 
@@ -458,20 +435,18 @@ class MVPModel(Regularized):
 
     def _fused(self, w: Gaussian, z: Gaussian, sources: Sources) -> Pair:
         seen = sources.mask.unsqueeze(-1)
-        return product(w, 1, seen), product(z.map(sources.spread), 1, seen.unsqueeze(-1))
+        latents = gaussian.product(z.map(sources.spread), 1, seen.unsqueeze(-1))
+        return gaussian.product(w, 1, seen), latents
 
     def embed(self, batch: Views) -> Tensor:
-        return self._whiten(self.fuse(batch)[0].mean)
+        return self.fuse(batch)[0].mean * self.scale
 
     def std(self, batch: Views) -> Tensor:
-        return self._whiten(gaussian.std(self.fuse(batch)[0]))
-
-    def _whiten(self, z: Tensor) -> Tensor:
-        return z * self.scale if self.variant.evenness else z
+        return gaussian.std(self.fuse(batch)[0]) * self.scale
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        consensus, latents = (_codes(q, draws) for q in self.fuse(batch))
-        return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
+        drawn = (gaussian.draws(q, draws) for q in self.fuse(batch))
+        return coders.decode(self.decoders, codes(*drawn))
 
     def prior(self, n: int) -> list[Tensor]:
         """Decode draws of a Gaussian mixture, sized by BIC, of the training samples' (w, z)."""
@@ -481,14 +456,14 @@ class MVPModel(Regularized):
 
     def decode_code(self, code: Tensor) -> list[Tensor]:
         """Decode (n, k + L D), a consensus and latents laid out like the rows of `posteriors`."""
-        consensus, latents = code[None, :, : self.shared], code[:, self.shared :]
-        latents = latents.reshape(1, len(code), len(self.decoders), -1)
-        return self._decode_latents(_for_all(consensus, len(self.decoders)), latents)
+        w, z = code[None, :, : self.shared], code[None, :, self.shared :]
+        return coders.decode(self.decoders, codes(w, z.view(1, len(code), len(self.decoders), -1)))
 
-    def _decode_latents(self, consensus: Tensor, latents: Tensor) -> list[Tensor]:
-        """Decode (S, n, L, k) and (S, n, L, D)."""
-        codes = torch.cat([consensus, latents], dim=-1).unbind(2)
-        return [decoder(code) for decoder, code in zip(self.decoders, codes, strict=True)]
+
+def codes(consensus: Tensor, latents: Tensor) -> Tensor:
+    """What views are decoded from: (..., k) and (..., L, D) -> (..., L, k + D)."""
+    w = consensus.unsqueeze(-2).expand(*latents.shape[:-1], -1)
+    return torch.cat([w, latents], dim=-1)
 
 
 def whitening_factors(z: Tensor, power: float) -> Tensor:
@@ -503,31 +478,6 @@ def whitening_factors(z: Tensor, power: float) -> Tensor:
     return torch.where(spread > rounding, spread, 1.0) ** -power
 
 
-def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
-    """The blur of hidden images, see `ssim.blur`, on the pixels' visible scale.
-
-    In units of each pixel's deviation, pixels that seldom change would outweigh the rest.
-    """
-    pairs = (held.hidden_values(x, v) for v, x in enumerate(values))
-    return ssim.blur([((a + 1).clamp(0, 2) / 2, (b + 1).clamp(0, 2) / 2) for a, b in pairs])
-
-
 def _like(rows: Gaussian, q: Gaussian) -> Gaussian:
     """Repeat q for every source, in the shape of `rows`: (B, ...) -> (B, L, ...)."""
     return q.map(lambda t: t.unsqueeze(1).expand(rows.mean.shape))
-
-
-def _drawn(q: Pair) -> Tensor:
-    """Draw a consensus (B, k) and latents (B, L, D) as codes, (B, L, k + D)."""
-    consensus, latents = gaussian.sample(q[0]), gaussian.sample(q[1])
-    return torch.cat([_for_all(consensus, latents.shape[1]), latents], dim=-1)
-
-
-def _for_all(consensus: Tensor, L: int) -> Tensor:
-    """Repeat a consensus for every view, (..., k) -> (..., L, k)."""
-    return consensus.unsqueeze(-2).expand(*consensus.shape[:-1], L, -1)
-
-
-def _codes(q: Gaussian, draws: int) -> Tensor:
-    """Draws of q, or its mean if `draws` is 0: (S, n, ...)."""
-    return gaussian.draws(q, draws) if draws else q.mean.unsqueeze(0)

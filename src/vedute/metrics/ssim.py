@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data.holdout import HoldOut
+
 WINDOW = 7
 C1, C2 = 0.01**2, 0.03**2
 LEAST = 1e-3  # of a similarity, which may be negative
@@ -42,10 +44,16 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
     return similarity
 
 
-def blur(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
-    """log(root of the mean squared error / SSIM) of pairs of images, as above: it falls where
-    images gain more in similarity than they lose in error. A mean of images is blurred, although
-    no other image has a smaller squared error."""
+def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
+    """log(root of the mean squared error / SSIM) of hidden images: it falls where images gain more
+    in similarity than they lose in error. A mean of images is blurred, although no other image has
+    a smaller squared error.
+
+    Pixels count as they are seen: in units of their deviations, those that seldom change would
+    outweigh the rest.
+    """
+    hidden = (held.hidden_values(x, v) for v, x in enumerate(values))
+    pairs = [((a + 1).clamp(0, 2) / 2, (b + 1).clamp(0, 2) / 2) for a, b in hidden]
     similarity = _mean([ssim(a, b) for a, b in pairs])
     error = _mean([(a - b).square().flatten(1).mean(1) for a, b in pairs])
     return math.log(max(error, NOTHING)) / 2 - math.log(max(similarity, LEAST))

@@ -48,6 +48,11 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
     return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
 
 
+def decode(decoders: nn.ModuleList, codes: Tensor) -> list[Tensor]:
+    """Decode every view from its code, (S, B, L, D) -> L tensors (S, B, *shape_v)."""
+    return [decoder(code) for decoder, code in zip(decoders, codes.unbind(2), strict=True)]
+
+
 def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
     """Scatter rows, (m, D) -> (n, D), zero elsewhere."""
     return lambda t: t.new_zeros(n, t.shape[1]).index_copy(0, rows, t)

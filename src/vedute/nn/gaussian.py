@@ -44,8 +44,8 @@ def sample(q: Gaussian) -> Tensor:
 
 
 def draws(q: Gaussian, n: int) -> Tensor:
-    """Return n draws of each Gaussian, (..., D) -> (n, ..., D)."""
-    return sample(q.map(lambda t: t.expand(n, *t.shape)))
+    """Return n draws of each Gaussian, or its mean if n = 0: (..., D) -> (n or 1, ..., D)."""
+    return sample(q.map(lambda t: t.expand(n, *t.shape))) if n else q.mean.unsqueeze(0)
 
 
 def log_prob(q: Gaussian, z: Tensor) -> Tensor:

@@ -74,6 +74,10 @@ class Likelihood(ABC):
         deviation (normal) or b (laplace)."""
         return 1.0
 
+    def absolute(self) -> Likelihood:
+        """Return the likelihood with absolute instead of squared errors."""
+        return self
+
     def entries(self, shape: Sequence[int]) -> int:
         """Return the number of entries of a sample with decoder outputs of this shape."""
         return math.prod(shape)
@@ -90,6 +94,9 @@ class Normal(Likelihood):
 
     def spread(self, scale: float) -> float:
         return 2 * scale**2
+
+    def absolute(self) -> Likelihood:
+        return LIKELIHOODS["laplace"]
 
 
 class Laplace(Likelihood):

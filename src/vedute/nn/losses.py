@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vedute.data.views import Views
@@ -62,6 +62,16 @@ def view_errors(
     inputs = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
     errors = parallel_streams(tasks, inputs) if inputs else [task() for task in tasks]
     return torch.stack(errors, dim=-1)
+
+
+def code_errors(
+    likelihoods: Likelihoods, decoders: nn.ModuleList, codes: Tensor, batch: Views, mean: bool
+) -> Tensor:
+    """Return `view_errors` of views decoded from their codes, (S, B, L, D) -> (S, B, L)."""
+    by_view = codes.unbind(2)
+    return view_errors(
+        likelihoods, lambda v, rows: decoders[v](by_view[v][:, rows]), batch, mean, codes
+    )
 
 
 def per_view_mean(values: Tensor, mask: Tensor) -> Tensor:

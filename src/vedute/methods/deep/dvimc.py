@@ -189,8 +189,7 @@ class DVIMCModel(Generative, Clusterer):
         return self.log_gamma(self.embed(batch)).exp()
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        q = self.posterior(batch)[0].map(lambda t: t.expand(max(draws, 1), *t.shape))
-        return self._decode_latent(gaussian.sample(q) if draws else q.mean)
+        return self._decode_latent(gaussian.draws(self.posterior(batch)[0], draws))
 
     def prior(self, n: int) -> list[Tensor]:
         return self._decode_latent(self.mixture.sample(n).unsqueeze(0))

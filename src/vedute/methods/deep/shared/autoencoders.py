@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
-from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.coders import Decoder, Encoder, decode, encode
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
-from vedute.nn.losses import per_view_mean, view_errors
+from vedute.nn.losses import code_errors, per_view_mean
 from vedute.training.model import Terms
 
 ENCODED_ROWS = 8192  # rows per batch of encoding
@@ -59,9 +59,7 @@ class Autoencoders(nn.Module):
 
     def errors(self, z: Tensor, batch: Views) -> Tensor:
         """The error of decoder_v(z_v), averaged over the entries of x_v: (B, L, D) -> (B, L)."""
-        return view_errors(
-            self.likelihoods, lambda v, rows: self.decoders[v](z[None, rows, v]), batch, True, z
-        )[0]
+        return code_errors(self.likelihoods, self.decoders, z.unsqueeze(0), batch, mean=True)[0]
 
     def reconstruction(self, batch: Views) -> Terms:
         """The reconstruction loss, as defined at the top of this module."""
@@ -79,7 +77,7 @@ class Autoencoders(nn.Module):
 
     def decode(self, z: Tensor) -> list[Tensor]:
         """Decode (S, B, L, D) to L tensors (S, B, *shape_v)."""
-        return [decoder(z[:, :, v]) for v, decoder in enumerate(self.decoders)]
+        return decode(self.decoders, z)
 
 
 def _linears(module: nn.Module) -> list[nn.Linear]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import field, replace
 from typing import Any
 
-from vedute.estimators.settings import Choice, Range, choice, length, setting
+from vedute.estimators.settings import KEY, Choice, Range, choice, length, setting
 from vedute.nn.convolutions import LARGE, NETWORKS, SMALL
 
 BETAS = Range(0.05, 20.0, log=True, factor="beta")  # factor of every beta of a method
 LATENTS = Choice((8, 16, 32, 64, 128))
 LAYERS = Choice(((64,), (128,), (128, 128), (256, 256)))
 NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
+
+
+def optional(basis: Any, more: str) -> Any:
+    """The same setting as the field `basis`, but None by default, which stands for `more`."""
+    declaration = basis.metadata[KEY]
+    meaning = f"{declaration.meaning} {more}"
+    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
 
 
 def latent_dim(default: int, at_least: int = 1) -> Any:
@@ -25,6 +33,10 @@ def hidden(default: tuple[int, ...], more: str = "") -> Any:
 def network() -> Any:
     meaning = f"For images, large (`{LARGE}`) or small (`{SMALL}`) convolutions, or `mlp`; `auto`: "
     return choice(NETWORKS, f"{meaning}small on a CPU, large on a GPU.")
+
+
+def warmup(default: int, what_starts: str) -> Any:
+    return length(default, f"Time before {what_starts}.")
 
 
 def pretrain(default: int) -> Any:

@@ -11,8 +11,8 @@ view_dropout   share of views hidden in a step, which are predicted from the oth
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,28 +26,15 @@ from vedute.training.model import Generative, Stage, Terms
 DROPOUT, BALANCE = {False: 0.2, True: 0.4}, {False: 0.2, True: 0.5}  # True: if samples are few
 
 
-class RegularizationSettings(Protocol):
-    """The settings of a `Regularized` model."""
-
-    dropout: float | None
-    balance: float | None
-    cooldown: int
-    lr: float
-
-    def stage(
-        self, loss: Callable[[Views], Terms], amount: int, watch: bool, lr: float | None
-    ) -> Stage: ...
-
-
 class Regularized(Generative):
     """A model with a cool-down at the end of training, and a weight, `share`, per view."""
 
     adds_over_rows = True
-    hp: RegularizationSettings
+    hp: Any  # an estimator with `dropout`, `balance` and `cooldown`
     share: Tensor
     few: bool  # whether samples are few, set when training begins
 
-    def __init__(self, hp: RegularizationSettings, n_views: int, length: int) -> None:
+    def __init__(self, hp: Any, n_views: int, length: int) -> None:
         super().__init__()
         self.hp, self.length = hp, length
         self.register_buffer("share", torch.ones(n_views), persistent=False)

@@ -30,10 +30,10 @@ from vedute.estimators.settings import choice, estimator, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.regularization import Regularized, by_rows, first_dropout
 from vedute.nn import gaussian, noise
-from vedute.nn.coders import Decoder, Encoder, encode
+from vedute.nn.coders import Decoder, Encoder, decode, encode
 from vedute.nn.gaussian import Gaussian, product
 from vedute.nn.likelihoods import Likelihood, Likelihoods
-from vedute.nn.losses import view_errors
+from vedute.nn.losses import code_errors
 from vedute.training.model import Stage
 
 
@@ -99,15 +99,12 @@ class VAE(Regularized):
         z (S, B, L, D), or (S, B, 1, D) where all views are decoded from one code -> (S, B, L)
         """
         z = z.expand(-1, -1, len(self.decoders), -1)
-        errors = view_errors(
-            self.likelihoods, lambda v, rows: self.decoders[v](z[:, rows, v]), batch, False, z
-        )
+        errors = code_errors(self.likelihoods, self.decoders, z, batch, mean=False)
         return torch.where(batch.mask, self.share * self.weights * errors, 0.0)
 
     def decode_codes(self, z: Tensor) -> list[Tensor]:
         """Decode z, shaped as in `errors`, to L tensors (S, B, *shape_v)."""
-        codes = z.expand(-1, -1, len(self.decoders), -1)
-        return [decoder(codes[:, :, v]) for v, decoder in enumerate(self.decoders)]
+        return decode(self.decoders, z.expand(-1, -1, len(self.decoders), -1))
 
 
 class GaussianVAE(VAE):
