@@ -47,7 +47,7 @@ Sizes = tuple[int, ...]
 Pair = tuple[Gaussian, Gaussian]  # consensus and latents, per row or per sample
 PRIOR_ROWS = 2000  # training posteriors kept for `generate`
 STEPS, FEW_STEPS = (500, 256), (240, 128)  # steps and batch size
-FIFTH = "a fifth of the training"
+QUARTER, FIFTH = "a quarter of the training", "a fifth of the training"
 IMAGE_PASSES, IMAGE_STEPS = 100, (500, 20_000)  # epochs; minimum and maximum of steps
 
 
@@ -143,9 +143,7 @@ class MVP(neural.NeuralEstimator):
         "Largest norm of the gradient. None: no limit, for images 1.0, in the paper 12.0.",
         above=0,
     )
-    patience: int | None = by_variant(  # type: ignore[assignment]
-        "patience", images="a quarter of the training"
-    )
+    patience: int | None = by_variant("patience", images=QUARTER)  # type: ignore[assignment]
     again: int | None = setting(
         40,
         "Below 1000 rows, steps of the refit on all views, which starts from the fit with hidden "
@@ -354,7 +352,7 @@ class MVPModel(regularization.Regularized):
         """
         hidden = None
         if self.hp.view_dropout > 0:
-            hidden = fused or self._inferred(batch, original, sources)
+            hidden = fused or self._fused(*original, sources, batch.mask & ~sources.mask)
         drawn = []
         for w, z in tables:
             diagonal = z.map(lambda t: sources.spread(sources.own(t)))
@@ -371,17 +369,6 @@ class MVPModel(regularization.Regularized):
         """Errors averaged over the first axis of the codes, (1 to 3, B, L, k + D) -> (B, L)."""
         how = self.decoders, drawn, batch, self.hp.average
         return self.share * losses.code_errors(likelihoods, *how).mean(0)
-
-    def _inferred(self, batch: Views, original: Pair, sources: Sources) -> Pair:
-        """The consensus as in `fuse`, and the latents of hidden views to compare."""
-        w, z = original
-        if sources.whole:  # infer all of them, which keeps shapes static
-            return self._fused(w, z, sources)
-        hidden = Sources.of(batch.mask & ~sources.mask, whole=False)
-        seen = sources.mask[hidden.pairs // sources.mask.shape[1]].unsqueeze(-1)  # (Q, L, 1)
-        consensus = gaussian.product(w, 1, sources.mask.unsqueeze(-1))
-        latents = gaussian.product(z.map(lambda t: sources.column(t, hidden.pairs)), 1, seen)
-        return consensus, latents.map(hidden.spread)
 
     def _divergences(
         self, sources: Sources, original: Pair, permuted: Pair, warm: bool, fused: Pair | None
@@ -433,10 +420,12 @@ class MVPModel(regularization.Regularized):
         z = self.latents(batch, sources)
         return self._fused(self.rows(z).map(sources.spread), z, sources)
 
-    def _fused(self, w: Gaussian, z: Gaussian, sources: Sources) -> Pair:
-        seen = sources.mask.unsqueeze(-1)
-        latents = gaussian.product(z.map(sources.spread), 1, seen.unsqueeze(-1))
-        return gaussian.product(w, 1, seen), latents
+    def _fused(
+        self, w: Gaussian, z: Gaussian, sources: Sources, wanted: Tensor | None = None
+    ) -> Pair:
+        """The products over the sources: the consensus, and the latents of all or wanted views."""
+        consensus = gaussian.product(w, 1, sources.mask.unsqueeze(-1))
+        return consensus, sources.product(z, wanted)
 
     def embed(self, batch: Views) -> Tensor:
         return self.fuse(batch)[0].mean * self.scale

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vedute.nn.gaussian import Gaussian, product
+
 
 @dataclass(frozen=True, eq=False)
 class Sources:
@@ -64,6 +66,18 @@ class Sources:
         k = permutations.transpose(1, 2).flatten(0, 1)[self.pairs]  # (P, L)
         rows = self.number[sample[:, None], k] * L + columns
         return take(t.flatten(0, 1), rows.flatten()).view_as(t)
+
+    def product(self, q: Gaussian, wanted: Tensor | None = None) -> Gaussian:
+        """Return the product of each column over the sources, (P, L, D) -> (B, L, D).
+
+        wanted (B, L): only these columns are needed; None: all
+        """
+        if wanted is None or self.whole:  # all of them, which keeps shapes static
+            return product(q.map(self.spread), 1, self.mask[..., None, None])
+        columns = Sources.of(wanted, whole=False)
+        seen = self.mask[columns.pairs // wanted.shape[1]].unsqueeze(-1)  # (Q, L, 1)
+        parts = q.map(lambda t: self.column(t, columns.pairs))
+        return product(parts, 1, seen).map(columns.spread)
 
     def column(self, t: Tensor, targets: Tensor) -> Tensor:
         """Return the predictions of some views by every source: targets (Q,), b L + j -> z_ij
