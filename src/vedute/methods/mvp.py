@@ -260,7 +260,8 @@ class MVPModel(regularization.Regularized):
             self.decoders.append(coders.Decoder(k + D, hidden, shape, *paths))
         self.maps = self._correspondences(L, D)
         self.register_buffer("posteriors", torch.zeros(0, k + L * D))
-        self.register_buffer("scale", torch.ones(k))  # of the representation
+        whitened = self.variant.evenness > 0
+        self.register_buffer("scale", torch.ones(k), persistent=whitened)
 
     def _correspondences(self, n_views: int, dim: int) -> Correspondences:
         return Correspondences(n_views, dim, self.hp.map_hidden, self.variant.linear_paths)

@@ -15,7 +15,7 @@ NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
 
 
 def optional(basis: Any, more: str) -> Any:
-    """The same setting as the field `basis`, but None by default, which stands for `more`."""
+    """The setting of the field `basis`, but None by default, which stands for `more`."""
     declaration = basis.metadata[KEY]
     meaning = f"{declaration.meaning} {more}"
     return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
