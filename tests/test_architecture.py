@@ -169,7 +169,7 @@ BARS = {
     "files": 225,  # 200
     "lines of a class": 272,  # 260
     "methods of a class": 33,  # 30
-    "names of ours that a module imports": 30,  # 22
+    "names of ours that a module imports": 33,  # 22
     "isinstance on storage kinds": 69,  # 10
     "uses of vars and __dict__": 8,
     "private methods called on other objects": 5,
