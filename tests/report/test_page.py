@@ -29,14 +29,15 @@ from vedute import io, methods
 from vedute.analysis.missingness import missingness
 from vedute.commands import _pages
 from vedute.data.views import Views
-from vedute.figures import page_axes
+from vedute.figures import axes
 from vedute.figures.png import picture
-from vedute.report import charts, drawing, measure, run_folder
+from vedute.report import html, measure, run_folder
+from vedute.report.data import stages
 from vedute.report.examples import examples
+from vedute.report.html import drawing, number, percent
 from vedute.report.page import POLICY, write_page
-from vedute.report.results import Results, RunResults, SampleResults, personal
+from vedute.report.results import Cell, Results
 from vedute.report.run_folder import FittedRun
-from vedute.report.svg import number, percent
 
 HOSTILE = '<b>"questions" & co'
 SMALL = short_mvp(steps=60, warmup=20)
@@ -86,14 +87,14 @@ def sections(page):
 def test_evidence_measures_and_changes_nothing(place):
     model, views = methods.load(place / "run"), io.enter(io.read(place / "d.npz")).views
     before, state = model.transform(views), torch.random.get_rng_state()
-    results, measured = measure.evidence(model, views)
+    measured = measure.evidence(model, views)
     np.testing.assert_array_equal(model.transform(views), before)
     assert torch.equal(torch.random.get_rng_state(), state)
-    kept = FittedRun.of(place / "run").measured
-    assert kept.arrays().keys() == Results(results, measured).arrays().keys()
-    np.testing.assert_allclose(kept.samples.margin, measured.margin, atol=1e-4)
-    assert results.held_out
-    assert results.refitted  # 120 samples are few
+    kept = FittedRun.of(place / "run").results
+    assert kept.arrays().keys() == measured.arrays().keys()
+    np.testing.assert_allclose(kept.margin, measured.margin, atol=1e-4)
+    assert measured.held_out
+    assert measured.refitted  # 120 samples are few
     assert (measured.stays <= measured.tries).all()
     assert (measured.tries == views.mask.sum(1).numpy() * (views.mask.sum(1) > 1).numpy()).all()
 
@@ -130,13 +131,13 @@ def test_advice_only_where_it_is_true(place):
     run = FittedRun.of(place / "run")
 
     def advice(low, knn=9.0, own=1.0, seconds=2.4, n=120, **more):
-        results = RunResults(
+        results = Results(
             error=np.array([own, own]),
             fill_errors={"lowrank_fill": np.array([low, low]), "knn_fill": np.array([knn, knn])},
             fill_seconds={"lowrank_fill": np.array(seconds), "knn_fill": np.array(0.01)},
             fill_rows=n,
         )
-        return replace(run, measured=Results(results, SampleResults()), **more).advice()
+        return replace(run, results=results, **more).advice()
 
     line = "low-rank fill is as good on these data and takes 2 s: --method lowrank_fill"
     assert advice(1.02) == line
@@ -144,7 +145,7 @@ def test_advice_only_where_it_is_true(place):
     assert advice(1.01, knn=1.0).startswith("kNN fill is as good on these data and takes 0.1 s")
     assert "takes 300 s for 50 samples:" in advice(0.5, seconds=300.0, n=50)
     assert advice(0.5, history=[]) is None  # nothing was trained: it is a simple fill itself
-    assert replace(run, measured=Results(RunResults(), SampleResults())).advice() is None
+    assert replace(run, results=Results()).advice() is None
 
 
 def test_a_fill_that_learned_again_is_not_asked_for_what_it_knows(place, tmp_path):
@@ -210,7 +211,7 @@ def test_a_page_of_few_samples_shows_errors_from_before_they_were_learned(few):
     """Of the model that learned without the hidden views, not of the one that is saved."""
     X, (model, first) = cancer(), few
     assert model.learned_again_
-    results = measure.evidence(model, Views.of(X)).run
+    results = measure.evidence(model, Views.of(X))
     honest, own = (errors_of(m, X, results.picked) for m in (first, model))
     which = model.hidden_["view"][results.picked]
     for v in range(3):  # cross-fitting moves the shrinkage by a few instances, no more
@@ -268,7 +269,7 @@ def test_a_stage_that_was_tried_is_no_second_learning(place):
     ]
     run = replace(FittedRun.of(place / "run"), history=history)
     assert run.second() == 0
-    assert "tried; hidden views decide whether to keep it" in charts.stages(run)
+    assert "tried; hidden views decide whether to keep it" in stages(run)
 
 
 def test_the_page_has_all_sections_and_loads_nothing(text):
@@ -357,8 +358,9 @@ def everything(path):
             arrays = load_file(file)
         else:
             texts.append(file.read_text(encoding="utf-8"))
-        texts += [" ".join(a.ravel()) for a in arrays.values() if a.dtype.kind == "U"]
-        numbers += [a.ravel().astype(float) for a in arrays.values() if a.dtype.kind in "fiu"]
+        columns = [a[k] for a in arrays.values() for k in a.dtype.names or [...]]
+        texts += [" ".join(a.ravel()) for a in columns if a.dtype.kind == "U"]
+        numbers += [a.ravel().astype(float) for a in columns if a.dtype.kind in "fiu"]
     return "\n".join(texts), np.concatenate(numbers)
 
 
@@ -402,16 +404,14 @@ def test_no_ids_and_no_values_leave_nothing_of_people_in_run_and_page(private):
 
 def test_no_values_leave_every_personal_field_empty(private):
     """What is about people follows from the fields: each is in a run unless it keeps no values."""
-    about_people = {RunResults: personal(RunResults), SampleResults: personal(SampleResults)}
-    assert about_people[RunResults] == {"truth", "mean", "std", "reach"}
-    assert "y" in about_people[SampleResults]
+    assert Results.personal() == {"truth", "mean", "std", "reach", "y", "cells"}
     for name, kept in (("run", True), ("private", False)):
         with np.load(private / name / "report.npz") as arrays:
             stored = {key.partition(".")[0] for key in arrays.files}
-        for kind, part in zip(about_people, FittedRun.of(private / name).measured, strict=True):
-            for field in about_people[kind]:
-                assert (field in stored) == kept, field
-                assert (len(getattr(part, field)) > 0) == kept, field
+        results = FittedRun.of(private / name).results
+        for field in Results.personal():
+            assert (field in stored) == kept, field
+            assert (len(getattr(results, field)) > 0) == kept, field
 
 
 def test_a_page_leaves_out_values_that_its_run_has(private, tmp_path):
@@ -523,13 +523,13 @@ def test_numbers_are_short_and_readable():
 def test_names_in_drawings_are_no_mathematics():
     names = ["$\\frac{1}$", "a $ b", "<i>"]
     shares = {name: np.linspace(0, 1, 20) for name in names}
-    text = drawing.drawing(lambda ax: page_axes.ridges(ax, shares), "t", 5.0, 2.0)
+    text = drawing(lambda ax: axes.ridges(ax, shares), "t", 5.0, 2.0)
     assert all(escape(name) in text for name in names)
-    assert text == drawing.drawing(lambda ax: page_axes.ridges(ax, shares), "t", 5.0, 2.0)
+    assert text == drawing(lambda ax: axes.ridges(ax, shares), "t", 5.0, 2.0)
 
 
 def test_a_page_without_matplotlib_says_what_it_lacks(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "find_spec", lambda _: None)
+    monkeypatch.setattr(html, "find_spec", lambda _: None)
     write_page(place / "run", tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "This figure needs matplotlib: pip install" in page
@@ -568,7 +568,7 @@ def test_shapes_are_parsed():
         None,
         None,
         {},
-        Results(RunResults(), SampleResults()),
+        Results(),
     )
     assert examples(run, {"a": (2, 2)}) == ""
 
@@ -607,22 +607,23 @@ def test_what_one_view_tells_of_another_is_measured_before_it_is_learned(few):
 
 def test_samples_are_shown_with_what_the_model_imputes(place):
     run, model = FittedRun.of(place / "run"), methods.load(place / "run")
-    views, measured = io.enter(io.read(place / "d.npz")).views, run.samples
+    views, measured = io.enter(io.read(place / "d.npz")).views, run.results
     mean, low, high = model.impute(views, interval=0.9)
     seen = [views.seen(v).numpy() for v in range(3)]
     names = [list(measure.features(spec)) for spec in model.specs]
-    for t in np.linspace(0, len(measured.cell_of) - 1, 40).astype(int):
-        row, v = measured.listed[measured.cell_of[t]], measured.cell_view[t]
-        f = names[v].index(measured.cell_names[measured.cell_name[t]])
-        assert measured.cell_seen[t] == seen[v][row, f]
+    for t in np.linspace(0, len(measured.cells) - 1, 40).astype(int):
+        cell = Cell(*measured.cells[t])
+        row, v = measured.listed[cell.of], cell.view
+        f = names[v].index(cell.name)
+        assert cell.seen == seen[v][row, f]
         width = float(high.x[v][row, f] - low.x[v][row, f])  # of other draws, but about the same
         for key, own in zip(("value", "low", "high"), (mean, low, high), strict=True):
             close = pytest.approx(float(own.x[v][row, f]), rel=1e-4, abs=0.15 * width + 1e-5)
-            assert getattr(measured, f"cell_{key}")[t] == close
+            assert getattr(cell, key) == close
     doubt = measured.doubt
     assert np.isnan(doubt[run.mask.all(1) & views.seen(1).all(1).numpy()]).all()
     assert (np.diff(doubt[measured.listed][~np.isnan(doubt[measured.listed])]) <= 0).all()
-    assert np.bincount(measured.cell_of).max() <= 30
+    assert np.bincount(measured.cells["of"]).max() <= 30
 
 
 def test_python_writes_the_same_page(tmp_path):

@@ -29,7 +29,7 @@ def run():
 
 def line(run, name):
     row = run.ids.tolist().index(name)
-    return dict(zip(samples._heads(run), samples._line(run, row, name), strict=True))
+    return samples.line(run, row, name)
 
 
 def test_single_values_that_a_sample_lacks_are_counted_by_view(run):
@@ -44,7 +44,7 @@ def test_single_values_that_a_sample_lacks_are_counted_by_view(run):
 def test_a_sample_that_lacks_a_value_is_less_uncertain_than_one_that_lacks_a_view(run):
     order = [str(run.ids[row]) for row in samples.ordered(run)]
     assert order[:4] == ["p3", "p2", "p1", "p0"]
-    doubt = dict(zip(run.ids.tolist(), run.samples.doubt, strict=True))
+    doubt = dict(zip(run.ids.tolist(), run.results.doubt, strict=True))
     assert 0 < doubt["p0"] <= 1 / 12 + 1e-6  # one of six values of one of two views
     assert doubt["p3"] <= 0.5 + 1 / 12 + 1e-6
     assert np.isnan(doubt["p4"])
@@ -58,7 +58,6 @@ def test_a_missing_value_is_shown_however_near_the_mean_it_is():
     wide.loc["p7", "c123"] = np.nan
     views = {"wide": wide, "scan": pd.DataFrame(rng.normal(size=(50, 3)), ids, list("xyz"))}
     model = Blend(experts=("mean_fill", "lowrank_fill"), random_state=0).fit(views)
-    found = run_folder.of_model(model, views).samples
-    mine = np.flatnonzero(found.listed[found.cell_of] == 7)
-    inferred = [t for t in mine if not found.cell_seen[t]]
-    assert [found.cell_names[found.cell_name[t]] for t in inferred] == ["c123"]
+    found = run_folder.of_model(model, views).results
+    mine = found.cells[found.listed[found.cells["of"]] == 7]
+    assert mine["name"][~mine["seen"]].tolist() == ["c123"]

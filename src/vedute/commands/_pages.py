@@ -54,7 +54,7 @@ def measure_here(run: Path, source: str, method: str) -> None:
     from vedute.report.run_folder import keeps
 
     model, _, entry = _data.open_run(run, source, io.Reading(), method)
-    results = keeps(run).of(evidence(model, entry.views.in_memory()))
+    results = evidence(model, entry.views.in_memory()).kept(keeps(run).values)
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, results.arrays())
 

@@ -1,131 +1,299 @@
-"""Clusters: their sizes, what makes them, how certain they are, and the labels."""
+"""The sections on the map of samples, and on clusters: sizes, features, certainty, labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from vedute.figures import page_axes
-from vedute.report import svg
-from vedute.report.charts import feature_name
-from vedute.report.drawing import HALF, drawing
-from vedute.report.html import color, figure, table
-from vedute.report.run_folder import Array, FittedRun
+from vedute.figures import axes
+from vedute.metrics.scores import clustering_scores
+from vedute.report.data import feature_name
+from vedute.report.html import chart, color, figure, number, percent, plain, section, table
+from vedute.report.results import Array
+from vedute.report.run_folder import FittedRun
 
-MOST_CLUSTERS, MOST_CLASSES, TRAITS = 40, 30, 6
-
-
-def sizes(run: FittedRun) -> str:
-    """A figure of cluster sizes, the uncertain part of each in a paler color."""
-    assert run.labels is not None
-    counts = np.bincount(run.labels)
-    uncertain = np.bincount(run.labels[run.uncertain()], minlength=len(counts))
-    shown = min(len(counts), MOST_CLUSTERS)
-    height, parts = 1.0 + 0.26 * shown, (counts[:shown], uncertain[:shown])
-    body = drawing(lambda ax: page_axes.sizes(ax, *parts), "cluster sizes", HALF, height)
-    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
-    note = f"{svg.percent(run.uncertain().mean())} of all samples are uncertain{more}."
-    return figure("Cluster sizes", body, note)
+MOST_COLORED = 20  # labels with a color of their own
+MOST_CLUSTERS, MOST_CLASSES, MOST_SCORED, TRAITS = 40, 30, 100, 6
+PLANE_SIZE, EDGE = np.array([1000, 640]), 10
+PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
 
 
-def matrix(run: FittedRun) -> str:
-    """A figure of the share of each label in each cluster; empty without either."""
-    if run.labels is None or not len(run.samples.y):
+class Coloring(NamedTuple):
+    """A way to color samples: the names of its classes, (n,) the class of each sample, and the
+    color of each class."""
+
+    question: str
+    words: list[str]
+    which: Array
+    colors: list[str]
+
+
+def _coloring(question: str, words: list[str], which: Array) -> Coloring:
+    return Coloring(question, words, which, [color(i) for i in range(len(words))])
+
+
+def _ordered(question: str, words: list[str], which: Array) -> Coloring:
+    """A coloring of ordered classes: shades of one color."""
+    top = max(len(words) - 1, 1)
+    return Coloring(question, words, which, [f"r{round(8 * i / top)}" for i in range(len(words))])
+
+
+def colorings(run: FittedRun) -> list[Coloring]:
+    """All ways to color the samples of a run."""
+    choices = []
+    if run.labels is not None:
+        names = [f"cluster {k}" for k in range(int(run.labels.max()) + 1)]
+        choices.append(_coloring("cluster", names, run.labels.astype(int)))
+    if len(run.results.y):
+        choices.append(_by_label(run.results.y))
+    choices.append(_by_pattern(run))
+    if len(run.results.margin):
+        words, sure = ["certain", "uncertain"], run.uncertain().astype(int)
+        choices.append(Coloring("certainty", words, sure, ["line", "k2"]))
+    return choices
+
+
+def _by_label(y: Array) -> Coloring:
+    """A coloring by label: many numbers by quintile, many words by the most frequent."""
+    values, which = np.unique(y, return_inverse=True)
+    if len(values) <= MOST_COLORED:
+        return _coloring("label", [str(v) for v in values], which)
+    if y.dtype.kind in "iuf":
+        edges = np.quantile(y, np.linspace(0, 1, 6))
+        words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
+        return _ordered("label", words, np.searchsorted(edges[1:-1], y))
+    common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
+    place = {k: i for i, k in enumerate(common)}
+    words = [*(str(values[k]) for k in common), "others"]
+    return _coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
+
+
+def _by_pattern(run: FittedRun) -> Coloring:
+    """A coloring by missing pattern, or by the number of observed views if patterns are many."""
+    patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    if len(patterns) <= 10:
+        order = np.argsort(-np.bincount(which), kind="stable")
+        words = [run.views_of(int(np.flatnonzero(which == k)[0])) for k in order]
+        return _coloring("missing pattern", words, np.argsort(order)[which])
+    counts, place = np.unique(run.mask.sum(1), return_inverse=True)
+    words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
+    return _ordered("missing pattern", words, place)
+
+
+def representation(run: FittedRun) -> str:
+    """The section on the representation: one set of dots in two dimensions, which charts.js pans
+    and zooms; empty if it was not measured. The browser shows the <title> of a dot as a tooltip."""
+    points, rows = run.results.plane.astype(float), run.results.plane_rows
+    if not len(points):
         return ""
-    values, y = np.unique(run.samples.y, return_inverse=True)
-    K = int(run.labels.max()) + 1
-    if len(values) > MOST_CLASSES or K > MOST_CLASSES:
-        return ""
-    counts = np.zeros((len(values), K), int)
-    np.add.at(counts, (y, run.labels), 1)
-    order, names = _matched(counts), [str(value) for value in values]
-    body = drawing(
-        lambda ax: page_axes.labels(ax, counts[:, order], names, order),
-        "labels and clusters",
-        HALF,
-        1.0 + 0.3 * len(values),
+    if run.private:  # the order of rows identifies samples, too
+        order = np.lexsort(points.T)
+        points, rows = points[order], rows[order]
+    low, high = points.min(0), points.max(0)
+    reach = np.maximum((high - low) / 2, 1e-6) * 1.05
+    unit = (reach / (PLANE_SIZE / 2 - EDGE)).max()  # the same on both axes
+    places = PLANE_SIZE / 2 + (points - (low + high) / 2) / unit * [1, -1]
+    asked, dots = colorings(run), ""
+    for (x, y), row in zip(places, rows, strict=True):
+        kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
+        tip = f"<title>{escape(_tip(run, asked, int(row)))}</title>"
+        # a line without length under a round cap: zooming is one transform of all dots
+        dots += f'<path class="dot {kinds}" d="M{x:.1f} {y:.1f}h.01">{tip}</path>'
+    kind = "t-SNE" if len(points) >= 10 else "principal axes"
+    of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
+    note = (
+        f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
+        "groups mean little. Point at a sample to see what it is."
     )
+    body = figure("The samples in the plane", _switch(asked) + _frame(dots), note, kind="wide map")
+    lead = "One representation per sample, learned from whatever views it has."
+    return section("map", "Representation", lead, body)
+
+
+def _frame(dots: str) -> str:
+    width, height = PLANE_SIZE
+    across, down = PLANE_SIZE - 2 * EDGE
+    box = f'x="{EDGE}" y="{EDGE}" width="{across}" height="{down}"'
+    corners = f"{EDGE} {EDGE} {width - EDGE} {height - EDGE}"
+    return (
+        f'<svg class="plot" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="samples in the plane" data-box="{corners}">'
+        f'<svg {box} viewBox="{EDGE} {EDGE} {across} {down}">'
+        f'<rect class="ground" {box}/><g class="marks">{dots}</g></svg></svg>'
+    )
+
+
+def _switch(asked: list[Coloring]) -> str:
+    """Radio buttons, each with its legend: colors change without a script, which makes the buttons
+    of a legend show and hide a class."""
+    buttons, legends = "", ""
+    for q, c in enumerate(asked):
+        checked = " checked" if q == 0 else ""
+        buttons += f'<input type="radio" name="by" id="by{q}"{checked}>'
+        buttons += f'<label for="by{q}">{escape(c.question)}</label>'
+        keys = "".join(
+            f'<button type="button" data-series="{"cqrt"[q]}{i}" aria-pressed="true">'
+            f'<i class="{"cqrt"[q]}{i}"></i>{escape(word)}</button>'
+            for i, word in enumerate(c.words)
+        )
+        legends += f'<div class="legend by by{q}">{keys}</div>'
+    return f'<span class="ask">Color by</span>{buttons}{legends}'
+
+
+def rules(run: FittedRun) -> str:
+    """The color of each class of dots under each coloring, as CSS."""
+    css = ""
+    for q, c in enumerate(colorings(run) if len(run.results.plane) else ()):
+        for i, name in enumerate(c.colors):
+            dot = f".{'cqrt'[q]}{i}"
+            css += f"#by{q}:checked~svg {dot},.by{q} {dot}{{--c:var(--{name})}}"
+        css += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
+    return css
+
+
+def _tip(run: FittedRun, asked: list[Coloring], row: int) -> str:
+    """The tooltip of a sample: its name, cluster, label, margin and views."""
+    lines = [run.sample(row)]
+    for c in asked:
+        if c.question in ("cluster", "label"):
+            lines.append(f"{'label ' * (c.question == 'label')}{c.words[c.which[row]]}")
+    if len(run.results.margin):
+        stays, tries = run.results.stays[row], run.results.tries[row]
+        kept = f", kept in {stays} of {tries} tries" if tries else ""
+        lines.append(f"margin {run.results.margin[row]:.2f}{kept}")
+    return "\n".join(line for line in [*lines, run.views_of(row)] if line)
+
+
+def clusters(run: FittedRun) -> str:
+    """The section on clusters; empty without any."""
+    if run.labels is None:
+        return ""
+    lead = "Which samples belong together. "
+    if len(run.results.margin):
+        lead += (
+            "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
+            "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
+            "between two clusters, 1 at the center of one)."
+        )
+    scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
+    words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
+    pair = _sizes(run, run.labels) + _matrix(run, run.labels) + _stability(run)
+    parts = words, _traits(run), f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
+    return section("clusters", "Clusters", lead, *parts)
+
+
+def agreement(run: FittedRun) -> dict[str, float]:
+    """Scores of the clusters against labels; empty without labels."""
+    y = run.results.y
+    if run.labels is None or not len(y) or len(np.unique(y)) > MOST_SCORED:
+        return {}
+    return clustering_scores(y, run.labels)
+
+
+def _sizes(run: FittedRun, labels: Array) -> str:
+    """A figure of cluster sizes, the uncertain part of each in a paler color."""
+    counts = np.bincount(labels)
+    uncertain = np.bincount(labels[run.uncertain()], minlength=len(counts))
+    shown = min(len(counts), MOST_CLUSTERS)
+    parts = counts[:shown], uncertain[:shown]
+    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
+    note = f"{percent(run.uncertain().mean())} of all samples are uncertain{more}."
+    return chart("Cluster sizes", lambda ax: axes.sizes(ax, *parts), 1.0 + 0.26 * shown, note)
+
+
+def _matrix(run: FittedRun, labels: Array) -> str:
+    """A figure of the share of each label in each cluster; empty without labels."""
+    values, y = np.unique(run.results.y, return_inverse=True)
+    K = int(labels.max()) + 1
+    if not len(values) or len(values) > MOST_CLASSES or K > MOST_CLASSES:
+        return ""
+    from scipy.optimize import linear_sum_assignment
+
+    counts = np.zeros((len(values), K), int)
+    np.add.at(counts, (y, labels), 1)
+    matched = linear_sum_assignment(counts, maximize=True)[1].tolist()
+    order, names = [*matched, *sorted({*range(K)} - {*matched})], [str(value) for value in values]
     note = "The method never saw the labels. Each cluster is placed at the label it matches best."
-    return figure("Clusters and labels", body, note)
+    height = 1.0 + 0.3 * len(values)
+    return chart(
+        "Clusters and labels",
+        lambda ax: axes.labels(ax, counts[:, order], names, order),
+        height,
+        note,
+    )
 
 
-def stability(run: FittedRun) -> str:
+def _stability(run: FittedRun) -> str:
     """A figure of stability over the number of clusters; empty if the user chose the number."""
     curve = run.results.stability
     if not curve:
         return ""
-    body = drawing(lambda ax: page_axes.stability(ax, curve), "stability", HALF, 3.0)
     note = "The number was chosen where clusterings of two halves agree most beyond chance."
-    return figure("How many clusters", body, note)
+    return chart("How many clusters", lambda ax: axes.stability(ax, curve), 3.0, note)
 
 
-def traits(run: FittedRun) -> str:
+def _traits(run: FittedRun) -> str:
     """The features that differ most in each cluster, with their effect sizes."""
-    if not len(run.results.profile) or run.labels is None:
+    profiles = run.results.profiles
+    if not len(profiles):
         return ""
-    effects, lines = run.results.profile, []
+    effects, lines = profiles["effect"], []
     for k in range(min(effects.shape[1], MOST_CLUSTERS)):
-        effect = effects[:, k]
-        order = np.argsort(-np.abs(np.nan_to_num(effect)), kind="stable")[:TRAITS]
-        chosen = [i for i in order if np.isfinite(effect[i])]
-        if chosen:
-            words = "".join(_trait(run, int(i), float(effect[i])) for i in chosen)
-            lines.append([f'<i class="{color(k)}"></i>{k}', f'<span class="traits">{words}</span>'])
+        order = np.argsort(-np.abs(np.nan_to_num(effects[:, k])), kind="stable")[:TRAITS]
+        words = ""
+        for view, name, effect in profiles[order].tolist():
+            if np.isfinite(effect[k]):
+                words += _trait(view, feature_name(name), effect[k])
+        if words:
+            lines.append([_cluster(k), f'<span class="traits">{words}</span>'])
     note = (
         "mean of a cluster minus that of all other samples, observed values only, in standard "
         "deviations of the feature; they describe clusters and test nothing"
     )
-    head = f"<h3>What makes a cluster <small>{note}</small></h3>"
     whole = table(["cluster", "features that differ most"], lines, 9)
-    return f'<div class="plain">{head}{whole}</div>'
+    return plain("What makes a cluster", note, whole)
 
 
-def _trait(run: FittedRun, i: int, effect: float) -> str:
-    name = feature_name(str(run.results.profile_feature[i]))
-    view = escape(str(run.results.profile_view[i]))
-    kind = "up" if effect > 0 else "down"
-    size = f"{'+' if effect > 0 else ''}{svg.number(effect)}"
-    return f'<span class="{kind}">{escape(name)}<small>{view}</small> <b>{size}</b></span> '
+def _trait(view: str, name: str, effect: float) -> str:
+    kind, size = ("up", "+") if effect > 0 else ("down", "")
+    names = f"{escape(name)}<small>{escape(view)}</small>"
+    return f'<span class="{kind}">{names} <b>{size}{number(effect)}</b></span> '
 
 
-def by_pattern(run: FittedRun) -> str:
+def _cluster(k: int) -> str:
+    return f'<i class="{color(k)}"></i>{k}'
+
+
+def _by_cluster(run: FittedRun, labels: Array) -> str:
     """A table of cluster size, stability and share of samples that lack each view."""
-    assert run.labels is not None
-    K, lacking = int(run.labels.max()) + 1, (~run.mask).mean(0)
-    tries = run.samples.tries if len(run.samples.tries) else np.zeros(len(run.mask))
+    lacking = (~run.mask).mean(0)
+    tries = run.results.tries if len(run.results.tries) else np.zeros(len(run.mask))
     lines = []
-    for k in range(min(K, MOST_CLUSTERS)):
-        mine = run.labels == k
+    for k in range(min(int(labels.max()) + 1, MOST_CLUSTERS)):
+        mine = labels == k
         if not mine.any():
             continue
-        kept = run.samples.stays[mine].sum() / tries[mine].sum() if tries[mine].sum() else np.nan
-        shares = (~run.mask[mine]).mean(0)
+        tried = tries[mine].sum()
+        sure = percent(run.results.stays[mine].sum() / tried) if tried else "–"
         cells = [
-            f"<b>{svg.percent(s)}</b>" if _unlike(s, all_, int(mine.sum())) else svg.percent(s)
-            for s, all_ in zip(shares, lacking, strict=True)
+            f"<b>{percent(s)}</b>" if _unlike(s, all_, int(mine.sum())) else percent(s)
+            for s, all_ in zip((~run.mask[mine]).mean(0), lacking, strict=True)
         ]
-        sure = "–" if np.isnan(kept) else svg.percent(kept)
-        lines.append([f'<i class="{color(k)}"></i>{k}', svg.number(mine.sum()), sure, *cells])
+        lines.append([_cluster(k), number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
     note = (
         "kept: how often samples stay in it when one of their views is left out. Then the share of "
         "its samples that lack each view; bold where that is far from the share in all samples"
     )
-    whole = f"<h3>Stability and missing views <small>{note}</small></h3>{table(heads, lines)}"
-    return f'<div class="plain">{whole}</div>'
+    return plain("Stability and missing views", note, table(heads, lines))
 
 
 def _unlike(share: float, among_all: float, n: int) -> bool:
     """Whether a share of n samples is off by more than three standard errors and by 0.1."""
     error = np.sqrt(max(among_all * (1 - among_all), 1e-12) / n)
     return bool(abs(share - among_all) > max(3 * error, 0.1))
-
-
-def _matched(counts: Array) -> list[int]:
-    """Clusters in the order of the labels they match best."""
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    first = [int(c) for _, c in sorted(zip(rows, columns, strict=True))]
-    return first + [k for k in range(counts.shape[1]) if k not in first]

@@ -1,42 +1,74 @@
-"""Pieces of HTML. Text from the user goes through `escape`."""
+"""Pieces of HTML: tables, sections, and figures of `vedute.plot` as inline SVG, without scripts.
+
+Text from the user goes through `escape`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import NamedTuple
+from importlib.util import find_spec
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
-from vedute.figures.plots import COLORS
+from vedute.figures import plots
 
-SERIES = 40  # colors: four rounds of the palette, each paler or darker than the last
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-
-class Key(NamedTuple):
-    """An entry of a legend: the class of its marks, the class of its color, its words."""
-
-    series: str
-    color: str
-    words: str
-
-
-def color(i: int) -> str:
-    return f"k{i % SERIES}"
-
-
-def legend(keys: Iterable[Key], kind: str = "") -> str:
-    """Buttons that show and hide the marks of a series."""
-    entries = "".join(
-        f'<button type="button" data-series="{k.series}" aria-pressed="true">'
-        f'<i class="{k.color}"></i>{escape(k.words)}</button>'
-        for k in keys
-    )
-    return f'<div class="legend {kind}">{entries}</div>' if entries else ""
+Draw = Callable[["Axes"], object]
+BROAD, HALF, THIRD, SLIM = 10.5, 5.1, 3.4, 4.2  # widths in inches
+SERIES = 40  # colors: four rounds of the palette, which is made for white paper
+LIGHT = ("100%,white", "55%,white", "60%,black", "35%,white")
+DARK = ("78%,white", "45%,white", "75%,black", "30%,white")
+NO_MATPLOTLIB = "<p class=\"hint\">This figure needs matplotlib: pip install 'vedute[plots]'</p>"
+LEFT_OUT = re.compile(
+    r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->", re.DOTALL
+)
+FONTS = re.compile(r"'DejaVu Sans'[^;\"]*sans-serif")
 
 
-def figure(title: str, body: object, note: str = "", kind: str = "") -> str:
+def number(value: float) -> str:
+    """Format a number with at most four digits, grouped thousands and a typographic minus."""
+    value = 0.0 if abs(value) < 1e-12 else float(value)
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "−").replace(",", "\u202f")
+
+
+def percent(share: float, digits: int = 0) -> str:
+    value = round(100 * float(share), digits)
+    return f"{value if value else 0.0:.{digits}f}\u202f%".replace("-", "−")
+
+
+def section(name: str, title: str, lead: str, *parts: str) -> str:
+    """A section of the page; `lead` is HTML."""
+    head = f'<h2>{escape(title)}</h2><p class="lead">{lead}</p>'
+    return f'<section id="{name}">{head}{"".join(parts)}</section>'
+
+
+def figure(title: str, body: str, note: str = "", kind: str = "") -> str:
     """A chart with its title and a note on how to read it (HTML)."""
     caption = f"<h3>{escape(title)}</h3>" + (f"<p>{note}</p>" if note else "")
     return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{body}</figure>'
+
+
+def chart(title: str, draw: Draw, height: float, note: str = "", wide: bool = False) -> str:
+    """A figure that `draw` makes on Axes of this height in inches; title: unique in the page.
+
+    wide: in two layouts, one for a wide window and paper, one for a phone.
+    """
+    if not wide:
+        return figure(title, drawing(draw, title, HALF, height), note)
+    broad, slim = (drawing(draw, title, width, height) for width in (BROAD, SLIM))
+    body = f'<div class="broad">{broad}</div><div class="slim">{slim}</div>'
+    return figure(title, body, note, kind="wide")
+
+
+def plain(title: str, note: str, body: str) -> str:
+    """A part without a frame: title, a note (HTML; may be empty), and body."""
+    small = f" <small>{note}</small>" if note else ""
+    return f'<div class="plain"><h3>{title}{small}</h3>{body}</div>'
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1) -> str:
@@ -52,27 +84,40 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1)
     return f'<div class="table"><table>{whole}</table></div>'
 
 
-def section(name: str, title: str, lead: str, *parts: str) -> str:
-    """A section of the page; `lead` is HTML."""
-    body = "".join(parts)
-    return (
-        f'<section id="{name}"><h2>{escape(title)}</h2><p class="lead">{lead}</p>{body}</section>'
-    )
+def drawing(draw: Draw, title: str, width: float, height: float) -> str:
+    """The SVG that `draw` makes on Axes of this size in inches; title: unique in the page."""
+    if find_spec("matplotlib") is None:
+        return NO_MATPLOTLIB
+    from matplotlib import rc_context
+
+    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": f"{title} {width}"}
+    with rc_context(settings), plots.style():
+        figure = plots.empty((width, height))
+        ax = figure.subplots()
+        draw(ax)
+        ax.set_title("")  # the page has one
+        file = StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    text = LEFT_OUT.sub("", text[text.index("<svg") :])
+    text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # it is scalable
+    text = re.sub(r' id="[A-Za-z]+_\d+"', "", text)
+    text = re.sub(r"\n\s*", "\n", FONTS.sub("var(--sans)", text))
+    attributes = f'class="drawing" role="img" aria-label="{escape(title)}"'
+    return text.replace("<svg ", f"<svg {attributes} ", 1)
+
+
+def color(i: int) -> str:
+    """The CSS class of a color."""
+    return f"k{i % SERIES}"
 
 
 def palette() -> str:
     """CSS classes of the colors, for light and dark backgrounds."""
-    light = "".join(f"--k{i}:{_shade(i, dark=False)};" for i in range(SERIES))
-    dark = "".join(f"--k{i}:{_shade(i, dark=True)};" for i in range(SERIES))
+    rules = []
+    for rounds in (LIGHT, DARK):
+        shades = [f"{plots.COLORS[i % 10]} {rounds[i // 10]}" for i in range(SERIES)]
+        mixed = (f"--k{i}:color-mix(in srgb,{shade});" for i, shade in enumerate(shades))
+        rules.append(f":root{{{''.join(mixed)}}}")
     classes = "".join(f".k{i}{{--c:var(--k{i})}}" for i in range(SERIES))
-    night = "@media screen and (prefers-color-scheme:dark)"
-    return f":root{{{light}}}{night}{{:root{{{dark}}}}}{classes}"
-
-
-def _shade(i: int, dark: bool) -> str:
-    """Color i of the palette, which is made for white paper; lighter on a dark background."""
-    to_white = (0.22, 0.55, 0.0, 0.7)[i // 10] if dark else (0.0, 0.45, 0.0, 0.65)[i // 10]
-    to_black = 0.4 if i // 10 == 2 and not dark else 0.25 * (i // 10 == 2)
-    parts = [int(COLORS[i % 10][k : k + 2], 16) for k in (1, 3, 5)]
-    mixed = [(p + (255 - p) * to_white) * (1 - to_black) for p in parts]
-    return "#" + "".join(f"{round(p):02x}" for p in mixed)
+    return f"{rules[0]}@media screen and (prefers-color-scheme:dark){{{rules[1]}}}{classes}"

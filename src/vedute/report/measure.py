@@ -2,67 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vedute import methods
 from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
+from vedute.data.frames import Levels, ViewSpec, numbers, width
 from vedute.data.holdout import HoldOut
+from vedute.data.mapped import pieces
+from vedute.data.rows import slices
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
 from vedute.estimators.explanation import left_out
+from vedute.estimators.filling import interval_of
+from vedute.estimators.imputation import DRAWS
 from vedute.figures import plots
 from vedute.nn import noise
-from vedute.report import sample_values
-from vedute.report.results import Results, RunResults, SampleResults
+from vedute.report.results import Array, Cell, Results, records
 
-Array = NDArray[Any]
-Fields = dict[str, Any]  # of RunResults or SampleResults
+Fields = dict[str, Any]  # of Results
 MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MAX_INSTANCES
 LEARNED_NUMBERS = 2**24  # most entries that a simple fill learns from
 EXAMPLES, WIDEST = 9, 2**14  # instances and numbers of a view
 FEWEST, TRAITS = 5, 8  # samples of a cluster to describe it, features that describe it
-BY_FEATURE = ("known", "explained", "off")
 WHOLE = ("levels", "covered", "crps", "in_units", "alone", "without")
+MOST_LISTED, MOST_VALUES, MOST_INFERRED, NEAREST = 300, 30, 20, 5
+INFERRED_NUMBERS = 2**24  # most entries to infer for comparing samples
+SAMPLE_LEVEL = 0.9  # of intervals
 
 
 def evidence(model: Estimator, views: Views) -> Results:
     """Measure a fitted model on the views it was fitted on, without changing it."""
-    run: Fields = {
+    results: Fields = {
         "method": type(model).__name__,
         "likelihoods": np.array([v.likelihood.name for v in model.views_]),
         "kinds": np.array([f"{v.kind} ({v.why})" for v in model.views_]),
         "stability": getattr(model, "stability_", {}),
+        "gaps": gaps(views),
     }
-    samples: Fields = {"gaps": sample_values.gaps(views)}
-    samples |= {} if views.y is None else {"y": _plain(views.y)}
+    if views.y is not None:  # objects cannot be stored without pickling
+        results["y"] = views.y.astype(str) if views.y.dtype.kind == "O" else views.y
     with noise.seeded(0):
         data = model.learner.scaled(views)
         z = model.embed(data)
-        samples |= _in_the_plane(z)
+        rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
+        results |= {"plane": plots.plane(z[rows].astype(np.float64)), "plane_rows": rows}
         if hasattr(model, "labels_"):
-            samples |= _certainty(model, views, z)
-            run |= _profiles(model, views)
+            results |= _certainty(model, views, z) | _profiles(model, views)
         if model.generative:
-            samples |= sample_values.samples(model, views, data, z)
-        run |= _dependence(data, model)
+            results |= _samples(model, views, data, z)
+        tests = missingness(data, [features(spec) for spec in model.specs])
+        results["depends"] = records(tests.to_dict("list"))
         if len(getattr(model, "hidden_", {}).get("row", ())):
-            run |= _on_hidden_views(model, views)
-    return Results(RunResults(**run), SampleResults(**samples))
+            results |= _on_hidden_views(model, views)
+    return Results(**results)
 
 
-def _in_the_plane(z: Array) -> Fields:
-    rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
-    return {"plane": plots.plane(z[rows].astype(np.float64)), "plane_rows": rows}
+# Clusters.
 
 
 def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
@@ -87,6 +92,23 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
     return {"margin": margin, "runner_up": runner, "stays": stays, "tries": tries}
 
 
+def _profiles(model: Estimator, views: Views) -> Fields:
+    """The features that differ most between clusters with enough samples."""
+    counts = np.bincount(model.labels_)
+    if (counts >= FEWEST).sum() < 1 or (counts > 0).sum() < 2:
+        return {}
+    effects = profiles(model, views).reindex(columns=range(len(counts)))
+    effects = effects[effects.columns[counts >= FEWEST]]
+    best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
+    described = effects[best].reindex(columns=range(len(counts)))
+    names = {k: described.index.get_level_values(k).map(str) for k in ("view", "feature")}
+    columns = {k: list(labels) for k, labels in names.items()}
+    return {"profiles": records(columns | {"effect": described.to_numpy()})}
+
+
+# Hidden views.
+
+
 def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     """Results on views that were predicted before the model learned from them."""
     known = getattr(model, "hidden_predictions_", {})
@@ -100,64 +122,34 @@ def _on_hidden_views(model: Estimator, views: Views) -> Fields:
     hidden[row[picked], view[picked]] = True
     measured: Fields = {"held_out": True, "refitted": bool(model.learned_again_)}
     measured |= {"picked": picked, "error": error[picked]}
-    measured |= _fills(model, views, hidden, row[picked])
-    L = len(views.x)
-    measured |= {k: _by_view(known, k, L) for k in BY_FEATURE}
-    names = {v: np.array(features(model.specs[v])) for v in measured["known"]}
-    whole = {k: known[k] for k in WHOLE if k in known}
-    return measured | {"features": names} | _examples(model, views) | whole
-
-
-def _by_view(arrays: Mapping[str, Array], name: str, n_views: int) -> dict[int, Array]:
-    """The arrays <name>0, <name>1, ... by view."""
-    return {v: arrays[f"{name}{v}"] for v in range(n_views) if f"{name}{v}" in arrays}
+    measured |= {k: known[k] for k in WHOLE if k in known}
+    shown = [v for v in range(len(views.x)) if f"known{v}" in known]
+    for name in ("known", "explained", "off"):
+        measured[name] = {v: known[f"{name}{v}"] for v in shown}
+    measured["features"] = {v: np.array(features(model.specs[v])) for v in shown}
+    return measured | _fills(model, views, hidden, row[picked]) | _examples(model, views)
 
 
 def _examples(model: Estimator, views: Views) -> Fields:
-    """Instances of each view, from the smallest error to the largest, as fields by view."""
+    """Instances of each view, from the smallest error to the largest; none of a very wide view."""
     known = model.hidden_predictions_
     rows, which = (model.hidden_[k][known["at"]] for k in ("row", "view"))
-    fields: dict[str, dict[int, Array]] = {}
-    for v in (v for v in range(len(views.x)) if f"mean{v}" in known):
-        mine = which == v
-        for name, a in _example(model, views, v, rows[mine], known["error"][mine]).items():
-            fields.setdefault(name, {})[v] = a
-    return fields
-
-
-def _example(model: Estimator, views: Views, v: int, rows: Array, error: Array) -> dict[str, Array]:
-    """Instances of view v, from the smallest error to the largest; none of a very wide view."""
-    known, scaler = model.hidden_predictions_, model.views_[v].scaler
-    if not len(rows) or scaler.mean.size > WIDEST:
-        return {}
-    places = np.linspace(0, len(rows) - 1, min(EXAMPLES, len(rows)))
-    shown = error.argsort(kind="stable")[places.round().astype(int)]
-    stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
-    kept = {k: known[f"{k}{v}"][shown] for k in stored}
-    kept |= {"truth": views.known(v)[rows[shown]]}
-    kept |= dict(zip(("center", "scale"), scaler.moments(scaler.mean, scaler.std), strict=True))
-    return {k: a.astype(np.float32) for k, a in kept.items()} | {"at": rows[shown]}
-
-
-def _profiles(model: Estimator, views: Views) -> Fields:
-    """The features that differ most between clusters with enough samples."""
-    counts = np.bincount(model.labels_)
-    if (counts >= FEWEST).sum() < 1 or (counts > 0).sum() < 2:
-        return {}
-    effects = profiles(model, views).reindex(columns=range(len(counts)))
-    effects = effects[effects.columns[counts >= FEWEST]]
-    best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
-    described = effects[best].reindex(columns=range(len(counts)))
-    view, name = (np.array([str(k[i]) for k in described.index], str) for i in (0, 1))
-    return {"profile": described.to_numpy(), "profile_view": view, "profile_feature": name}
-
-
-def _dependence(data: Views, model: Estimator) -> Fields:
-    """Tests of whether missingness depends on observed values."""
-    tests = missingness(data, [features(spec) for spec in model.specs])
-    words = {k: tests[k].to_numpy().astype(str) for k in ("missing", "view", "feature")}
-    sizes = {k: tests[k].to_numpy(np.float64) for k in ("difference", "p")}
-    return {f"depends_{k}": a for k, a in (words | sizes).items()}
+    fields: dict[str, dict[int, Array]] = defaultdict(dict)
+    for v, view in enumerate(model.views_):
+        mine, scaler = which == v, view.scaler
+        if f"mean{v}" not in known or not mine.any() or scaler.mean.size > WIDEST:
+            continue
+        places = np.linspace(0, mine.sum() - 1, min(EXAMPLES, mine.sum())).round().astype(int)
+        shown = known["error"][mine].argsort(kind="stable")[places]
+        at = rows[mine][shown]
+        center, scale = scaler.moments(scaler.mean, scaler.std)
+        kept = {"truth": views.known(v)[at], "center": center, "scale": scale}
+        stored = [k for k in ("mean", "std", "reach") if f"{k}{v}" in known]
+        kept |= {k: known[f"{k}{v}"][shown] for k in stored}
+        for name, a in kept.items():
+            fields[name][v] = a.astype(np.float32)
+        fields["at"][v] = at
+    return dict(fields)
 
 
 def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) -> Fields:
@@ -193,6 +185,162 @@ def _errors(held: HoldOut, filled: Views, scalers: Sequence[Scaler]) -> Array:
     return errors[held.hidden].double().numpy()
 
 
-def _plain(y: Array) -> Array:
-    """Convert labels to an array that can be stored without pickling."""
-    return y.astype(str) if y.dtype.kind == "O" else y
+# Single samples.
+
+
+class Looked(NamedTuple):
+    """One view of m samples: seen, value, low, high (m, width), center and unit (width,)."""
+
+    spec: ViewSpec
+    seen: Array
+    value: Array
+    low: Array
+    high: Array
+    center: Array
+    unit: Array
+
+
+def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
+    """Values and neighbors of single samples, given views in the user's units, scaled data, and
+    embedding z (n, D)."""
+    doubt = uncertainty(model, data)
+    order = np.argsort(np.where(np.isnan(doubt), np.inf, -doubt), kind="stable")
+    listed = order[:MOST_LISTED]
+    cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
+    columns: Fields = dict(zip(Cell._fields, zip(*cells, strict=True), strict=bool(cells)))
+    columns |= {k: np.float32(columns[k]) for k in ("value", "low", "high", "z") if cells}
+    fields = {"cells": records(columns), "doubt": doubt.astype(np.float32)}
+    return fields | {"listed": listed, "nearest": _nearest(z, listed)}
+
+
+def uncertainty(model: Estimator, data: Views) -> Array:
+    """The standard deviation of the inferred values of each sample, in units of each feature's and
+    at most 1, averaged over the features of a view, where observed ones count 0, and over views;
+    (n,), NaN if nothing is missing, or not measured."""
+    imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
+    lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
+    wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
+    wanted = wanted[
+        cross_fitting.sample_positions(len(wanted), max(MOST_LISTED, INFERRED_NUMBERS // entries))
+    ]
+    doubt = np.full(len(data), np.nan)
+    for block in slices(len(wanted), imputer.rows(DRAWS)):
+        rows = wanted[block]
+        total, count = np.zeros((2, len(rows)))
+        part = data[rows]
+        for v, std in enumerate(imputer.values(part, spread=True)[1]):
+            unit, widths = _moments(model, v)[1], _widths(model.views_[v].spec)
+            weight = np.where(unit > 0, np.repeat(1 / widths, widths), 0.0)  # of a feature: 1
+            gap = ~part.seen(v).flatten(1).numpy() & (unit > 0)
+            share = np.minimum(std.reshape(gap.shape) / np.where(unit > 0, unit, 1.0), 1.0)
+            total += np.where(gap, share, 0.0) @ (weight / (weight.sum() or 1.0))
+            count += gap.sum(1)
+        doubt[rows] = np.where(count > 0, total / len(data.x), np.nan)
+    return doubt
+
+
+def gaps(views: Views) -> Array:
+    """The number of missing entries in each observed view of a sample, (n, L)."""
+    counts = np.zeros(views.shape, np.int64)
+    for v, holes in enumerate(views.hole_parts):
+        if holes is not None and views.specs is not None:
+            firsts = np.cumsum(_widths(views.specs[v])) - 1
+            for rows in pieces(holes):
+                counts[rows, v] = holes[rows].flatten(1)[:, firsts].sum(1)
+    return counts
+
+
+def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
+    """Values of views of numbers and categories; words and images are not listed."""
+    shown, (means, stds) = {}, model.learner.imputer().values(data, spread=True)
+    for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
+        if view.likelihood.text or len(view.shape) > 1:
+            continue
+        ends = interval_of(view, mean, std, data, v, SAMPLE_LEVEL)
+        seen, observed = views.seen(v).numpy(), np.nan_to_num(views.known(v))
+        filled = view.possible(mean), ends.lower, ends.upper
+        value, low, high = (np.where(seen, observed, a) for a in filled)
+        shown[v] = Looked(view.spec, seen, value, low, high, *_moments(model, v))
+    return shown
+
+
+def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
+    """Cells of each sample: missing features and those farthest from their mean, more of missing
+    views than of observed ones."""
+    items = {v: _items(view.spec) for v, view in looked.items()}
+    for i, seen in enumerate(mask):
+        lost = [v for v in looked if not seen[v]]
+        present = [v for v in looked if seen[v]]
+        room = _shared(lost, items, MOST_INFERRED if present else MOST_VALUES)
+        room |= _shared(present, items, MOST_VALUES - sum(room.values()))
+        for v, count in room.items():
+            yield from _farthest(looked[v], items[v], i, v, count)
+
+
+def _levels(spec: ViewSpec) -> Sequence[Levels]:
+    """The categories of each feature, or None."""
+    return spec.levels or [None] * width(spec.shape)
+
+
+def _widths(spec: ViewSpec) -> Array:
+    """The number of columns of each feature: one, or several for more than two categories."""
+    return np.array([numbers(levels) for levels in _levels(spec)])
+
+
+def _items(spec: ViewSpec) -> list[tuple[str, slice, Levels]]:
+    """The features of a view: name, slice of columns, and categories."""
+    names = features(spec) if spec.columns is None or spec.levels is None else spec.columns
+    ends = np.cumsum(_widths(spec)).tolist()
+    each = zip(names, ends, _levels(spec), strict=True)
+    return [(str(name), slice(end - numbers(levels), end), levels) for name, end, levels in each]
+
+
+def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int, int]:
+    """Distribute at most `most` features over views; narrow views leave more to the others."""
+    counts = {}
+    for i, v in enumerate(sorted(views, key=lambda v: len(items[v]))):
+        counts[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
+        most -= counts[v]
+    return {v: counts[v] for v in sorted(counts)}
+
+
+def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
+    """Cells of `count` features of sample i in their order; missing ones have priority."""
+    unit = np.where(view.unit > 0, view.unit, 1.0)
+    z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
+    far = np.maximum.reduceat(np.abs(z[0]), [at.start for _, at, _ in items])
+    seen = np.logical_and.reduceat(view.seen[i], [at.start for _, at, _ in items])
+    for f in np.sort(np.lexsort((-far, seen))[:count]):
+        name, at, levels = items[f]
+        first = at.start + (int(view.value[i, at].argmax()) if levels else 0)
+        value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
+        word = "" if levels is None else _word(levels, view.value[i, at])
+        a, b, c = (float(np.clip(bound[first], -9, 9)) for bound in z)
+        yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
+
+
+def _word(levels: tuple[Any, ...], shares: Array) -> str:
+    """The most probable category; `shares` of a binary feature has that of its second."""
+    shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
+    best = min(int(shares.argmax()), len(levels) - 1)
+    sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
+    return f"{levels[best]}{sure}"
+
+
+def _nearest(z: Array, rows: Array) -> Array:
+    """The nearest other samples of `rows` of z (n, D), (m, k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(NEAREST, len(z) - 1)
+    if k < 1:
+        return np.zeros((len(rows), 0), np.int64)
+    near = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[rows], return_distance=False)
+    others = [[j for j in js if j != row][:k] for js, row in zip(near, rows, strict=True)]
+    return np.array(others, np.int64)
+
+
+def _moments(model: Estimator, v: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of the features of view v, in the user's units."""
+    scaler = model.views_[v].scaler
+    center, unit = scaler.moments(scaler.mean, scaler.std)
+    return center.ravel(), unit.ravel()

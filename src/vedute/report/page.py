@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -12,8 +13,15 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from vedute.report import html, plane, sections
-from vedute.report.run_folder import FittedRun, Keep
+from vedute.report import html
+from vedute.report.clusters import agreement, clusters, representation, rules
+from vedute.report.data import data, depends, training, unconnected
+from vedute.report.examples import examples
+from vedute.report.hidden import FEW, coverage, hidden, intervals, r2
+from vedute.report.html import number, percent
+from vedute.report.informs import informs
+from vedute.report.run_folder import FittedRun, Keep, of_model, public, used_settings
+from vedute.report.samples import samples
 
 if TYPE_CHECKING:
     from vedute.estimators.base import Estimator
@@ -50,29 +58,26 @@ def write_report(
     ids: whether samples are named. values: whether values of samples are shown. shapes: of views
     that are pictures, {"pix": (16, 15)}. The measurements that the page shows take some seconds.
     """
-    from vedute.report import run_folder
-
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a page ends in .html, got {path}")
-    run = run_folder.of_model(model, X, Keep(ids, values))
+    run = of_model(model, X, Keep(ids, values))
     path.write_text(page(run, shapes or {}), encoding="utf-8")
 
 
 def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
-    """The HTML of the page, deterministic for a given run."""
+    """The HTML of the page, deterministic for a given run; sections are in the order of a
+    scientist's questions: my samples, how good, the rest."""
     script = _file("charts.js") + _file("samples.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    body = sections.all_of(run, shapes)
+    rest = (intervals, informs, representation, clusters, data, training, _repeat)
+    body = samples(run) + hidden(run) + examples(run, shapes) + "".join(part(run) for part in rest)
     titles = re.findall(r'<section id="(\w+)"><h2>([^<]*)</h2>', body)
-    style = (
-        _file("style.css") + html.palette() + (plane.rules(run) if len(run.samples.plane) else "")
-    )
     return Template(_file("template.html")).substitute(
         title=escape(f"{run.source} · {run.method} · vedute"),
         policy=f"{POLICY}; script-src 'sha256-{digest}'",
-        style=style,
-        head=sections.head(run),
+        style=_file("style.css") + html.palette() + rules(run),
+        head=_head(run),
         contents="".join(f'<a href="#{name}">{title}</a>' for name, title in titles),
         body=body,
         version=escape(str(run.facts["versions"]["vedute"])),
@@ -82,3 +87,88 @@ def page(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
 
 def _file(name: str) -> str:
     return (files("vedute.report") / name).read_text(encoding="utf-8")
+
+
+def _head(run: FittedRun) -> str:
+    """The title, one sentence, the numbers that matter, and what to know first."""
+    rates, n, L = run.facts, len(run.mask), len(run.names)
+    sentence = (
+        f"{escape(run.method)} on {number(n)} samples seen in {L} view{'s' * (L > 1)}; "
+        f"{percent(rates['missing_rows'])} of the samples lack a view, "
+        f"{percent(rates['missing_slots'])} of all views are missing."
+    )
+    cards = "".join(
+        f"<div><b>{value}</b><span>{escape(words)}</span></div>" for value, words in _cards(run)
+    )
+    title = f'<h1>{escape(run.source)}</h1><p class="lead">{sentence}</p>'
+    advice = run.advice() or ""
+    said = [advice[:1].upper() + advice[1:]]
+    if 0 < len(run.hidden_views()) < FEW:
+        said.append(f"Only {len(run.hidden_views())} views were hidden: errors are uncertain")
+    said.append(unconnected(run))
+    if len(depends(run)):
+        said.append("What is missing depends on what is observed: see Data")
+    words = "".join(f"<li>{escape(sentence)}.</li>" for sentence in said if sentence)
+    first = f'<ul class="says">{words}</ul>' if words else ""
+    return f'{title}<div class="cards">{cards}</div>{first}'
+
+
+def _cards(run: FittedRun) -> list[tuple[str, str]]:
+    """The headline numbers, each with its caption."""
+    cards = []
+    if len(run.hidden_views()):
+        shares = {k: r2(e, run.base()) for k, e in run.errors().items()}
+        cards.append((percent(shares.pop(run.method)), "of hidden views explained"))
+        if shares:
+            best = max(shares, key=lambda k: shares[k])
+            cards.append((percent(shares[best]), f"by {best}, the best simple fill"))
+    inside = coverage(run, 0.9)
+    if inside == inside:
+        cards.append((percent(inside), "of values inside 90 % intervals"))
+    if run.labels is not None:
+        K = int(run.labels.max()) + 1
+        cards.append((str(K), f"cluster{'s' * (K > 1)}"))
+        if len(run.results.margin):
+            cards.append((percent(run.uncertain().mean()), "of samples uncertain"))
+    scored = agreement(run)
+    return cards + ([(percent(scored["acc"]), "clustering accuracy")] if scored else [])
+
+
+def _repeat(run: FittedRun) -> str:
+    """The section with the command, versions and settings."""
+    facts, config = run.facts, run.config
+    command = shlex.join(_public(run, w) for w in facts["command"])
+    origin = {
+        "data": _public(run, str(facts["source"])) or "DATA",
+        "missing pattern": facts["mask"],
+        "method": config["method"],
+        **({"preset": config["preset"]} if config.get("preset") else {}),
+        "seed": facts.get("seed"),
+        **facts["versions"],
+        **({"left out": facts["left_out"]} if facts.get("left_out") else {}),
+    }
+    settings = {k: _public(run, v) for k, v in used_settings(config).items()}
+    return html.section(
+        "repeat",
+        "To repeat this",
+        "Same data, same versions, same seed: same result.",
+        f'<pre tabindex="0">{escape(command)}</pre>{_pairs(origin)}',
+        f"<h3>Settings</h3>{_pairs(settings)}",
+    )
+
+
+def _public(run: FittedRun, word: Any) -> Any:
+    """Strip names of files and folders from `word` in a private run; datasets keep their names."""
+    if not (run.private and isinstance(word, str)):
+        return word
+    source = str(run.facts["source"])
+    return public(word, source if Path(source).is_absolute() else "")
+
+
+def _pairs(table: Mapping[str, Any]) -> str:
+    """A list of names and values, in columns."""
+    rows = ""
+    for name, value in table.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        rows += f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+    return f'<dl class="settings">{rows}</dl>'

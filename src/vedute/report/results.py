@@ -1,22 +1,40 @@
-"""The measurements of a fit that a page shows: two dataclasses, stored as report.npz of a RUN.
+"""The measurements of a fit that a page shows, stored as report.npz of a RUN.
 
-A field is empty if it was not measured. Arrays have n samples, L views and h
-hidden instances. Fields marked `personal` hold values or labels of single samples: a run that keeps
-no values (`vedute fit --no-values`) has none of these.
+A field is empty if it was not measured. Arrays have n samples, L views, h hidden instances, q
+levels of intervals and K clusters; a dict has an array per view, if it has no other names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-T = TypeVar("T", "RunResults", "SampleResults")
-PERSONAL = {"personal": True}
+ByView = dict[int, Array]
+PERSONAL = {"personal": True}  # of a field with values or labels of single samples
+
+
+class Cell(NamedTuple):
+    """One value of a listed sample.
+
+    of: position in `listed`; view; name of the feature; seen: observed, not inferred; value, low
+    and high end of the interval; word: of a category; z: value, low and high in standard deviations
+    from the mean of the feature
+    """
+
+    of: int
+    view: int
+    name: str
+    seen: bool
+    value: float
+    low: float
+    high: float
+    word: str
+    z: tuple[float, float, float]
 
 
 def _empty() -> Array:
@@ -24,157 +42,95 @@ def _empty() -> Array:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RunResults:
-    """Measurements of a model, its views and their features.
-
-    likelihoods, kinds    (L,)          of each view: its likelihood; its kind, and why
-    stability                           the curve that chose the number of clusters
-    held_out                            hidden views were predicted before they were learned from
-    refitted                            the saved model was then refit with them
-    picked, error         (h,)          measured hidden instances (rows of hidden.npz), their error
-    fill_errors           (h,)          errors of each simple fill at these
-    fill_seconds          ()            time of each simple fill to fit and impute
-    fill_rows                           number of samples that the fills learned from
-    levels, covered       (q,), (L, q)  nominal and actual coverage of intervals
-    crps, in_units        (L,)          CRPS; R2 in the user's units
-    alone, without        (3, L, L)     see `vedute.estimators.explanation`
-
-    by view: e examples of hidden instances, sorted by error
-    at, reach             (e,), (e, q)  their rows; their half intervals in standard deviations
-    truth, mean, std      (e, *shape_v)
-    center, scale         (*shape_v,)   mean and deviation of the features
-    features              (width,)      their names, or positions
-    known, explained, off (width,)      see `vedute.estimators.cross_fitting`
-
-    profile               (f, K)        features that differ most between clusters, see
-    profile_view, profile_feature  (f,) `vedute.analysis.profiles`
-    depends_<column>      (t,)          see `vedute.analysis.missingness`
-    """
+class Results:
+    """All measurements of a fit. A run that keeps no values (`vedute fit --no-values`) has none of
+    the fields marked `PERSONAL`."""
 
     method: str = ""
-    likelihoods: Array = field(default_factory=_empty)
-    kinds: Array = field(default_factory=_empty)
-    stability: dict[str, Array] = field(default_factory=dict)
-    held_out: bool | None = None
-    refitted: bool = False
-    picked: Array = field(default_factory=_empty)
-    error: Array = field(default_factory=_empty)
-    fill_errors: dict[str, Array] = field(default_factory=dict)
-    fill_seconds: dict[str, Array] = field(default_factory=dict)
-    fill_rows: int = 0
-    levels: Array = field(default_factory=_empty)
-    covered: Array = field(default_factory=_empty)
-    crps: Array = field(default_factory=_empty)
-    in_units: Array = field(default_factory=_empty)
-    alone: Array = field(default_factory=_empty)
-    without: Array = field(default_factory=_empty)
-    at: dict[int, Array] = field(default_factory=dict)
-    truth: dict[int, Array] = field(default_factory=dict, metadata=PERSONAL)
-    mean: dict[int, Array] = field(default_factory=dict, metadata=PERSONAL)
-    std: dict[int, Array] = field(default_factory=dict, metadata=PERSONAL)
-    reach: dict[int, Array] = field(default_factory=dict, metadata=PERSONAL)
-    center: dict[int, Array] = field(default_factory=dict)
-    scale: dict[int, Array] = field(default_factory=dict)
-    features: dict[int, Array] = field(default_factory=dict)
-    known: dict[int, Array] = field(default_factory=dict)
-    explained: dict[int, Array] = field(default_factory=dict)
-    off: dict[int, Array] = field(default_factory=dict)
-    profile: Array = field(default_factory=_empty)
-    profile_view: Array = field(default_factory=_empty)
-    profile_feature: Array = field(default_factory=_empty)
-    depends_missing: Array = field(default_factory=_empty)
-    depends_view: Array = field(default_factory=_empty)
-    depends_feature: Array = field(default_factory=_empty)
-    depends_difference: Array = field(default_factory=_empty)
-    depends_p: Array = field(default_factory=_empty)
+    likelihoods: Array = field(default_factory=_empty)  # (L,)
+    kinds: Array = field(default_factory=_empty)  # (L,), each with its reason
+    stability: dict[str, Array] = field(default_factory=dict)  # curve of the number of clusters
+    held_out: bool | None = None  # hidden views were predicted before they were learned from
+    refitted: bool = False  # the saved model was then refit with them
+    # Measured hidden instances: rows of hidden.npz
+    picked: Array = field(default_factory=_empty)  # (h,)
+    error: Array = field(default_factory=_empty)  # (h,)
+    fill_errors: dict[str, Array] = field(default_factory=dict)  # (h,) of each simple fill
+    fill_seconds: dict[str, Array] = field(default_factory=dict)  # () each, to fit and impute
+    fill_rows: int = 0  # samples that the fills learned from
+    levels: Array = field(default_factory=_empty)  # (q,), nominal
+    covered: Array = field(default_factory=_empty)  # (L, q), actual
+    crps: Array = field(default_factory=_empty)  # (L,)
+    in_units: Array = field(default_factory=_empty)  # (L,), R2 in the user's units
+    alone: Array = field(default_factory=_empty)  # (3, L, L), see `vedute.estimators.explanation`
+    without: Array = field(default_factory=_empty)  # (3, L, L)
+    # Examples of hidden instances, sorted by error
+    at: ByView = field(default_factory=dict)  # (e,), their rows
+    truth: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    mean: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    std: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    reach: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, q), half intervals
+    center: ByView = field(default_factory=dict)  # (*shape_v,), mean of the features
+    scale: ByView = field(default_factory=dict)  # (*shape_v,), standard deviation of the features
+    # Features of hidden views, see `vedute.estimators.cross_fitting`
+    features: ByView = field(default_factory=dict)  # (width,), names, or positions
+    known: ByView = field(default_factory=dict)  # (width,)
+    explained: ByView = field(default_factory=dict)  # (width,)
+    off: ByView = field(default_factory=dict)  # (width,)
+    # Features that differ, with columns as in `vedute.analysis`
+    profiles: Array = field(default_factory=_empty)  # (f,), view, feature, effect (K,)
+    depends: Array = field(default_factory=_empty)  # (t,), as `missingness`
+    # Samples
+    y: Array = field(default_factory=_empty, metadata=PERSONAL)  # (n,), labels of the data
+    plane: Array = field(default_factory=_empty)  # (p, 2), positions in the plane
+    plane_rows: Array = field(default_factory=_empty)  # (p,)
+    margin: Array = field(default_factory=_empty)  # (n,), relative distance to the next cluster
+    runner_up: Array = field(default_factory=_empty)  # (n,), that cluster
+    stays: Array = field(default_factory=_empty)  # (n,), of `tries` views left out
+    tries: Array = field(default_factory=_empty)  # (n,)
+    doubt: Array = field(default_factory=_empty)  # (n,), see `measure.uncertainty`
+    gaps: Array = field(default_factory=_empty)  # (n, L), missing entries of each observed view
+    listed: Array = field(default_factory=_empty)  # (m,), most uncertain samples
+    nearest: Array = field(default_factory=_empty)  # (m, k), the samples nearest to them
+    cells: Array = field(default_factory=_empty, metadata=PERSONAL)  # (t,), see `Cell`
 
+    @classmethod
+    def personal(cls) -> frozenset[str]:
+        """Names of the fields that hold values or labels of single samples."""
+        return frozenset(f.name for f in fields(cls) if f.metadata.get("personal"))
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SampleResults:
-    """Measurements of single samples.
-
-    y                     (n,)          labels of the data
-    plane, plane_rows     (p, 2), (p,)  positions of samples in the plane, and their rows
-    margin, runner_up     (n,)          relative distance to the next cluster, and that cluster
-    stays, tries          (n,)          `stays` of `tries` views left out in turn keep the cluster
-    doubt, gaps, listed, nearest, cell_<field>  see `vedute.report.sample_values`
-    """
-
-    y: Array = field(default_factory=_empty, metadata=PERSONAL)
-    plane: Array = field(default_factory=_empty)
-    plane_rows: Array = field(default_factory=_empty)
-    margin: Array = field(default_factory=_empty)
-    runner_up: Array = field(default_factory=_empty)
-    stays: Array = field(default_factory=_empty)
-    tries: Array = field(default_factory=_empty)
-    doubt: Array = field(default_factory=_empty)
-    gaps: Array = field(default_factory=_empty)
-    listed: Array = field(default_factory=_empty)
-    nearest: Array = field(default_factory=_empty)
-    cell_of: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_view: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_name: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_names: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_seen: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_value: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_low: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_high: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_word: Array = field(default_factory=_empty, metadata=PERSONAL)
-    cell_z: Array = field(default_factory=_empty, metadata=PERSONAL)
-
-
-class Results(NamedTuple):
-    """All measurements of a fit."""
-
-    run: RunResults
-    samples: SampleResults
-
-    def impersonal(self) -> Results:
-        """The results without values and labels of single samples."""
-        return Results(_impersonal(self.run), _impersonal(self.samples))
+    def kept(self, values: bool) -> Results:
+        """The results; without values and labels of single samples unless `values`."""
+        empty, left_out = Results(), frozenset() if values else self.personal()
+        return replace(self, **{name: getattr(empty, name) for name in left_out})
 
     def arrays(self) -> dict[str, Array]:
-        """All measured fields as arrays, those of a table as <field>.<key>."""
-        return {
-            name: np.asarray(value)
-            for part in self
-            for f in fields(part)
-            for name, value in _entries(f.name, getattr(part, f.name))
-            if np.size(value) and value is not None
-        }
+        """All measured fields as arrays, entries of a dict as <field>.<key>."""
+        arrays: dict[str, Any] = {}
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            named = isinstance(value, dict)
+            arrays |= {f"{name}.{k}": a for k, a in value.items()} if named else {name: value}
+        return {k: np.asarray(a) for k, a in arrays.items() if a is not None and np.size(a)}
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Results:
         """Results from `arrays`."""
-        return cls(_filled(RunResults(), arrays), _filled(SampleResults(), arrays))
+        values: dict[str, Any] = {}
+        for key, a in arrays.items():
+            name, _, entry = key.partition(".")
+            if entry:
+                values.setdefault(name, {})[int(entry) if entry.isdecimal() else entry] = a
+            else:
+                values[name] = a if a.ndim else a.item()
+        return cls(**values)
 
 
-def personal(kind: type[RunResults] | type[SampleResults]) -> frozenset[str]:
-    """Names of the fields that hold values or labels of single samples."""
-    return frozenset(f.name for f in fields(kind) if f.metadata.get("personal"))
-
-
-def _impersonal(part: T) -> T:
-    empty = type(part)()
-    return replace(part, **{name: getattr(empty, name) for name in personal(type(part))})
-
-
-def _entries(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A field by its name, or the entries of a table by theirs."""
-    if isinstance(value, dict):
-        return [(f"{name}.{key}", entry) for key, entry in value.items()]
-    return [(name, value)]
-
-
-def _filled(part: T, arrays: Mapping[str, Array]) -> T:
-    values = {f.name: _value(f, getattr(part, f.name), arrays) for f in fields(part)}
-    return replace(part, **values)
-
-
-def _value(f: Field[Any], default: Any, arrays: Mapping[str, Array]) -> Any:
-    """The value of a field among arrays; its default if they lack it."""
-    if isinstance(default, dict):
-        names = {name: name.partition(".")[2] for name in arrays if name.startswith(f"{f.name}.")}
-        return {int(k) if k.isdecimal() else k: arrays[name] for name, k in names.items()}
-    value = arrays.get(f.name, default)
-    return value if isinstance(default, np.ndarray) or f.name not in arrays else value.item()
+def records(columns: Mapping[Any, Any]) -> Array:
+    """A structured array from columns (t,) or (t, k)."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    kinds = [(name, a.dtype, a.shape[1:]) for name, a in arrays.items()]
+    table = np.zeros(max(map(len, arrays.values()), default=0), kinds)
+    for name, a in arrays.items():
+        table[name] = a
+    return table

@@ -31,14 +31,13 @@ from numpy.typing import NDArray
 
 from vedute import __version__
 from vedute.data.plain_files import plain_file
-from vedute.report.results import Results, RunResults, SampleResults, personal
+from vedute.report.results import Array, Results
 from vedute.training import history
 
 if TYPE_CHECKING:
     from vedute.data.views import Views
     from vedute.estimators.base import Estimator
 
-Array = NDArray[Any]
 Content = TypeVar("Content")
 RUN_FILES = ("config.toml", "data.json", "embedding.npz")
 KEPT_FACTS = ("source", "n", "names", "shapes", "mask")  # in data.json
@@ -52,10 +51,6 @@ class Keep(NamedTuple):
 
     ids: bool = True
     values: bool = True
-
-    def of(self, results: Results) -> Results:
-        """The results that may be kept."""
-        return results if self.values else results.impersonal()
 
     def left_out(self) -> list[str]:
         """Words for what is not kept."""
@@ -126,7 +121,7 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
         labels=learned.get("labels_"),
         ids=views.ids if keep.ids else None,
         hidden=learned.get("hidden_", {}),
-        measured=keep.of(evidence(model, views)),
+        results=evidence(model, views).kept(keep.values),
         private=not keep.ids,
     )
 
@@ -156,18 +151,13 @@ def _baselines() -> dict[str, str]:
     return methods.baselines()
 
 
-def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
-    facts = describe(views, source) | {"seed": model.random_state, "left_out": keep.left_out()}
-    return facts | {"weights": getattr(model, "weights_", {})}
-
-
 def _forget(model: Estimator) -> None:
     """Remove values of single samples from a fitted model."""
     from vedute.estimators import clustering
 
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = getattr(model, "hidden_predictions_", {})
-    values = personal(RunResults)  # hidden_predictions_ has them by view: mean0, mean1, ...
+    values = Results.personal()  # hidden_predictions_ has them by view: mean0, mean1, ...
     model.hidden_predictions_ = {k: a for k, a in known.items() if k.rstrip(digits) not in values}
     for part in (model, *model.parts()):
         network: Any = getattr(part, "model_", None)
@@ -193,8 +183,8 @@ def public(word: str, source: str) -> str:
     return Path(word).name if "/" in word or "\\" in word else word
 
 
-def describe(views: Views, source: str) -> dict[str, Any]:
-    """Facts on the data, the versions and the command."""
+def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
+    """Facts on the model, the data, the versions and the command."""
     from vedute import datasets
     from vedute.data import missing
 
@@ -218,6 +208,9 @@ def describe(views: Views, source: str) -> dict[str, Any]:
             "torch": version("torch"),
         },
         "command": ["vedute", *sys.argv[1:]],
+        "seed": model.random_state,
+        "left_out": keep.left_out(),
+        "weights": getattr(model, "weights_", {}),
     }
 
 
@@ -261,7 +254,7 @@ class FittedRun:
     """A fit, its data and its measurements.
 
     facts: data.json; mask (n, L); labels (n,) or None; hidden: row, view, error and mean_error of
-    each instance; measured: report.npz; private: whether names of samples are left out
+    each instance; results: report.npz; private: whether names of samples are left out
     """
 
     config: dict[str, Any]
@@ -271,7 +264,7 @@ class FittedRun:
     labels: Array | None
     ids: Array | None
     hidden: dict[str, Array]
-    measured: Results
+    results: Results
     private: bool = False
 
     @classmethod
@@ -282,32 +275,23 @@ class FittedRun:
             raise FileNotFoundError(
                 f"{folder} has no {lacking[0]}; give a folder that `vedute fit` wrote"
             )
-        results = _whole(folder / "embedding.npz", _arrays)
-        if "mask" not in results:
+        arrays = _whole(folder / "embedding.npz", _arrays)
+        if "mask" not in arrays:
             raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
         facts = _whole(folder / "data.json", _facts)
         keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))
+        measured = _whole(folder / "report.npz", lambda p: Results.of(_arrays(p)))
         return cls(
             config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
             facts=facts | {"left_out": keep.left_out()},
             history=_whole(folder / "history.jsonl", _lines),
-            mask=results["mask"].astype(bool),
-            labels=results.get("labels"),
-            ids=results.get("ids"),
+            mask=arrays["mask"].astype(bool),
+            labels=arrays.get("labels"),
+            ids=arrays.get("ids"),
             hidden=_whole(folder / "hidden.npz", _arrays),
-            measured=keep.of(_whole(folder / "report.npz", lambda p: Results.of(_arrays(p)))),
+            results=measured.kept(keep.values),
             private=not keep.ids,
         )
-
-    @property
-    def results(self) -> RunResults:
-        """Measurements of the model, its views and their features."""
-        return self.measured.run
-
-    @property
-    def samples(self) -> SampleResults:
-        """Measurements of single samples."""
-        return self.measured.samples
 
     @property
     def names(self) -> list[str]:
@@ -357,7 +341,7 @@ class FittedRun:
 
     def gap_counts(self) -> Array:
         """The number of missing entries of observed views, (n, L)."""
-        return self.samples.gaps if len(self.samples.gaps) else np.zeros_like(self.mask, int)
+        return self.results.gaps if len(self.results.gaps) else np.zeros_like(self.mask, int)
 
     def held_out(self) -> bool:
         """Whether hidden views were predicted before the model learned from them."""
@@ -419,10 +403,10 @@ class FittedRun:
 
     def uncertain(self) -> NDArray[np.bool_]:
         """Whether another cluster is about as near, or nearer without one of the views, (n,)."""
-        if not len(self.samples.margin):
+        if not len(self.results.margin):
             return np.zeros(len(self.mask), bool)
-        moves = self.samples.stays < self.samples.tries
-        return np.asarray(moves | (self.samples.margin < CLEAR))
+        moves = self.results.stays < self.results.tries
+        return np.asarray(moves | (self.results.margin < CLEAR))
 
     def _picked(self) -> Any:
         return self.results.picked if len(self.results.picked) else slice(None)

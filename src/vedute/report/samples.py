@@ -1,4 +1,4 @@
-"""What was inferred for single samples: a list to search and sort, each one opens to its values.
+"""The section of single samples: a list to search and sort, each line opens to inferred values.
 
 Without scripts every line that has values opens, too, and the others are plain text, from which
 samples.js makes the same lines. A line is: name, uncertainty, cluster, what is missing.
@@ -6,157 +6,156 @@ samples.js makes the same lines. A line is: name, uncertainty, cluster, what is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
-from vedute.report import svg
-from vedute.report.charts import feature_name
-from vedute.report.html import color, table
-from vedute.report.run_folder import Array, FittedRun
+from vedute.report.data import feature_name
+from vedute.report.html import color, number, percent, section, table
+from vedute.report.results import Array, Cell
+from vedute.report.run_folder import FittedRun
 
 FIRST = 10  # lines visible at first
 NONE = "–"
-HEADS = ("sample", "uncertainty", "cluster", "missing")
 HIGH = 3.0  # standard deviations at the ends of a bar
 
 
 def samples(run: FittedRun) -> str:
-    """The list of samples; empty if they were not measured."""
-    if not len(run.samples.doubt) and not len(run.samples.margin):
+    """The section of samples; empty if they were not measured."""
+    results, lead = run.results, "All samples, one line each. "
+    if not len(results.doubt) and not len(results.margin):
         return ""
-    order = ordered(run)
-    names = dict(zip(order.tolist(), _names(run, order), strict=True))
-    listed = [int(row) for row in run.samples.listed]
-    listed = sorted(listed, key=order.tolist().index) if len(listed) else []
-    cells = _by_sample(run)
-    open_ = [_sample(run, row, names, cells.get(row, [])) for row in listed]
-    shown = set(listed)
-    rest = ["\t".join(_line(run, int(r), names[int(r)])) for r in order if int(r) not in shown]
-    more = "".join(open_[FIRST:])
+    if len(results.doubt):
+        lacking = ~run.mask | (run.gap_counts() > 0)
+        left = lacking.any(1) & np.isnan(results.doubt)
+        unmeasured = f", and for {number(left.sum())} that were not measured" * bool(left.any())
+        lead += (
+            "<b>Uncertainty</b> is averaged over all values of a sample, and views count alike: an "
+            "observed value counts 0 %, an inferred one up to 100 %, where no more is known than "
+            f"the mean of the feature; – where nothing is missing{unmeasured}. "
+        )
+    if run.labels is not None and len(results.margin):
+        lead += "Two clusters are named where either is about as near. "
+    if len(results.cells):
+        lead += (
+            "Open a line to see values in your units, inferred ones <b>bold</b>, of the "
+            f"{len(results.listed)} most uncertain samples: up to 30 features, those that "
+            "are missing and those farthest from the mean. Bars reach from three standard "
+            "deviations below the mean of a feature to three above."
+        )
+    return section("samples", "Samples", lead, _list(run))
+
+
+def _list(run: FittedRun) -> str:
+    order = ordered(run).tolist()
+    names = dict(zip(order, _names(run, order), strict=True))
+    lines = {row: line(run, row, names[row]) for row in order}
+    shown = {int(row): i for i, row in enumerate(run.results.listed)}
+    cells: dict[int, list[Cell]] = defaultdict(list)
+    for record in run.results.cells.tolist():
+        cells[record[0]].append(Cell(*record))
+    listed = [
+        _sample(lines[row], _about(run, row, names), _values(run, cells[shown[row]]))
+        for row in order
+        if row in shown
+    ]
+    more, rest = "".join(listed[FIRST:]), [row for row in order if row not in shown]
     if more:
-        count = f"{len(open_) - FIRST} more"
+        count = f"{len(listed) - FIRST} more"
         more = f'<details class="more"><summary>{count}</summary>{more}</details>'
-    return (
-        f'<div class="samples" data-heads="{escape(",".join(_heads(run)))}">'
-        f"{_head(run)}{''.join(open_[:FIRST])}{more}{_others(rest, bool(listed))}</div>"
-    )
+    if rest:
+        words = f"{number(len(rest))}{' other' if shown else ''} samples, one line each"
+        text = escape("\n".join("\t".join(lines[row].values()) for row in rest))
+        more += f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'
+    heads = list(lines[order[0]])
+    buttons = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in heads)
+    head = f'<div class="line heads">{buttons}</div>'
+    body = head + "".join(listed[:FIRST]) + more
+    return f'<div class="samples" data-heads="{",".join(heads)}">{body}</div>'
 
 
 def ordered(run: FittedRun) -> Array:
     """Rows of all samples, the most uncertain first; ties are shuffled in a private run."""
     n = len(run.mask)
-    doubt = run.samples.doubt.astype(float) if len(run.samples.doubt) else np.full(n, np.nan)
-    margin = run.samples.margin.astype(float) if len(run.samples.margin) else np.zeros(n)
+    doubt = run.results.doubt.astype(float) if len(run.results.doubt) else np.full(n, np.nan)
+    margin = run.results.margin.astype(float) if len(run.results.margin) else np.zeros(n)
     last = np.random.default_rng(0).permutation(n) if run.private else np.arange(n)
     return np.lexsort((last, margin, np.where(np.isnan(doubt), 1.0, -doubt)))
 
 
-def _names(run: FittedRun, order: Array) -> list[str]:
+def _names(run: FittedRun, order: Sequence[int]) -> list[str]:
     """Names of samples, or their positions in this list in a private run."""
     if run.private:
         return [f"no. {place + 1}" for place in range(len(order))]
-    return [" ".join(run.sample(int(row)).split()) for row in order]
+    return [" ".join(run.sample(row).split()) for row in order]
 
 
-def _heads(run: FittedRun) -> list[str]:
-    without = {"cluster"} if run.labels is None else set()
-    without |= set() if len(run.samples.doubt) else {"uncertainty"}
-    return [head for head in HEADS if head not in without]
-
-
-def _head(run: FittedRun) -> str:
-    cells = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in _heads(run))
-    return f'<div class="line heads">{cells}</div>'
-
-
-def _line(run: FittedRun, row: int, name: str) -> list[str]:
-    """The fields of one sample, as text."""
+def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
+    """The fields of one sample, as text by heading."""
     fields = {"sample": name}
-    doubt = float(run.samples.doubt[row]) if len(run.samples.doubt) else np.nan
-    fields["uncertainty"] = NONE if np.isnan(doubt) else svg.percent(doubt)
+    if len(run.results.doubt):
+        doubt = float(run.results.doubt[row])
+        fields["uncertainty"] = NONE if np.isnan(doubt) else percent(doubt)
     if run.labels is not None:
         label, unsure = str(int(run.labels[row])), bool(run.uncertain()[row])
-        fields["cluster"] = f"{label} or {run.samples.runner_up[row]}" if unsure else label
+        fields["cluster"] = f"{label} or {run.results.runner_up[row]}" if unsure else label
     gaps, views = run.gaps(row), zip(run.names, run.mask[row], strict=True)
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
     fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
-    return [fields[h] for h in _heads(run)]
+    return fields
 
 
-def _sample(run: FittedRun, row: int, names: dict[int, str], cells: list[int]) -> str:
+def _sample(fields: dict[str, str], about: str, values: str) -> str:
     """A line of the list that opens to the values of its sample."""
-    fields = _line(run, row, names[row])
-    spans = "".join(f"<span>{escape(field)}</span>" for field in fields)
-    body = _about(run, row, names) + _values(run, cells)
-    return f'<details class="sample"><summary class="line">{spans}</summary>{body}</details>'
+    spans = "".join(f"<span>{escape(field)}</span>" for field in fields.values())
+    head = f'<summary class="line">{spans}</summary>'
+    return f'<details class="sample">{head}{about}{values}</details>'
 
 
 def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
     """The views, cluster and nearest neighbors of a sample."""
     gaps = "".join(f"; {words} missing" for words in run.gaps(row).values())
-    parts = [f"{run.views_of(row).capitalize()}{gaps}."]
-    if run.labels is not None and len(run.samples.margin):
-        k, other = int(run.labels[row]), int(run.samples.runner_up[row])
-        tries = int(run.samples.tries[row])
-        kept = f", kept with {run.samples.stays[row]} of {tries} views left out" if tries else ""
-        margin = float(run.samples.margin[row])
-        parts.append(
-            f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, margin {margin:.2f}{kept}.'
-        )
-    parts = [escape(parts[0]), *parts[1:]]
-    place = np.flatnonzero(run.samples.listed == row)[0]
-    near = [names[int(r)] for r in run.samples.nearest[place]]
+    parts = [escape(f"{run.views_of(row).capitalize()}{gaps}.")]
+    if run.labels is not None and len(run.results.margin):
+        k, other = int(run.labels[row]), int(run.results.runner_up[row])
+        stays, tries = int(run.results.stays[row]), int(run.results.tries[row])
+        kept = f", kept with {stays} of {tries} views left out" if tries else ""
+        margin = f"margin {run.results.margin[row]:.2f}{kept}"
+        parts.append(f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, {margin}.')
+    place = np.flatnonzero(run.results.listed == row)[0]
+    near = [escape(names[int(r)]) for r in run.results.nearest[place]]
     if near:
-        buttons = " ".join(f'<button type="button">{escape(name)}</button>' for name in near)
+        buttons = " ".join(f'<button type="button">{name}</button>' for name in near)
         parts.append(f'Nearest in the representation: <span class="near">{buttons}</span>')
     return f"<p>{' '.join(parts)}</p>"
 
 
-def _by_sample(run: FittedRun) -> dict[int, list[int]]:
-    """Positions among the listed values, by row of their sample."""
-    places: dict[int, list[int]] = {}
-    for t, i in enumerate(run.samples.cell_of):
-        places.setdefault(int(run.samples.listed[i]), []).append(t)
-    return places
-
-
-def _values(run: FittedRun, cells: Sequence[int]) -> str:
+def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
     """A table of inferred values with intervals, followed by observed ones."""
     if not cells:
         return ""
     heads = ["view", "feature", "value", "90 % interval", ""]
-    order = sorted(cells, key=lambda t: bool(run.samples.cell_seen[t]))
-    return table(heads, [_value(run, t) for t in order], 99)
+    ranked = sorted(cells, key=lambda cell: cell.seen)
+    return table(heads, [_value(run.names[cell.view], cell) for cell in ranked], 99)
 
 
-def _value(run: FittedRun, t: int) -> list[str]:
-    cells = run.samples
-    seen, word = bool(cells.cell_seen[t]), cells.cell_word[t]
-    value, low, high = (float(a[t]) for a in (cells.cell_value, cells.cell_low, cells.cell_high))
-    wide = bool(not seen and not word and high > low)
-    text = escape(str(word)) or svg.number(value)
-    interval = f"{svg.number(low)} to {svg.number(high)}" if wide else NONE
+def _value(view: str, cell: Cell) -> list[str]:
+    wide = not cell.seen and not cell.word and cell.high > cell.low
+    text = escape(cell.word) or number(cell.value)
+    interval = f"{number(cell.low)} to {number(cell.high)}" if wide else NONE
     return [
-        escape(run.names[int(cells.cell_view[t])]),
-        escape(feature_name(str(cells.cell_names[cells.cell_name[t]]))),
-        text if seen else f"<b>{text}</b>",
-        "observed" if seen else interval,
-        "" if word else _bar(cells.cell_z[t], wide),
+        escape(view),
+        escape(feature_name(cell.name)),
+        text if cell.seen else f"<b>{text}</b>",
+        "observed" if cell.seen else interval,
+        "" if cell.word else _bar(cell.z, wide),
     ]
 
 
-def _bar(z: Array, wide: bool) -> str:
+def _bar(z: Sequence[float], wide: bool) -> str:
     """A bar of value and interval, from three standard deviations below the mean to three above."""
     at, low, high = (round(50 + 48 * float(np.clip(v, -HIGH, HIGH)) / HIGH) for v in z)
     low, high = (low, high) if wide else (at, at)
     return f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
-
-
-def _others(lines: list[str], others: bool) -> str:
-    if not lines:
-        return ""
-    words = f"{svg.number(len(lines))}{' other' if others else ''} samples, one line each"
-    text = escape("\n".join(lines))
-    return f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'

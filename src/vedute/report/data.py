@@ -1,0 +1,197 @@
+"""The sections on the data and on the training."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+
+import numpy as np
+
+from vedute.data import missing
+from vedute.figures import axes
+from vedute.report.html import chart, figure, number, percent, plain, section, table
+from vedute.report.results import Array
+from vedute.report.run_folder import FittedRun
+from vedute.training import history
+
+CURVES = 3.2  # height in inches
+SURE, SMALL = 0.01, 0.2  # a probability, and a difference in standard deviations that matters
+MOST_TESTS = 10
+
+
+def data(run: FittedRun) -> str:
+    """The section on the data."""
+    facts, unknown = run.facts, [""] * len(run.names)
+    columns = {
+        "view": run.names,
+        "taken for": run.results.kinds if len(run.results.kinds) else unknown,
+        "likelihood": run.results.likelihoods if len(run.results.likelihoods) else unknown,
+        "features": [" × ".join(map(str, shape)) for shape in facts["shapes"]],
+        "observed": [number(count) for count in run.mask.sum(0)],
+        "missing": [percent(facts["missing_by_view"][name]) for name in run.names],
+        "single entries missing": [
+            percent(share, 1) if share else "–"
+            for share in (facts["holes_by_view"][name] for name in run.names)
+        ],
+    }
+    rows = ([escape(str(cell)) for cell in row] for row in zip(*columns.values(), strict=True))
+    lead = (
+        f"{number(len(run.mask))} samples in {len(run.names)} views. A view is missing when "
+        "all of it is missing for a sample; zeros are values like any other."
+    )
+    views = table(list(columns), rows, 3)
+    return section("data", "Data", lead, _patterns(run), _dependence(run), views, _together(run))
+
+
+def _patterns(run: FittedRun) -> str:
+    """A figure of the views that are observed together: a column per pattern."""
+    count = len(np.unique(run.mask, axis=0))
+    title = f"{count} pattern{'' if count == 1 else 's'} of observed views"
+    note = (
+        "One column per pattern, as wide as it is frequent: blue views are observed. On the right, "
+        "how much of each view is missing."
+    )
+    seen = np.maximum(run.mask.mean(0), 1e-9)
+    holes = (np.array([run.facts["holes_by_view"][name] for name in run.names]) / seen).tolist()
+    height = 1.3 + 0.3 * len(run.names)
+    return chart(title, lambda ax: axes.missing(ax, run.mask, run.names, holes), height, note, True)
+
+
+def depends(run: FittedRun) -> Array:
+    """The tests by which missingness clearly depends on observed values."""
+    tests = run.results.depends
+    if not len(tests):
+        return tests
+    return np.asarray(tests[(tests["p"] < SURE) & (np.abs(tests["difference"]) >= SMALL)])
+
+
+def _dependence(run: FittedRun) -> str:
+    """The test of whether missingness depends on observed values, with a warning if it does."""
+    if not len(run.results.depends):
+        return ""
+    title, note = (
+        "Does what is missing depend on what is observed?",
+        "Welch tests of every feature, p times the number of tests; differences in standard "
+        "deviations",
+    )
+    tests = depends(run).tolist()
+    if not tests:
+        words = "<p>No sign of it: samples that lack a view are much like the others.</p>"
+        return plain(title, note, words)
+    rows = [
+        [
+            escape(lost),
+            f"{escape(feature_name(feature))}<small>{escape(view)}</small>",
+            f"{'+' if difference > 0 else ''}{number(difference)}",
+            f"{p:.1g}" if p >= 1e-12 else "< 1e−12",
+        ]
+        for lost, view, feature, difference, p in tests[:MOST_TESTS]
+    ]
+    lost = ", ".join(dict.fromkeys(test[0] for test in tests))
+    words = (
+        f'<p class="warning"><b>It does, for {escape(lost)}.</b> Views were hidden at random to '
+        "measure errors; where views are really missing for a reason, errors may be larger.</p>"
+    )
+    heads = ["missing", "feature that differs there", "difference", "p"]
+    return plain(title, note, words + table(heads, rows, 2))
+
+
+def feature_name(name: str) -> str:
+    return f"feature {name}" if name.isdecimal() else name
+
+
+def _together(run: FittedRun) -> str:
+    """A table of how many samples have both views of a pair; empty if the data are complete."""
+    if run.mask.all() or len(run.names) < 3:
+        return ""
+    both = missing.pair_counts(run.mask)
+    rows = [
+        [escape(name), *(number(n) if n else "<b>0</b>" for n in row)]
+        for name, row in zip(run.names, both, strict=True)
+    ]
+    apart = unconnected(run)
+    note = f"<p><b>{escape(apart)}.</b></p>" if apart else ""
+    title = "Samples that have both views"
+    return plain(title, "on the diagonal, the view", table(["", *run.names], rows) + note)
+
+
+def unconnected(run: FittedRun) -> str:
+    """A warning on views that no samples connect; "" if all are."""
+    apart = missing.components_warning(missing.components(run.mask, run.names)) or ""
+    return apart[:1].upper() + apart[1:]
+
+
+def training(run: FittedRun) -> str:
+    """The section on the training; empty without one."""
+    if not run.history:
+        return ""
+    last = run.history[-1]
+    lead = f"{number(last['step'])} steps in {number(last['epoch'])} epochs"
+    experts = [k for shares in run.facts.get("weights", {}).values() for k in shares]
+    lead += f", by {escape(experts[0])}, whose representation this is. " if experts else ". "
+    if run.watched():
+        lead += (
+            "About a tenth of the observed views are hidden from training: how well they are "
+            "inferred decides when to stop."
+        )
+    if run.ended():
+        lead += f" It ended: {escape(run.ended())}."
+    if run.second():
+        lead += (
+            f" With so few samples they are needed: <b>after step {run.second()} the model was "
+            "refit</b> with the hidden views, for as many steps as had lowered the error. All "
+            "results on hidden views are from before the refit."
+        )
+    pair = f'<div class="two">{_terms(run)}{_hidden_error(run)}</div>'
+    return section("training", "Training", lead, stages(run), pair)
+
+
+def stages(run: FittedRun) -> str:
+    """A table of the training stages: what each did, its steps and its hidden-view error.
+    Consecutive stages of one kind that have no measured error are one."""
+    rows: list[list[str]] = []
+    start, second = 0, run.second()
+    for _, group in groupby(run.history, key=lambda record: record["stage"]):
+        records = list(group)
+        errors = [r["hidden_error"] for r in records if r["hidden_error"] is not None]
+        if second and start >= second:
+            what = "refit, with the hidden views"
+        elif any(r["watched"] for r in records):
+            what = "trained; hidden views decide when to stop"
+        elif any("better" in r for r in records):
+            what = "tried; hidden views decide whether to keep it"
+        else:
+            what = "warm-up" if start < run.warmup() else "trained for a fixed number of steps"
+        error = f"{errors[0]:.3f} to {min(errors):.3f}" if errors else "–"
+        first, last = number(start + 1), int(records[-1]["step"])
+        if rows and rows[-1][0] == what and rows[-1][2] == error == "–":
+            first = rows.pop()[1].partition(" to ")[0]
+        rows.append([what, f"{first} to {number(last)}", error])
+        start = last
+    heads = ["stage", "steps", "hidden error, first to least"]
+    return f'<div class="plain">{table(heads, rows)}</div>'
+
+
+def _terms(run: FittedRun) -> str:
+    """A figure of the loss terms over steps."""
+    stages, note = (run.warmup(), run.second()), "The loss is the sum of these."
+    return chart("Loss by term", lambda ax: axes.terms(ax, run.history, *stages), CURVES, note)
+
+
+def _hidden_error(run: FittedRun) -> str:
+    """A figure of the error on hidden views over steps; it marks the weights that were kept."""
+    title, checked = (
+        "Error on hidden views",
+        [r for r in run.history if r["hidden_error"] is not None],
+    )
+    if not checked:
+        return figure(title, "", "No view was hidden from this training.")
+    kept, stages = history.kept(checked), (run.warmup(), run.second())
+    note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
+    note += f"error {kept['hidden_error']:.3f}."
+    if run.second():
+        note += (
+            f" After step {run.second()} the model was refit with the hidden views, for as many "
+            "steps as had lowered the error: no error can be measured during the refit."
+        )
+    return chart(title, lambda ax: axes.errors(ax, run.history, kept, *stages), CURVES, note)
