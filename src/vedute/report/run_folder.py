@@ -8,8 +8,6 @@ embedding.npz                     embedding, mask, and where known labels and id
                                   without the embedding, which the model has in a file
 hidden.npz                        per hidden view: row, view, error, error of mean-fill
 report.npz                        further measurements for the page, see `vedute.report.results`
-
-Reading one needs neither the model nor torch.
 """
 
 from __future__ import annotations
@@ -19,24 +17,31 @@ import sys
 import tomllib
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from string import digits
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from vedute import __version__
+from vedute import __version__, datasets, io, methods
+from vedute.data import missing
 from vedute.data.plain_files import plain_file
+from vedute.data.views import Views
+from vedute.estimators import clustering
+from vedute.estimators.base import Estimator, saveable
+from vedute.estimators.saving import name_of
+from vedute.io import toml
+from vedute.methods.best_pair import BestPair
+from vedute.report.measure import evidence
 from vedute.report.results import Array, Results
 from vedute.training import history
-
-if TYPE_CHECKING:
-    from vedute.data.views import Views
-    from vedute.estimators.base import Estimator
 
 Content = TypeVar("Content")
 RUN_FILES = ("config.toml", "data.json", "embedding.npz")
@@ -70,68 +75,42 @@ def write(
     keep: Keep = EVERYTHING,
 ) -> None:
     """Write the RUN folder of a fitted model; reading: options that the data were read with."""
-    from vedute import io
-    from vedute.io import toml
-
     if not keep.values:
         _forget(model)
     if not keep.ids:
         folders = [k for k in model.get_params() if k.rpartition("__")[2] == "checkpoint"]
         model.set_params(**dict.fromkeys(folders))
     model.save(folder)
-    learned, config = model.results(), _config(model, preset)
-    (folder / "config.toml").write_text(toml.dumps(config), encoding="utf-8")
-    facts = _facts_of(model, views, source, keep) | {"reading": dict(reading)}
+    run = _of(model, views, source, preset, keep)
+    facts = run.facts | {"reading": dict(reading)}
     facts |= {} if keep.ids else _without_names(facts, source)
+    (folder / "config.toml").write_text(toml.dumps(run.config), encoding="utf-8")
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    lines = [json.dumps(record) + "\n" for record in learned.get("history_", [])]
+    lines = [json.dumps(record) + "\n" for record in run.history]
     (folder / "history.jsonl").write_text("".join(lines), encoding="utf-8")
-    results = {"mask": views.mask.numpy()}
+    arrays = {"mask": run.mask, "labels": run.labels, "ids": run.ids}
     if not isinstance(model.embedding_, np.memmap):  # else `save` wrote its file
-        results["embedding"] = model.embedding_
-    results |= {"labels": learned["labels_"]} if "labels_" in learned else {}
-    results |= {"ids": views.ids} if views.ids is not None and keep.ids else {}
-    io.write_npz(folder / "embedding.npz", results)
-    io.write_npz(folder / "hidden.npz", learned.get("hidden_", {}))
+        arrays["embedding"] = model.embedding_
+    io.write_npz(folder / "embedding.npz", {k: a for k, a in arrays.items() if a is not None})
+    io.write_npz(folder / "hidden.npz", run.hidden)
 
 
 def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
     """A run in memory of a fitted model and the X that it was fitted on."""
-    import torch
-    from sklearn.base import clone
-    from sklearn.utils.validation import check_is_fitted
-
-    from vedute.data.views import Views
-    from vedute.report.measure import evidence
-
     check_is_fitted(model, "views_")
     views = Views.of(X, None, model.columns, like=model.specs, dtype=torch.float64)
-    learned = model.results()
-    n = len(learned.get("labels_", model.embedding_))
+    n = len(model.results().get("labels_", model.embedding_))
     if n and n != len(views):
         raise ValueError(
             f"X has {len(views)} samples, the model was fitted on {n}; pass the X of fit"
         )
-    facts = _facts_of(model, views, "Data", keep) | {"command": [repr(clone(model)), ".fit(X)"]}
-    return FittedRun(
-        config=_config(model, None),
-        facts=facts,
-        history=learned.get("history_", []),
-        mask=views.mask.numpy(),
-        labels=learned.get("labels_"),
-        ids=views.ids if keep.ids else None,
-        hidden=learned.get("hidden_", {}),
-        results=evidence(model, views).kept(keep.values),
-        private=not keep.ids,
-    )
+    run = _of(model, views, "Data", None, keep)
+    facts = run.facts | {"command": [repr(clone(model)), ".fit(X)"]}
+    return replace(run, facts=facts, results=evidence(model, views).kept(keep.values))
 
 
 def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
     """Method and settings; those of the wrapped method for a best pair."""
-    from vedute.estimators.base import saveable
-    from vedute.estimators.saving import name_of
-    from vedute.methods.best_pair import BestPair
-
     asked = model.unwrapped() if isinstance(model, BestPair) else model
     settings = saveable(asked.get_params(deep=False))
     config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
@@ -144,17 +123,8 @@ def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config.get("settings", {}), **config.get("used", {})}
 
 
-def _baselines() -> dict[str, str]:
-    """What simple baselines are called, by method."""
-    from vedute import methods
-
-    return methods.baselines()
-
-
 def _forget(model: Estimator) -> None:
     """Remove values of single samples from a fitted model."""
-    from vedute.estimators import clustering
-
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = getattr(model, "hidden_predictions_", {})
     values = Results.personal()  # hidden_predictions_ has them by view: mean0, mean1, ...
@@ -169,8 +139,6 @@ def _forget(model: Estimator) -> None:
 
 def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The source and the command without names of files and folders; datasets keep their names."""
-    from vedute import datasets
-
     name = source if datasets.has(source) else ""
     command = [word if word == name else public(word, source) for word in facts["command"]]
     return {"source": name, "command": command}
@@ -183,23 +151,19 @@ def public(word: str, source: str) -> str:
     return Path(word).name if "/" in word or "\\" in word else word
 
 
-def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[str, Any]:
-    """Facts on the model, the data, the versions and the command."""
-    from vedute import datasets
-    from vedute.data import missing
-
-    seen = views.mask.numpy()
-    rates = missing.rates(seen)
-    holes = [views.share_of_holes(v) * float(seen[:, v].mean()) for v in range(len(views.names))]
-    return {
+def _of(model: Estimator, views: Views, source: str, preset: str | None, keep: Keep) -> FittedRun:
+    """A run without further measurements. Facts are on the data, the versions and the command."""
+    learned, seen, names = model.results(), views.mask.numpy(), list(views.names)
+    rates, observed = missing.rates(seen), seen.mean(0).tolist()
+    facts = {
         "source": source if datasets.has(source) else str(Path(source).resolve()),
         "n": len(views),
-        "names": list(views.names),
+        "names": names,
         "shapes": [list(s) for s in views.shapes],
         "missing_rows": rates.rows,
         "missing_slots": rates.slots,
-        "missing_by_view": dict(zip(views.names, (~seen).mean(0).tolist(), strict=True)),
-        "holes_by_view": dict(zip(views.names, holes, strict=True)),
+        "missing_by_view": dict(zip(names, (~seen).mean(0).tolist(), strict=True)),
+        "holes_by_view": {k: views.share_of_holes(v) * observed[v] for v, k in enumerate(names)},
         "mask": missing.fingerprint(seen),
         "versions": {
             "vedute": __version__,
@@ -212,13 +176,21 @@ def _facts_of(model: Estimator, views: Views, source: str, keep: Keep) -> dict[s
         "left_out": keep.left_out(),
         "weights": getattr(model, "weights_", {}),
     }
+    return FittedRun(
+        config=_config(model, preset),
+        facts=facts,
+        history=learned.get("history_", []),
+        mask=seen,
+        labels=learned.get("labels_"),
+        ids=views.ids if keep.ids else None,
+        hidden=learned.get("hidden_", {}),
+        private=not keep.ids,
+    )
 
 
 def source_of(run: Path) -> str:
     """The dataset or path of the data of a RUN; an error if they are gone."""
-    from vedute import datasets
-
-    source = str(_known(run)["source"])
+    source = str(_facts(run)["source"])
     if not source:
         raise FileNotFoundError(f"{run} does not say what it was fitted on; name DATA as well")
     if not Path(source).exists() and not datasets.has(source):
@@ -228,23 +200,23 @@ def source_of(run: Path) -> str:
 
 def keeps(run: Path) -> Keep:
     """The data of single samples that a RUN keeps."""
-    left_out = _known(run).get("left_out", ())
+    left_out = _facts(run).get("left_out", ())
     return Keep(*(word not in left_out for word in Keep._fields))
 
 
 def reading_of(run: Path) -> dict[str, Any]:
     """Options used to read the data of a RUN; empty if not recorded."""
     try:
-        return dict(_known(run).get("reading", {}))
+        return dict(_facts(run).get("reading", {}))
     except (ValueError, TypeError, OSError):
         return {}
 
 
-def _known(run: Path) -> dict[str, Any]:
+def _facts(run: Path) -> dict[str, Any]:
     path = plain_file(run / "data.json")
     try:
         facts: dict[str, Any] = json.loads(_text(path))
-        return {"source": facts["source"], **facts}
+        return {name: facts[name] for name in KEPT_FACTS} | facts
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} is damaged; name DATA as well, or fit again") from None
 
@@ -264,7 +236,7 @@ class FittedRun:
     labels: Array | None
     ids: Array | None
     hidden: dict[str, Array]
-    results: Results
+    results: Results = field(default_factory=Results)
     private: bool = False
 
     @classmethod
@@ -278,7 +250,7 @@ class FittedRun:
         arrays = _whole(folder / "embedding.npz", _arrays)
         if "mask" not in arrays:
             raise ValueError(f"{folder / 'embedding.npz'} is damaged; fit again")
-        facts = _whole(folder / "data.json", _facts)
+        facts = _whole(folder / "data.json", lambda _: _facts(folder))
         keep = Keep(*(a and b for a, b in zip(keep, keeps(folder), strict=True)))
         measured = _whole(folder / "report.npz", lambda p: Results.of(_arrays(p)))
         return cls(
@@ -300,7 +272,7 @@ class FittedRun:
     @property
     def method(self) -> str:
         name = str(self.config["method"])
-        return _baselines().get(name, self.results.method or name.upper())
+        return methods.baselines().get(name, self.results.method or name.upper())
 
     @property
     def source(self) -> str:
@@ -351,26 +323,23 @@ class FittedRun:
 
     def hidden_views(self) -> Array:
         """The view of each measured hidden instance, (h,)."""
-        known = bool(self.hidden) and self.held_out()
-        return np.asarray(self.hidden["view"][self._picked()]) if known else np.empty(0, int)
+        return self._hidden("view") if self.hidden and self.held_out() else np.empty(0, int)
 
     def base(self) -> Array:
         """The error of mean-fill at the measured hidden instances, (h,)."""
-        return np.asarray(self.hidden["mean_error"][self._picked()])
+        return self._hidden("mean_error")
 
     def errors(self) -> dict[str, Array]:
         """Errors of the model and then of the simple fills at the hidden instances, (h,) each."""
-        measured = self.results.fill_errors
-        fills = {name: measured[key] for key, name in _baselines().items() if key in measured}
-        fills |= {_baselines()["mean_fill"]: self.base()}
-        errors = self.results.error
-        errors = errors if len(errors) else self.hidden["error"][self._picked()]
-        return {self.method: errors} | {name: e for name, e in fills.items() if name != self.method}
+        measured = self.results.fill_errors | {"mean_fill": self.base()}
+        error = self.results.error if len(self.results.error) else self._hidden("error")
+        named = [(name, measured[k]) for k, name in methods.baselines().items() if k in measured]
+        return {self.method: error} | {name: e for name, e in named if name != self.method}
 
     def advice(self) -> str | None:
         """A simple fill that is as good as the trained model, and its time; None if none is."""
         results = self.results
-        timed = [key for key in _baselines() if key in results.fill_seconds]
+        timed = [key for key in methods.baselines() if key in results.fill_seconds]
         if not timed or not self.history:
             return None
         best = min(timed, key=lambda key: float(results.fill_errors[key].mean()))
@@ -379,7 +348,7 @@ class FittedRun:
         seconds, rows = float(results.fill_seconds[best]), results.fill_rows
         time = f"{seconds:.0f} s" if seconds >= 2 else f"{max(seconds, 0.1):.1f} s"
         subset = "" if rows == len(self.mask) else f" for {rows} samples"
-        fill = f"{_baselines()[best]} is as good on these data"
+        fill = f"{methods.baselines()[best]} is as good on these data"
         return f"{fill} and takes {time}{subset}: --method {best}"
 
     def warmup(self) -> int:
@@ -408,8 +377,9 @@ class FittedRun:
         moves = self.results.stays < self.results.tries
         return np.asarray(moves | (self.results.margin < CLEAR))
 
-    def _picked(self) -> Any:
-        return self.results.picked if len(self.results.picked) else slice(None)
+    def _hidden(self, name: str) -> Array:
+        picked = self.results.picked
+        return np.asarray(self.hidden[name][picked] if len(picked) else self.hidden[name])
 
 
 def _whole(path: Path, read: Callable[[Path], Content]) -> Content:
@@ -418,11 +388,6 @@ def _whole(path: Path, read: Callable[[Path], Content]) -> Content:
         return read(path)
     except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):
         raise ValueError(f"{path} is damaged; fit again") from None
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(_text(path))
-    return {name: facts[name] for name in KEPT_FACTS} | facts
 
 
 def _arrays(path: Path) -> dict[str, Array]:
