@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 from shell import refused
 
 from vedute import MVP
-from vedute.data.mapped import Spool
-from vedute.data.sparse_view import Sparse
+from vedute.data import sparse_input
+from vedute.data.mapped import Scratch
 from vedute.estimators.digest import digest
 
 TESTS = Path(__file__).parents[1]
@@ -137,14 +137,14 @@ def test_settings_and_all_values_decide_a_digest():
     """Piece by piece, also of sparse views and of files without a checksum."""
     rng = np.random.default_rng(0)
     x = np.where(rng.random((90, 40)) < 0.1, rng.normal(size=(90, 40)), 0)
-    spool = Spool()
-    spool.add(x)
-    parts = [torch.from_numpy(x), Sparse.of(csr_array(x)), spool.lazy()]
+    file, other = Scratch(), Scratch()
+    file.add(x)
+    sparse = sparse_input.Rows(x.shape, torch.float64, sparse_input.Dense(csr_array(x)), False)
+    parts = [torch.from_numpy(x), sparse, file.rows()]
     first, *others = [digest({"a": 1}, [part]) for part in parts]
     assert others == [first, first]
-    spool = Spool()
-    spool.add(np.where(np.arange(90)[:, None] == 89, x + 1, x))
-    assert digest({"a": 1}, [spool.lazy()]) != first != digest({"a": 2}, [parts[0]])
+    other.add(np.where(np.arange(90)[:, None] == 89, x + 1, x))
+    assert digest({"a": 1}, [other.rows()]) != first != digest({"a": 2}, [parts[0]])
 
 
 NCCL = """

@@ -14,10 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data import images
+from vedute.data import images, sparse_input
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.data.sparse_view import Sparse
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
 
 Array = NDArray[Any]
@@ -29,7 +28,7 @@ class Parts(NamedTuple):
 
     X, columns   the object itself, and how one table was cut into views
     views        by name, as the user has them; rows: the ids of all samples, for frames
-    arrays       L arrays (n, *shape_v), or sparse, zero where missing; mask (n, L); holes; ids or
+    arrays       L arrays (n, *shape_v), or csr, zero where missing; mask (n, L); holes; ids or
                  None; specs
     """
 
@@ -37,7 +36,7 @@ class Parts(NamedTuple):
     columns: Columns | None
     views: dict[str, Any]
     rows: pd.Index | None
-    arrays: list[Array | Sparse]
+    arrays: list[Any]
     mask: Bools
     holes: list[Bools | None]
     ids: Array | None
@@ -69,7 +68,10 @@ def read(
         raise EnoughError
     ids = None if index is None else np.asarray(index)
     missing = [_missing(a) for a in arrays]
-    present = [_present(a, e) for a, e in zip(arrays, missing, strict=True)]
+    present = [
+        _present(a, e) & (views[s.name] is not None)
+        for a, e, s in zip(arrays, missing, specs, strict=True)
+    ]
     seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
     holes = [_holes(e, seen[:, v]) for v, e in enumerate(missing)]
     for v, (a, spec) in enumerate(zip(arrays, specs, strict=True)):
@@ -188,13 +190,12 @@ def _length(arrays: Mapping[str, Any]) -> int:
 
 def _array(
     name: str, view: Any, n: int, ids: pd.Index | None, fitted: ViewSpec | None
-) -> tuple[Array | Sparse, ViewSpec]:
-    """Convert one view to numbers (n, *shape), NaN where missing, or keep it sparse; and its
-    spec."""
+) -> tuple[Any, ViewSpec]:
+    """Convert one view to numbers (n, *shape), NaN where missing, or to csr; and its spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
         if fitted is not None and len(spec.shape) == 1:
-            return Sparse.missing(n, *spec.shape), spec
+            return sparse.csr_array((n, *spec.shape)), spec
         return np.full((n, *spec.shape), np.nan), spec
     if is_frame(view):
         assert ids is not None
@@ -202,9 +203,11 @@ def _array(
         if not frame.shape[1]:
             raise ValueError(f"view {name!r} has no columns; leave it out")
         return from_frame(name, frame, ids, fitted)
-    converted = Sparse.of(view) if sparse.issparse(view) else None
-    if converted is not None:
-        return _sparse_array(name, converted, str(view.dtype), fitted)
+    rows = sparse_input.large(view) if sparse.issparse(view) else None
+    if rows is not None:
+        if fitted is not None:
+            same_shape(rows.shape[1:], fitted)
+        return rows, fitted or ViewSpec(name, rows.shape[1:], dtypes=(str(view.dtype),))
     a = view.toarray() if sparse.issparse(view) else _unmasked(view)
     a = a[:, None] if a.ndim == 1 else a
     _check_columns(name, a.shape)
@@ -218,15 +221,6 @@ def _array(
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,), channels_last=last)
-
-
-def _sparse_array(
-    name: str, a: Sparse, dtype: str, fitted: ViewSpec | None
-) -> tuple[Sparse, ViewSpec]:
-    _check_columns(name, a.shape)
-    if fitted is not None:
-        same_shape(a.shape[1:], fitted)
-    return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,))
 
 
 def _check_columns(name: str, shape: tuple[int, ...]) -> None:
@@ -286,15 +280,15 @@ def _numbers(name: str, a: Array) -> Array:
         ) from None
 
 
-def _missing(a: Array | Sparse) -> Bools | None:
+def _missing(a: Any) -> Bools | None:
     """Mask of missing entries; None for bytes and sparse views, which have none."""
-    return None if isinstance(a, Sparse) or a.dtype.kind != "f" else np.isnan(a)
+    return None if sparse.issparse(a) or a.dtype.kind != "f" else np.isnan(a)
 
 
-def _present(a: Array | Sparse, missing: Bools | None) -> Bools:
+def _present(a: Any, missing: Bools | None) -> Bools:
     """Mask of rows with any entry, (n,)."""
-    if isinstance(a, Sparse):
-        return a.present
+    if sparse.issparse(a):
+        return sparse_input.present_rows(a)
     flat = None if missing is None else missing.reshape(len(a), -1)
     return np.ones(len(a), bool) if flat is None else np.asarray(~flat.all(1))
 
@@ -305,25 +299,25 @@ def _holes(missing: Bools | None, seen: Bools) -> Bools | None:
     return inside if inside is not None and inside.any() else None
 
 
-def _zeroed(a: Array | Sparse, seen: Bools, holes: Bools | None) -> Array | Sparse:
+def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
     """Zero rows that are not observed, and holes."""
-    if isinstance(a, Sparse):
-        return a.only(seen)
+    if sparse.issparse(a):
+        return sparse_input.only(a, seen)
     if holes is None and seen.all():
         return a
     kept = _like(seen, a) if holes is None else _like(seen, a) & ~holes
     return np.where(kept, a, a.dtype.type(0))
 
 
-def _check_finite(a: Array | Sparse, seen: Bools, name: str, ids: Array | None) -> None:
-    if isinstance(a, Sparse):
-        infinite = (a.count(np.isinf(a.own.data)) > 0) & seen
+def _check_finite(a: Any, seen: Bools, name: str, ids: Array | None) -> None:
+    if sparse.issparse(a):
+        infinite = sparse_input.infinite_rows(a) & seen
     elif a.dtype.kind == "f":
         infinite = np.asarray((np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1))
     else:
         return
     if infinite.any():
-        labels = np.arange(len(a)) if ids is None else ids
+        labels = np.arange(len(infinite)) if ids is None else ids
         raise ValueError(
             f"view {name!r}: {rows(labels[infinite])} infinite values "
             "(infinity); replace them by NaN or drop the rows"

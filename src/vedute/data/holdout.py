@@ -14,13 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data.mapped import Lazy, pieces
+from vedute.data.rows import Part, pieces, tensors, then
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import on_demand
 from vedute.data.views import Views
 
 Array = NDArray[Any]
-Holes = Sequence[Tensor | Lazy | None]  # one per view
+Holes = Sequence[Part | None]  # one per view
 SHARE, FEWEST_HIDDEN = 0.1, 20
 HOLED_ROWS = 2000  # most rows with hidden entries
 HIDDEN_NUMBERS = 2**25  # most values of hidden samples
@@ -79,7 +78,7 @@ def spare_last_values(
     return hidden
 
 
-def _has_values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
+def _has_values(rows: Tensor, holes: Part | None) -> Tensor:
     """Mask of columns with a value in these rows (n,) of a view."""
     if holes is None:
         return rows.any().view(1)
@@ -87,7 +86,7 @@ def _has_values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
     return torch.stack(parts).any(0)
 
 
-def _values(rows: Tensor, holes: Tensor | Lazy | None) -> Tensor:
+def _values(rows: Tensor, holes: Part | None) -> Tensor:
     """Mask (k, width) of columns with a value in each of these rows (k,), which have the view."""
     return torch.ones(len(rows), 1, dtype=torch.bool) if holes is None else ~holes[rows].flatten(1)
 
@@ -143,7 +142,7 @@ def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
             new = seen & (luck < SHARE) & ~last & chosen.view(rows)
             new = old | (new & ~luckiest_of_lost(luck, seen, new))
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
-    return replace(data, x=on_demand(x), holes=tuple(holes))
+    return replace(data, x=tensors(x), holes=tuple(holes))
 
 
 def luckiest_of_lost(luck: Tensor, seen: Tensor, hidden: Tensor) -> Tensor:
@@ -161,15 +160,15 @@ def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views
     position[rows] = torch.arange(len(rows), dtype=torch.int32)
     for v, old in enumerate(holes):
         part, new = x[v], inside.holes[v]
-        if isinstance(old, Lazy) and isinstance(part, Lazy) and new is not None:
-            x[v] = part.then(partial(_replaced, position, inside.x[v]))
-            holes[v] = old.then(partial(_replaced, position, new))
-    return replace(data, x=on_demand(x), holes=on_demand(holes))
+        if old is not None and new is not None:
+            x[v] = then(part, partial(_replaced, position, inside.x[v]))
+            holes[v] = then(old, partial(_replaced, position, new))
+    return replace(data, x=tensors(x), holes=tensors(holes))
 
 
 def _replaced(place: Tensor, new: Tensor, x: Tensor, rows: Any) -> Tensor:
     """Replace the rows of x that are in `new`; place (n,): their row in it, or -1."""
-    at = place[rows]
+    at, x = place[rows], x.clone()
     x[at >= 0] = new[at[at >= 0].long()]
     return x
 

@@ -28,10 +28,9 @@ from torch import Tensor
 
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec
-from vedute.data.mapped import Lazy, pieces, stretches
-from vedute.data.sparse_view import Part, Sparse, dense
+from vedute.data.rows import Part, in_file, is_sparse, pieces, stretches
 
-Seen = Tensor | Lazy
+Seen = Part  # mask of observed entries
 AUTO_WORD = "auto"
 SPARSE, WIDE = 2 / 3, 30  # text: share of zeros, and columns
 TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variation of sums, columns
@@ -145,8 +144,7 @@ def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
     return next((message for message in problems if message is not None), None)
 
 
-def _problem(kind: Kind, part: Part, seen: Tensor) -> str | None:
-    x, seen = (part.stored, torch.tensor(True)) if isinstance(part, Sparse) else (dense(part), seen)
+def _problem(kind: Kind, x: Tensor, seen: Tensor) -> str | None:
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
     wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
     if not bool(wrong.any()):
@@ -186,15 +184,13 @@ class Observed(NamedTuple):
 
     @classmethod
     def of(cls, x: Part, seen: Seen) -> Observed:
-        if isinstance(x, Sparse):
-            stored, counts = x.stored[x.stored != 0], torch.from_numpy(x.present) * x.shape[1]
-            return cls(stored, int(counts.sum()) - len(stored), x.sums(1), counts)
         n, kept, informative, many = len(x), list[Tensor](), set[float](), 0
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
-        for rows in stretches(n, math.prod(x.shape[1:])):  # indices of all entries would be large
+        width = math.prod(x.shape[1:])  # indices of all entries would be large
+        for rows in pieces(x) if is_sparse(x) else stretches(n, width):
             values, _, sums[rows], counts[rows] = cls._of_rows(x[rows], seen[rows])
             many += len(values)
-            if isinstance(x, Lazy) and kept:
+            if in_file(x) and kept:
                 informative |= _informative(values)
             else:
                 kept.append(values)
@@ -322,7 +318,7 @@ def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:
     """Take the first rows that have the view, in double precision, and their mask."""
     first = slice(next(pieces(known)).stop)
     rows = known[first].any(1).nonzero()[:SKEWNESS_SAMPLE_ROWS, 0]
-    return dense(part[rows]).double(), known[rows]
+    return part[rows].double(), known[rows]
 
 
 def _skewed(part: Part, known: Seen) -> bool:

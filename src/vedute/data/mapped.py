@@ -1,16 +1,15 @@
-"""Views and arrays that are larger than memory: their rows are read from files when they are asked
-for, and written to temporary files. TMPDIR selects the disk of the latter."""
+"""Arrays that are larger than memory: their rows are read from files when they are asked for, and
+written to temporary files. TMPDIR selects the disk of the latter."""
 
 from __future__ import annotations
 
 import math
+import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 from io import BytesIO
-from mmap import mmap
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -20,52 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.lock import Shared
-from vedute.data.rows import slices
+from vedute.data.rows import Rows, stretches
 
 Array = NDArray[Any]
-READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
 SCATTERED = 2**10  # rows per random access: each loads the pages around it
-
-
-@dataclass(frozen=True, eq=False)
-class Lazy:
-    """A view (n, *shape_v) whose rows are read when they are asked for. read: rows, as tensors are
-    indexed, -> tensor, always a new one. origin: checksum of the source file."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    read: Callable[[Any], Tensor]
-    origin: str = ""
-    device: str | torch.device = "cpu"
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Tensor:
-        return self.read(rows.cpu() if isinstance(rows, Tensor) else rows).to(self.device)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def then(
-        self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
-    ) -> Lazy:
-        """Apply f after reading: (values of the rows, their indices) -> new values."""
-        whole = (len(self), *shape) if shape else self.shape
-        return replace(self, shape=whole, dtype=dtype or self.dtype, read=_Then(self.read, f))
-
-    def to(self, device: str | torch.device) -> Lazy:
-        return replace(self, device=device)
-
-
-@dataclass(frozen=True, eq=False)
-class _Then:
-    read: Callable[[Any], Tensor]
-    f: Callable[[Tensor, Any], Tensor]
-
-    def __call__(self, rows: Any) -> Tensor:
-        return self.f(self.read(rows), rows)
 
 
 class Version(NamedTuple):
@@ -80,17 +37,36 @@ class Version(NamedTuple):
         return cls(about.st_size, about.st_ino, about.st_mtime_ns)
 
 
+class Opened:
+    """A file that is opened once, and closed with this object; without a path a temporary one,
+    which has no name. A copy in another process opens it again."""
+
+    def __init__(self, path: os.PathLike[str] | str = "", version: Version | None = None) -> None:
+        file = Path(path).open("rb") if path else TemporaryFile()  # noqa: SIM115
+        finalize(self, file.close)
+        self.file, self.version = file, version
+        self.path = path or f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+    def mapped(self) -> mmap.mmap:
+        """Map the file; raise if another version was opened, or it was written to."""
+        if self.version in (None, Version.of(os.fstat(self.file.fileno()))):
+            return mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ)
+        raise ValueError(f"{os.fspath(self.path)} has changed since it was opened; open it again")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Opened, (self.path, self.version)
+
+
 class File(NamedTuple):
     """An array on the disk. It is mapped anew for each reading, so that pages which were read
-    take no memory afterwards. shape: of the whole array; part: slice of its rows; version: the
-    only one to be read; lock: held as long as rows may be read."""
+    take no memory afterwards. shape: of the whole array; part: slice of its rows; lock: held as
+    long as rows may be read."""
 
-    file: os.PathLike[str]
+    file: Opened
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int = 0
     part: slice = slice(None)
-    version: Version | None = None
     lock: Shared | None = None
 
     def read(self, rows: Any) -> Tensor:
@@ -106,71 +82,30 @@ class File(NamedTuple):
         return torch.from_numpy(values)
 
     def _mapped(self) -> Array:
-        try:
-            with Path(self.file).open("rb") as file:
-                if self.version in (None, Version.of(os.fstat(file.fileno()))):
-                    whole = np.memmap(file, self.dtype, "r", self.offset, self.shape)
-                    return np.asarray(whole)[self.part]
-        except FileNotFoundError:
-            pass
-        raise ValueError(f"{os.fspath(self.file)} has changed since it was opened; open it again")
+        whole = np.ndarray(self.shape, self.dtype, self.file.mapped(), self.offset)
+        return whole[self.part]
 
     def array(self) -> Array:
         """Read all rows into memory."""
         return np.array(self._mapped())
 
-    def lazy(self, origin: str = "") -> Lazy:
+    def rows(self, origin: str = "") -> Rows:
+        """Return a view whose rows are read from the file."""
         n = len(range(self.shape[0])[self.part])
         kind = torch.from_numpy(np.zeros(0, self.dtype)).dtype
-        return Lazy((n, *self.shape[1:]), kind, self.read, origin)
+        return Rows((n, *self.shape[1:]), kind, self.read, origin=origin)
 
 
-def array_pieces(a: Array) -> Iterator[Array]:
-    """Iterate over blocks of rows; a memory-mapped array is mapped anew for each."""
-    file = None
-    if isinstance(a, np.memmap) and isinstance(a.base, mmap) and a.filename is not None:
-        path = Path(a.filename)  # the whole file, not a slice
-        file = File(path, a.dtype, a.shape, a.offset, version=Version.of(path.stat()))
-    for rows in stretches(len(a), math.prod(a.shape[1:])):
-        yield np.ascontiguousarray(a[rows]) if file is None else file.read(rows).numpy()
-
-
-def pieces(x: Any) -> Iterator[slice]:
-    """Slices of rows of a view: blocks where they are lazy, else all at once."""
-    if not isinstance(x, Lazy):
-        yield slice(None)
-        return
-    yield from stretches(len(x), math.prod(x.shape[1:]))
-
-
-def stretches(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows of so many numbers that fit into memory; at least one."""
-    size = max(1, min(READ_ROWS, READ_NUMBERS // max(1, width)))
-    return slices(max(n, 1), size)
-
-
-class Temporary(os.PathLike[str]):
-    """A file that is removed with this object."""
-
-    def __init__(self) -> None:
-        handle, self.path = mkstemp(prefix="vedute-")
-        os.close(handle)
-        finalize(self, Path(self.path).unlink, missing_ok=True)
-
-    def __fspath__(self) -> str:
-        return self.path
-
-
-class Spool:
+class Scratch:
     """An array (n, *shape) in a temporary file that grows by rows."""
 
     def __init__(self) -> None:
-        self.file, self.n, self.like = Temporary(), 0, np.zeros((0,))
+        self.opened, self.n, self.like = Opened(), 0, np.zeros((0,))
 
     def add(self, rows: Array) -> None:
         self.n, self.like = self.n + len(rows), rows[:0]
-        with Path(self.file).open("ab") as file:
-            file.write(np.ascontiguousarray(rows).data)
+        self.opened.file.write(np.ascontiguousarray(rows).data)
+        self.opened.file.flush()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,21 +113,27 @@ class Spool:
 
     def array(self) -> Array:
         """Map the array."""
-        array = np.memmap(self.file.path, self.like.dtype, "r", 0, self.shape)
-        finalize(array, os.fspath, self.file)  # keeps the file as long as the array
-        return array
+        return np.memmap(self.opened.file, self.like.dtype, "r", 0, self.shape)
 
-    def lazy(self) -> Lazy:
-        """Return a lazy view of the array."""
-        return File(self.file, self.like.dtype, self.shape).lazy()
+    def rows(self) -> Rows:
+        """Return a view whose rows are read from the file."""
+        return File(self.opened, self.like.dtype, self.shape).rows()
 
 
-def spooled(parts: Iterable[Array]) -> Array:
+def written(parts: Iterable[Array]) -> Array:
     """Concatenate parts (n_i, *shape) of an array in a temporary file."""
-    spool = Spool()
+    scratch = Scratch()
     for part in parts:
-        spool.add(part)
-    return spool.array()
+        scratch.add(part)
+    return scratch.array()
+
+
+def array_pieces(a: Array) -> Iterator[Array]:
+    """Iterate over blocks of rows; those of a memory-mapped array leave memory after their turn."""
+    for rows in stretches(len(a), math.prod(a.shape[1:])):
+        yield np.ascontiguousarray(a[rows])
+        if isinstance(a.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            a.base.madvise(mmap.MADV_DONTNEED)
 
 
 def npy_pieces(a: Array) -> Iterator[bytes]:

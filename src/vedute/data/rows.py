@@ -1,8 +1,150 @@
-"""Blocks of rows."""
+"""A view whose rows become a tensor when they are asked for: those of a large file, or of a large
+sparse matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
+CACHED_NUMBERS = 2**19  # of a block made from a sparse matrix: it stays in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A view (n, *shape_v).
+
+    read     rows, as tensors are indexed -> tensor, always a new one
+    in_file  whether they are read from the disk, not made from a sparse matrix
+    origin   checksum of the source file
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    read: Callable[[Any], Tensor]
+    in_file: bool = True
+    origin: str = ""
+    device: str | torch.device = "cpu"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        return self.read(rows.cpu() if isinstance(rows, Tensor) else rows).to(self.device)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def select(self, rows: Any) -> Part:
+        """Select rows: those of a file are read; those of a sparse matrix stay as they are."""
+        if self.in_file:
+            return self[rows]
+        index = torch.arange(len(self))[rows]
+        return replace(self, shape=(len(index), *self.shape[1:]), read=_Selected(self.read, index))
+
+    def then(
+        self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
+    ) -> Rows:
+        """Apply f after reading: (values of the rows, their indices) -> new values."""
+        whole = (len(self), *shape) if shape else self.shape
+        return replace(self, shape=whole, dtype=dtype or self.dtype, read=_Then(self.read, f))
+
+    def to(self, device: str | torch.device) -> Rows:
+        return replace(self, device=device)
+
+
+Part = Tensor | Rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Then:
+    read: Callable[[Any], Tensor]
+    f: Callable[[Tensor, Any], Tensor]
+
+    def __call__(self, rows: Any) -> Tensor:
+        return self.f(self.read(rows), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Selected:
+    read: Callable[[Any], Tensor]
+    index: Tensor
+
+    def __call__(self, rows: Any) -> Tensor:
+        return self.read(self.index[rows])
+
+
+def then(
+    part: Part, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
+) -> Part:
+    """Apply f to a tensor, or to rows when they are read: (values, their indices) -> new values."""
+    return part.then(f, dtype, *shape) if isinstance(part, Rows) else f(part, slice(None))
+
+
+def in_file(part: Part | None) -> bool:
+    """Whether the rows are read from the disk."""
+    return isinstance(part, Rows) and part.in_file
+
+
+def is_sparse(part: Part | None) -> bool:
+    """Whether the rows are made from a sparse matrix."""
+    return isinstance(part, Rows) and not part.in_file
+
+
+def in_memory(part: Part) -> Part:
+    """Read rows that are on the disk."""
+    return part[:] if in_file(part) else part
+
+
+def select(part: Part, rows: Any) -> Part:
+    """Select rows by slice, integers or booleans."""
+    return part.select(rows) if isinstance(part, Rows) else part[rows]
+
+
+class _Tensors(Sequence[Any]):
+    """Views, or their holes, as tensors: those that are `Rows` are read at each access."""
+
+    def __init__(self, parts: Sequence[Part | None]) -> None:
+        self.parts: tuple[Any, ...] = tuple(parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, v: Any) -> Any:
+        if isinstance(v, slice):
+            return tuple(self[u] for u in range(len(self))[v])
+        part = self.parts[v]
+        return None if part is None else part[:]
+
+
+def tensors(parts: Sequence[Part | None]) -> Any:
+    """Return the tensors, or a sequence that reads them."""
+    return _Tensors(parts) if any(isinstance(p, Rows) for p in parts) else tuple(parts)
+
+
+def stored(x: Sequence[Any]) -> Sequence[Any]:
+    """Return the parts behind such a sequence."""
+    return getattr(x, "parts", x)
+
+
+def pieces(part: Part) -> Iterator[slice]:
+    """Slices of rows of a view: blocks where they are read, else all at once."""
+    if not isinstance(part, Rows):
+        yield slice(None)
+        return
+    numbers = READ_NUMBERS if part.in_file else CACHED_NUMBERS
+    yield from stretches(len(part), math.prod(part.shape[1:]), numbers)
+
+
+def stretches(n: int, width: int, numbers: int = READ_NUMBERS) -> Iterator[slice]:
+    """Slices of n rows of so many numbers that fit into memory; at least one."""
+    return slices(max(n, 1), max(1, min(READ_ROWS, numbers // max(1, width))))
 
 
 def slices(n: int, size: int) -> Iterator[slice]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.mapped import Lazy, pieces
-from vedute.data.sparse_view import Part, Sparse, dense, on_demand
+from vedute.data.rows import Part, is_sparse, pieces, slices, tensors, then
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
@@ -59,6 +58,12 @@ class Scaler:
         return np.where(self.std > 0, 1.0, 0.0) if self.power else self.std
 
     @property
+    def zeros(self) -> Floats:
+        """The scaled zeros of a view whose rows are divided by their size, (*shape,), as float32
+        holds them: their logarithm, if any, is zero."""
+        return np.asarray((-self.shift / self.scale).astype(np.float32))
+
+    @property
     def signed(self) -> bool:
         """Whether negative values can be scaled."""
         return not self.power and self.offset is None
@@ -68,11 +73,8 @@ class Scaler:
         if self.profile is None:
             return None
         total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
-        if isinstance(x, Sparse):
-            expected = torch.from_numpy(x.present) * profile.sum()
-        else:
-            parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(len(x))]
-            expected = torch.cat(parts)
+        parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(x)]
+        expected = torch.cat(parts)
         nonzero = (total > 0) & (expected > 0)
         return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
 
@@ -84,17 +86,6 @@ class Scaler:
         shift, scale = torch.from_numpy(self.shift), torch.from_numpy(self.scale)
         scaled = ((self.transformed(x.double(), sizes) - shift) / scale).float()
         return torch.where(seen, scaled, torch.from_numpy(self.mean).float())
-
-    def transform_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
-        """Scale a sparse view whose rows are divided by their sizes."""
-        transformed = self._transformed_sparse(x, sizes)
-        stored = (transformed.stored - x.each(self.shift)) / x.each(self.scale)
-        return x.valued(stored.float(), -self.shift / self.scale)
-
-    def _transformed_sparse(self, x: Sparse, sizes: Tensor) -> Sparse:
-        """Compute g(x / size), which is zero where x is: the offset is 1, or None."""
-        stored = x.stored.double() / torch.from_numpy(sizes.numpy()[x.rows])
-        return x.valued(stored if self.offset is None else (stored + 1).log(), x.rest)
 
     def transformed(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Compute g(x / size)."""
@@ -160,10 +151,9 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     step."""
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
-    x = x if word in SIZED or isinstance(x, Lazy) else dense(x)
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     if word == "tokens":
-        return Scaler(zero, one, _modes(dense(x), dense(seen)), one, tokens=True)
+        return Scaler(zero, one, _modes(x[:], seen[:]), one, tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
@@ -197,7 +187,7 @@ def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
         case "log1p":
             return replace(plain, offset=one)
         case "log":
-            minima = [_least(dense(x[rows]), seen[rows]) for rows in pieces(x)]
+            minima = [_least(x[rows], seen[rows]) for rows in pieces(x)]
             least = torch.stack(minima).amin(0).double()
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
@@ -211,10 +201,7 @@ def _least(x: Tensor, seen: Tensor) -> Tensor:
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """Add the profile of a row of size 1, the average of nonzero rows."""
-    if isinstance(x, Sparse):
-        count = torch.tensor(int(x.present.sum()))
-    else:
-        count = _total([seen[rows].sum(0) for rows in pieces(seen)])
+    count = _total([seen[rows].sum(0) for rows in _blocks(x)])
     profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
@@ -226,26 +213,22 @@ def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
 
 def _nonzero_rows(x: Part, seen: Seen) -> Tensor:
     """Mask of rows that are not zero, (n,)."""
-    if isinstance(x, Sparse):
-        return torch.from_numpy(x.count(x.own.data != 0) > 0)
     blocks = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
     return torch.cat([block.any(1) for block in blocks])
 
 
 def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
     """Sums of x^power over observed entries, over rows (0) or columns (1), in float64."""
-    if isinstance(x, Sparse):
-        return x.sums(axis, power)
     parts = []
-    for rows in _blocks(len(x)):
+    for rows in _blocks(x):
         powers = x[rows].double().masked_fill(~seen[rows], 0).pow(power)
         parts.append(powers.flatten(1).sum(1) if axis else powers.sum(0))
     return torch.cat(parts) if axis else _total(parts)
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    """Slices of rows; one where n is zero."""
-    return (slice(start, start + PRECISE_ROWS) for start in range(0, max(n, 1), PRECISE_ROWS))
+def _blocks(x: Part) -> Iterator[slice]:
+    """Slices of rows; one where there are none."""
+    return pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS)
 
 
 def _total(parts: Sequence[Tensor]) -> Tensor:
@@ -257,32 +240,31 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
 def _transformed_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
     """Moments of g(x / size), see `_moments`."""
     sizes = scaler.sizes(x, seen)
-    if isinstance(x, Sparse):
-        assert sizes is not None
-        return _sparse_moments(scaler._transformed_sparse(x, sizes))
 
     def transformed(rows: slice) -> tuple[Tensor, Tensor]:
         return scaler.transformed(x[rows].double(), _part(sizes, rows)), seen[rows]
 
-    return _moments(transformed, len(x))
+    return _moments(transformed, [*_blocks(x)])
 
 
 def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
     return None if sizes is None else sizes[rows]
 
 
-def _moments(block: Callable[[slice], tuple[Tensor, Tensor]], n: int) -> tuple[Floats, ...]:
+def _moments(
+    block: Callable[[slice], tuple[Tensor, Tensor]], blocks: Sequence[slice]
+) -> tuple[Floats, ...]:
     """Minimum, maximum, mean and standard deviation per feature over observed entries; block(rows):
-    values and mask of a slice of the n rows."""
-    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in _each(block, n))
+    values and mask of rows."""
+    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in map(block, blocks))
     total, count = _reduced(sums, torch.add)
     count = count.clamp(min=1)
     centre = total / count
-    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in _each(block, n))
+    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in map(block, blocks))
     gap, square = _reduced(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
     mean = centre + gap / count  # a second pass: exact at large offsets
     std = (square / count).sqrt()
-    filled = (torch.where(seen, x, mean) for x, seen in _each(block, n))
+    filled = (torch.where(seen, x, mean) for x, seen in map(block, blocks))
     low, high = _reduced(((-k.amin(0), k.amax(0)) for k in filled), torch.maximum)
     return _with_constants(-low, high, mean, std)
 
@@ -294,25 +276,6 @@ def _reduced(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -
         pairs = zip(totals or part, part, strict=True)
         totals = [f(a, b, out=a) for a, b in pairs] if totals else list(part)
     return totals
-
-
-def _each(
-    block: Callable[[slice], tuple[Tensor, Tensor]], n: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    return map(block, _blocks(n))
-
-
-def _sparse_moments(x: Sparse) -> tuple[Floats, ...]:
-    """Moments of a sparse view, whose other entries are zero."""
-    count, at = max(int(x.present.sum()), 1), x.columns
-    zeros = torch.from_numpy(x.others())
-    mean = x.sums(0) / count
-    off = x.valued(x.stored - x.each(mean.numpy()), x.rest)
-    std = ((off.sums(0, 2) + zeros * mean.square()) / count).sqrt()
-    low, high = (np.where(zeros > 0, 0.0, end) for end in (np.inf, -np.inf))
-    np.minimum.at(low, at, x.own.data)
-    np.maximum.at(high, at, x.own.data)
-    return _with_constants(torch.from_numpy(low), torch.from_numpy(high), mean, std)
 
 
 def _with_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:
@@ -336,7 +299,7 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     second, count = first.clone(), first.clone()
     for start in range(0, len(x), IMAGES_PER_BLOCK):
         mask = seen[start : start + IMAGES_PER_BLOCK]
-        values = dense(x[start : start + IMAGES_PER_BLOCK]).int().masked_fill(~mask, 0)
+        values = x[start : start + IMAGES_PER_BLOCK].int().masked_fill(~mask, 0)
         first += values.sum(0)
         second += values.square().sum(0)
         count += mask.sum(0)
@@ -355,19 +318,24 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
         size = scaler.sizes(part, seen)
         x.append(_scaled(scaler, part, seen, size, views.mask[:, v]))
         sizes.append(size)
-    return replace(views, x=on_demand(x), sizes=tuple(sizes))
+    return replace(views, x=tensors(x), sizes=tuple(sizes))
 
 
 def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tensor) -> Part:
     """Scale one view; bytes are unchanged."""
     if x.dtype == torch.uint8:
         return x
-    if isinstance(x, Sparse) and size is not None:
-        return scaler.transform_sparse(x, size)
-    if isinstance(x, Lazy):
-        kind = torch.int64 if scaler.tokens else torch.float32
-        return x.then(partial(_scaled_rows, scaler, seen, size, mask), kind)
-    row, x = mask.view(-1, *[1] * (x.ndim - 1)), dense(x)
+    kind = torch.int64 if scaler.tokens else torch.float32
+    x = x[:] if is_sparse(x) and size is None else x
+    return then(x, partial(_scaled_rows, scaler, seen, size, mask), kind)
+
+
+def _scaled_rows(
+    scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
+) -> Tensor:
+    """Scale rows of a view, block by block."""
+    seen, size, mask = seen[rows], _part(size, rows), mask[rows]
+    row = mask.view(-1, *[1] * (x.ndim - 1))
 
     def block(rows: slice) -> Tensor:
         scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
@@ -376,16 +344,9 @@ def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tens
     if len(x) <= PRECISE_ROWS:
         return block(slice(None))
     out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
-    for rows in _blocks(len(x)):
-        out[rows] = block(rows)
+    for part in _blocks(x):
+        out[part] = block(part)
     return out
-
-
-def _scaled_rows(
-    scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
-) -> Tensor:
-    """Scale rows of a view on the disk."""
-    return dense(_scaled(scaler, x, seen[rows], _part(size, rows), mask[rows]))
 
 
 def effective_dimensions(views: Views) -> Tensor:

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import Shared
-from vedute.data.mapped import File, Lazy, Version
+from vedute.data.mapped import File, Opened, Version
 from vedute.data.plain_files import plain_file
+from vedute.data.rows import Rows
 
 Array = NDArray[Any]
 MANIFEST, MANIFEST_FORMAT = "manifest.json", 1
@@ -34,9 +35,9 @@ REMEDY = "convert the data again"
 class Stored(NamedTuple):
     """The content of a store, or of a slice of its rows."""
 
-    x: list[Lazy]
+    x: list[Rows]
     mask: Array
-    holes: list[Lazy | None]
+    holes: list[Rows | None]
     specs: tuple[ViewSpec, ...]
     ids: Array | None
     y: Array | None
@@ -57,12 +58,12 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
     try:
         files, n = facts["files"], int(facts["samples"])
         specs = tuple(map(_spec, facts["views"]))
-        arrays = {name: _file(folder / name, about, check)._replace(part=rows, lock=lock)
+        arrays = {name: _file(folder / name, about, check, rows, lock)
                  for name, about in files.items() if name in _names(len(specs))}  # fmt: skip
-        x = [_lazy(arrays, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
+        x = [_rows(arrays, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
         mask = _shaped(arrays, "mask.npy", (n, len(specs))).array()
         holes = [
-            _lazy(arrays, files, name, (n, *s.shape)) if name in arrays else None
+            _rows(arrays, files, name, (n, *s.shape)) if name in arrays else None
             for name, s in zip(map("holes{}.npy".format, range(len(specs))), specs, strict=True)
         ]
         ids, y, order = (
@@ -110,7 +111,7 @@ def _names(n_views: int) -> set[str]:
     return views | {f"{word}.npy" for word in ("mask", "ids", "y", "order")}
 
 
-def _file(path: Path, about: dict[str, Any], check: bool) -> File:
+def _file(path: Path, about: dict[str, Any], check: bool, rows: slice, lock: Shared) -> File:
     """Open a memory-mapped array, as the manifest describes it."""
     try:
         version = Version.of(path.stat())
@@ -125,7 +126,7 @@ def _file(path: Path, about: dict[str, Any], check: bool) -> File:
         problem = "its content has changed"
     if problem:
         raise ValueError(f"{path} is damaged ({problem}); {REMEDY}")
-    return File(path, a.dtype, a.shape, a.offset, version=version)
+    return File(Opened(path, version), a.dtype, a.shape, a.offset, rows, lock)
 
 
 def _shaped(arrays: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
@@ -135,11 +136,11 @@ def _shaped(arrays: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
     return file
 
 
-def _lazy(
+def _rows(
     arrays: dict[str, File], files: dict[str, Any], name: str, shape: tuple[int, ...]
-) -> Lazy:
+) -> Rows:
     file = _shaped(arrays, name, shape)
-    return file.lazy(f"{files[name]['sha256']} {file.part}")
+    return file.rows(f"{files[name]['sha256']} {file.part}")
 
 
 def _spec(about: dict[str, Any]) -> ViewSpec:

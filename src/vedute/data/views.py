@@ -12,14 +12,25 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign, html, kinds, omics, store
+from vedute.data import checks, fill, foreign, html, kinds, omics, sparse_input, store
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
-from vedute.data.mapped import Lazy, pieces, stretches
-from vedute.data.rows import slices
-from vedute.data.sparse_view import OnDemand, Part, Sparse, dense, on_demand
+from vedute.data.rows import (
+    Part,
+    in_file,
+    in_memory,
+    is_sparse,
+    pieces,
+    select,
+    slices,
+    stored,
+    stretches,
+    tensors,
+    then,
+)
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
@@ -34,8 +45,8 @@ class Views:
     """n samples and L views.
 
     x      L tensors, x[v] of shape (n, *shape_v); zero wherever the view is missing. For views that
-           are sparse, or on the disk, x[v] is made at each access: `parts` has them as stored.
-           The same goes for holes on the disk: see `hole_parts`.
+           are large and sparse, or on the disk, x[v] is read at each access: `parts` has them as
+           stored. The same goes for holes on the disk: see `hole_parts`.
     mask   (n, L) bool, True where sample i was observed in view v
     index  (n,) position in the dataset, for per-sample training state
     holes  per view (n, *shape_v) bool, True at single missing entries, or None
@@ -100,10 +111,10 @@ class Views:
     def stored(cls, content: store.Stored) -> Views:
         """Wrap the content of a store."""
         return cls(
-            on_demand(content.x),
+            tensors(content.x),
             torch.from_numpy(content.mask),
             torch.arange(len(content.mask)),
-            on_demand(content.holes),
+            tensors(content.holes),
             tuple(s.name for s in content.specs),
             content.ids,
             content.y,
@@ -133,7 +144,7 @@ class Views:
         seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
         spec = None if self.specs is None else self.specs[v]
         x = self.parts[v]
-        large = (len(x.stored) if isinstance(x, Sparse) else math.prod(x.shape)) > MOST_SUMMARIZED
+        large = math.prod(x.shape) > MOST_SUMMARIZED
         kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
         return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
 
@@ -152,7 +163,7 @@ class Views:
             host = host.astype(bool if host.dtype == bool else np.int64)
             rows = torch.from_numpy(host)
         ids, y = (None if a is None else a[host] for a in (self.ids, self.y))
-        return replace(self._map(lambda t: t[rows]), ids=ids, y=y)
+        return replace(self._map(lambda t: select(t, rows)), ids=ids, y=y)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -161,42 +172,40 @@ class Views:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """The views as stored: tensors, sparse, or lazy."""
-        return self.x.parts if isinstance(self.x, OnDemand) else self.x
+        """The views as stored: tensors, or rows that are read when they are asked for."""
+        return stored(self.x)
 
     @property
-    def hole_parts(self) -> Sequence[Tensor | Lazy | None]:
-        """The holes as stored: tensors, or lazy."""
-        return self.holes.parts if isinstance(self.holes, OnDemand) else self.holes
+    def hole_parts(self) -> Sequence[Part | None]:
+        """The holes as stored."""
+        return stored(self.holes)
 
     @property
     def on_disk(self) -> bool:
-        """Whether any rows are read on demand."""
-        return any(isinstance(part, Lazy) for part in (*self.parts, *self.hole_parts))
+        """Whether any rows are read from the disk."""
+        return any(map(in_file, (*self.parts, *self.hole_parts)))
 
     def in_memory(self) -> Views:
-        """Read all rows into memory."""
-        return self._map(lambda a: dense(a) if isinstance(a, Lazy) else a)
+        """Read all rows into memory; those of sparse views stay as they are."""
+        return self._map(in_memory)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(a.shape[1:]) for a in self.parts]
 
     def to(self, device: str | torch.device) -> Views:
-        return self._map(lambda a: (a if isinstance(a, Lazy) else dense(a)).to(device))
+        return self._map(lambda a: (a[:] if is_sparse(a) else a).to(device))
 
     def seen(self, v: int) -> Tensor:
         """Mask (n, *shape_v) of the observed entries of view v."""
-        return dense(self.seen_part(v))
+        return self.seen_part(v)[:]
 
-    def seen_part(self, v: int) -> Tensor | Lazy:
-        """Mask of the observed entries of view v, lazy where its holes are."""
-        x = self.parts[v]
+    def seen_part(self, v: int) -> Part:
+        """Mask of the observed entries of view v, on the disk where its holes are."""
+        x, holes = self.parts[v], self.hole_parts[v]
         row = _like(self.mask[:, v], x).expand(x.shape)
-        holes = self.hole_parts[v]
-        if isinstance(holes, Lazy):
-            return holes.then(partial(_without, row.cpu()))
-        return row if holes is None else row & ~holes
+        row = row.cpu() if in_file(holes) else row
+        return row if holes is None else then(holes, partial(_without, row))
 
     def absent(self, v: int, rows: slice) -> Bools:
         """Mask (k, *shape_v) of the missing entries of view v in these rows."""
@@ -223,7 +232,7 @@ class Views:
     def arrays(self) -> list[Array]:
         """Convert to arrays (n, *shape_v), NaN where missing; bytes and integers are unchanged."""
         return [
-            self.known(v) if x.dtype.is_floating_point else dense(x).cpu().numpy()
+            self.known(v) if x.dtype.is_floating_point else x[:].cpu().numpy()
             for v, x in enumerate(self.parts)
         ]
 
@@ -243,9 +252,9 @@ class Views:
         """Select views. Rows without any of them may result."""
         return replace(
             self,
-            x=on_demand([self.parts[v] for v in views]),
+            x=tensors([self.parts[v] for v in views]),
             mask=self.mask[:, list(views)],
-            holes=on_demand([self.hole_parts[v] for v in views]),
+            holes=tensors([self.hole_parts[v] for v in views]),
             names=tuple(self.names[v] for v in views),
             specs=None if self.specs is None else tuple(self.specs[v] for v in views),
             sizes=tuple(self.sizes[v] for v in views) if self.sizes else (),
@@ -254,8 +263,8 @@ class Views:
     def hide(self, hidden: Tensor) -> Views:
         """Hide the views at `hidden` (n, L), too."""
         mask = self.mask & ~hidden.to(self.mask.device)
-        x = on_demand([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
-        holes = on_demand(
+        x = tensors([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
+        holes = tensors(
             [h if h is None else _holes_of(h, mask[:, v]) for v, h in enumerate(self.hole_parts)]
         )
         sizes = tuple(
@@ -273,8 +282,9 @@ class Views:
 
     def floating(self) -> Views:
         """Convert bytes 0..255 to floats in [-1, 1], the input of networks."""
-        x = [_floating(a) if a.dtype == torch.uint8 else a for a in self.parts]
-        return replace(self, x=on_demand(x))
+        byte = torch.uint8
+        x = [then(a, _centered, torch.float32) if a.dtype == byte else a for a in self.parts]
+        return replace(self, x=tensors(x))
 
     def present(self) -> list[Tensor] | None:
         """Rows that have each view, to spare work for the others; None where none can be spared,
@@ -296,10 +306,10 @@ class Views:
     def _map(self, f: Callable[[Any], Any]) -> Views:
         return replace(
             self,
-            x=on_demand([f(a) for a in self.parts]),
+            x=tensors([f(a) for a in self.parts]),
             mask=f(self.mask),
             index=f(self.index),
-            holes=on_demand([None if h is None else f(h) for h in self.hole_parts]),
+            holes=tensors([None if h is None else f(h) for h in self.hole_parts]),
             sizes=tuple(None if s is None else f(s) for s in self.sizes),
         )
 
@@ -344,7 +354,7 @@ class Entry:
         parts = checks.read(X, mask, columns, like, aligned)
         triples = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
         views = Views(
-            on_demand([_tensor(a, dtype, seen, holes, own) for a, seen, holes in triples]),
+            tensors([_part(a, dtype, seen, holes, own) for a, seen, holes in triples]),
             torch.from_numpy(parts.mask),
             torch.arange(len(parts.mask)),
             tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
@@ -444,7 +454,7 @@ def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
         for mine, spec in zip(views.specs or (), like, strict=False):
             check_same(mine, spec)
         pairs = zip(views.parts, views.mask.any(0).tolist(), like, strict=True)
-        views = replace(views, x=on_demand([_like_fitted(*pair) for pair in pairs]))
+        views = replace(views, x=tensors([_like_fitted(*pair) for pair in pairs]))
     known = views.specs or (None,) * len(views.x)
     triples = zip(views.names, views.parts, known, strict=True)
     return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in triples))
@@ -457,7 +467,7 @@ def _like_fitted(a: Part, present: bool, spec: ViewSpec) -> Part:
     checks.same_shape(tuple(a.shape[1:]), spec)
     if a.dtype != torch.uint8 or checks.keeps_bytes(spec):
         return a
-    return a.then(_single, torch.float32) if isinstance(a, Lazy) else a.to(torch.float32)
+    return then(a, _single, torch.float32)
 
 
 def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
@@ -472,26 +482,20 @@ def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
 
 def _hidden(a: Part, mask: Tensor) -> Part:
     """Zero rows that are masked."""
-    if isinstance(a, Sparse):
-        return a.only(mask.cpu().numpy())
-    if isinstance(a, Lazy):
-        return a.then(partial(_zero_outside, mask.cpu()))
-    return a.masked_fill(~_like(mask, a), 0)
+    return then(a, partial(_zero_outside, _beside(mask, a)))
 
 
-def _holes_of(holes: Tensor | Lazy, mask: Tensor) -> Tensor | Lazy:
+def _holes_of(holes: Part, mask: Tensor) -> Part:
     """Restrict holes to observed rows."""
-    if isinstance(holes, Lazy):
-        return holes.then(partial(_zero_outside, mask.cpu()))
-    return holes & _like(mask, holes)
+    return then(holes, partial(_zero_outside, _beside(mask, holes)))
 
 
-def _floating(a: Part) -> Tensor | Lazy:
-    """Convert bytes to floats in [-1, 1]."""
-    return a.then(_centered, torch.float32) if isinstance(a, Lazy) else _centered(dense(a))
+def _beside(mask: Tensor, a: Part) -> Tensor:
+    """Return the mask on the device on which rows are read."""
+    return mask.cpu() if in_file(a) or is_sparse(a) else mask
 
 
-# Functions for `Lazy.then`: (values of rows, their indices) -> new values
+# Functions for `then`: (values of rows, their indices) -> new values
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
@@ -506,7 +510,7 @@ def _single(x: Tensor, rows: Any) -> Tensor:
     return x.to(torch.float32)
 
 
-def _centered(x: Tensor, rows: Any = None) -> Tensor:
+def _centered(x: Tensor, rows: Any) -> Tensor:
     return x / 127.5 - 1
 
 
@@ -514,12 +518,9 @@ def _like(flag: Tensor, a: Part) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _tensor(
-    a: Array | Sparse, dtype: torch.dtype | None, mask: Bools, holes: Bools | None, own: bool
-) -> Part:
-    if isinstance(a, Sparse):
-        dtype = torch.float64 if own else dtype
-        return _compact_sparse(a) if dtype is None else a.to(dtype)
+def _part(a: Any, dtype: torch.dtype | None, mask: Bools, holes: Bools | None, own: bool) -> Part:
+    if sparse.issparse(a):
+        return sparse_input.part_of(a, mask, torch.float64 if own else dtype)
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
     if own or not t.is_floating_point():
@@ -543,14 +544,3 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
 def loses(lost: Tensor, spread: Tensor) -> bool:
     """Whether rounding errors are too large in some feature; both (*shape,)."""
     return bool(((lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()).any())
-
-
-def _compact_sparse(a: Sparse) -> Sparse:
-    """Convert a sparse view to float32 under the same condition."""
-    small, seen = a.to(torch.float32), a.own[a.present]
-    if a.dtype == torch.float32 or not seen.nnz:
-        return small
-    off = a.valued((small.stored.double() - a.stored).abs(), a.rest)
-    lost, high, low = (m.toarray() for m in (off.own.max(0), seen.max(0), seen.min(0)))
-    rounded = (lost > 1e-3 * (high - low)) & (high > low) | ~np.isfinite(lost)
-    return a if rounded.any() else small

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import slices
-from vedute.data.sparse_view import Sparse
+from vedute.data.rows import is_sparse, slices
 from vedute.data.views import Views
 from vedute.estimators.calibration import LEVELS
 from vedute.estimators.fitted_view import FittedView
@@ -193,7 +192,7 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
             return imputer.decode(rows, draws)
 
     drawn = replace(imputer, decode=common)
-    sparse = any(isinstance(part, Sparse) for part in held.inputs.parts)
+    sparse = any(map(is_sparse, held.inputs.parts))
     rows = held.inputs
     decoded[DRAWS] = _pairs(drawn, rows) if sparse else drawn.decoded(rows, DRAWS)
 

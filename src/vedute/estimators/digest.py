@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vedute.data.mapped import Lazy, stretches
-from vedute.data.sparse_view import dense
+from vedute.data.rows import stretches
 
 
 def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:
@@ -19,9 +18,9 @@ def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:
     enters by its checksum."""
     total = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for part in parts:
-        if isinstance(part, Lazy) and part.origin:
-            total.update(part.origin.encode())
+        if origin := getattr(part, "origin", ""):
+            total.update(origin.encode())
         elif part is not None:
             for rows in stretches(len(part), math.prod(part.shape[1:])):
-                total.update(np.ascontiguousarray(dense(part[rows]).cpu().numpy()).data)
+                total.update(np.ascontiguousarray(part[rows].cpu().numpy()).data)
     return total.hexdigest()

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from vedute.data import fill
-from vedute.data.mapped import Spool
-from vedute.data.sparse_view import dense, on_demand
+from vedute.data.mapped import Scratch
+from vedute.data.rows import tensors
 from vedute.data.views import Entry, Filling, Views
 from vedute.estimators import categories
 from vedute.estimators.fitted_view import FittedView, scaled
@@ -92,7 +92,7 @@ def _with_observed(view: FittedView, v: int, values: Array, raw: Views, data: Vi
     """Return values (n, *shape) of view v on the scale of its kind, with observed ones where it is
     not missing."""
     size = data.sizes[v] if data.sizes else None
-    observed = view.scaler.transformed(dense(raw.parts[v]).double(), size).numpy()
+    observed = view.scaler.transformed(raw.x[v].double(), size).numpy()
     return np.where(raw.seen(v).numpy(), observed, values)
 
 
@@ -110,16 +110,16 @@ def interval_of(
 
 def on_disk(data: Views, parts: Iterable[Views | Interval]) -> Views | Interval:
     """Join imputed parts of data on the disk, on the disk."""
-    ends: list[list[Spool]] = []
+    ends: list[list[Scratch]] = []
     for part in parts:
         objects = part if isinstance(part, Interval) else (part,)
-        ends = ends or [[Spool() for _ in (*views.x, *views.holes)] for views in objects]
-        for spools, views in zip(ends, objects, strict=True):
-            for spool, rows in zip(spools, (*views.x, *views.holes), strict=True):
-                spool.add(np.zeros(0) if rows is None else rows.numpy())
+        ends = ends or [[Scratch() for _ in (*views.x, *views.holes)] for views in objects]
+        for files, views in zip(ends, objects, strict=True):
+            for file, rows in zip(files, (*views.x, *views.holes), strict=True):
+                file.add(np.zeros(0) if rows is None else rows.numpy())
     mask, results = torch.ones_like(data.mask), []
-    for spools in ends:
-        kept = [spool.lazy() if spool.n else None for spool in spools]
-        x, holes = (on_demand(part) for part in (kept[: len(data.x)], kept[len(data.x) :]))
+    for files in ends:
+        kept = [file.rows() if file.n else None for file in files]
+        x, holes = (tensors(part) for part in (kept[: len(data.x)], kept[len(data.x) :]))
         results.append(replace(data, x=x, mask=mask, holes=holes))
     return results[0] if len(results) == 1 else Interval(*results)

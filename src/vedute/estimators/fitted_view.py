@@ -16,9 +16,8 @@ from torch import Tensor
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
 from vedute.data.kinds import AUTO_WORD, KINDS, Recognised, Seen
-from vedute.data.mapped import Lazy, pieces
+from vedute.data.rows import Part, in_file, is_sparse, pieces, tensors, then
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import Part, Sparse, dense, on_demand
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
 from vedute.nn.likelihoods import LIKELIHOODS, Likelihood
@@ -66,7 +65,7 @@ class FittedView:
         likelihood = likelihood or LIKELIHOODS[recognised.kind.likelihood]
         automatic = scaled == AUTO_WORD
         word = (recognised.kind.scaling if automatic else scaled) if likelihood.scaled else "none"
-        x = x if word in scaling.SIZED or isinstance(x, Lazy) else dense(x)
+        x = x[:] if is_sparse(x) and word not in scaling.SIZED else x
         _check_likelihood(raw.names[v], likelihood, x, seen)
         _reject(raw.names[v], kinds.problem(recognised.kind, x, seen), "set another kind")
         try:
@@ -202,12 +201,12 @@ def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> View
     """Check each view, given values and their rows; data on the disk are checked when read."""
     x = list(data.parts)
     for v, check in enumerate(checks):
-        part = x[v]
-        if isinstance(part, Lazy):
-            x[v] = part.then(partial(_checked_rows, check))
+        if in_file(x[v]):
+            x[v] = then(x[v], partial(_checked_rows, check))
         else:
-            check(part, slice(None))
-    return replace(data, x=on_demand(x)) if data.on_disk else data
+            for rows in pieces(x[v]):
+                check(x[v][rows], rows)
+    return replace(data, x=tensors(x)) if data.on_disk else data
 
 
 def _checked_rows(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
@@ -215,7 +214,7 @@ def _checked_rows(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> T
     return x
 
 
-def _check_values(view: FittedView, seen: Seen, x: Part, rows: Any) -> None:
+def _check_values(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> None:
     """Reject values outside the range of the likelihood or the scaling."""
     _check_likelihood(view.name, view.likelihood, x, seen[rows])
     if not view.scaler.signed:
@@ -223,7 +222,7 @@ def _check_values(view: FittedView, seen: Seen, x: Part, rows: Any) -> None:
 
 
 def _largest(x: Part, seen: Seen) -> int:
-    return max(int(torch.where(seen[rows], dense(x[rows]), 0).max()) for rows in pieces(x))
+    return max(int(torch.where(seen[rows], x[rows], 0).max()) for rows in pieces(x))
 
 
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
@@ -249,18 +248,18 @@ def _reject(name: str, problem: str | None, otherwise: str) -> None:
 
 def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) -> None:
     for rows in () if likelihood.scaled else pieces(x):  # scaled likelihoods take all numbers
-        problem = likelihood.problem(dense(x[rows]), seen[rows])
+        problem = likelihood.problem(x[rows], seen[rows])
         _reject(name, problem, "choose another likelihood")
 
 
-def _check_signs(view: FittedView, part: Part, seen: Tensor) -> None:
-    x = part.stored if isinstance(part, Sparse) else dense(part)[seen]
-    if bool((x < 0).any()):
-        negative = f"holds {float(x[x < 0][0]):g} and was fitted as {view.kind}"
+def _check_signs(view: FittedView, x: Tensor, seen: Tensor) -> None:
+    wrong = (x < 0) & seen
+    if bool(wrong.any()):
+        negative = f"holds {float(x[wrong][0]):g} and was fitted as {view.kind}"
         _reject(view.name, f"{negative}: correct it", "fit it as numbers")
 
 
-def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
+def _check_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> None:
     """Reject values that overflow in scaled units, and words that were not in fit."""
     far = _far(x)
     if far.any():
@@ -268,7 +267,7 @@ def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
             f"view {view.name!r}: {checks.rows(ids[rows][far])} values too far from those fitted "
             "on; correct their units, or make them NaN"
         )
-    words = dense(x) if view.vocabulary else torch.zeros(0)
+    words = x if view.vocabulary else torch.zeros(0)
     unknown = words[(words < 0) | (words >= view.vocabulary)]
     if len(unknown):
         raise ValueError(
@@ -277,11 +276,8 @@ def _check_range(view: FittedView, ids: Array, x: Part, rows: Any) -> None:
         )
 
 
-def _far(x: Part) -> NDArray[np.bool_]:
+def _far(x: Tensor) -> NDArray[np.bool_]:
     """Return the rows with values that are too large, (n,)."""
-    if isinstance(x, Sparse):
-        return x.count(~(np.abs(x.own.data) < OVERFLOW)) > 0
-    x = dense(x)
     if not x.is_floating_point():
         return np.zeros(len(x), bool)
     return (~(x.flatten(1).abs() < OVERFLOW).all(1)).numpy()

@@ -23,9 +23,9 @@ from scipy.linalg import qr
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
+from vedute.data.compressed import Compressed
 from vedute.data.holdout import HoldOut
-from vedute.data.mapped import Lazy
-from vedute.data.sparse_view import Part, Sparse, dense, on_demand
+from vedute.data.rows import Part, in_file, is_sparse, pieces, select, tensors, then
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
@@ -44,25 +44,30 @@ class Components:
     scale: float
 
     @classmethod
-    def of(cls, x: Array | Sparse, most: int, seed: int) -> Components:
+    def of(cls, x: Array, most: int, seed: int) -> Components:
         """Find at most `most` components of x (n, width), whose rows are all observed."""
-        most, seed = min(most, len(x)), seed % 2**32
-        if isinstance(x, Sparse):
-            mean = x.mean()
-            size, axes = _decomposed(x.centered(mean), most, seed)
-        else:
-            mean = x.mean(0)
-            _, size, axes = randomized_svd(x - mean, most, random_state=seed)
+        mean = x.mean(0)
+        _, size, axes = randomized_svd(x - mean, most, random_state=seed)
+        return cls._of(mean, size, axes, len(x))
+
+    @classmethod
+    def of_compressed(cls, x: Compressed, most: int, seed: int) -> Components:
+        """Find them without making x dense."""
+        mean = x.mean()
+        centered = replace(x, rest=x.rest - mean)
+        size, axes = _decomposed(centered, most, seed)
+        return cls._of(mean, size, axes, x.shape[0])
+
+    @classmethod
+    def _of(cls, mean: Array, size: Array, axes: Array, n: int) -> Components:
+        """Keep the components with a size (k,) above rounding, rows of axes (k, width)."""
         kept = size > 1e-6 * max(float(size[0]), 1e-12)
-        scale = float(np.sqrt((size[kept] ** 2).mean() / len(x))) if kept.any() else 1.0
+        scale = float(np.sqrt((size[kept] ** 2).mean() / n)) if kept.any() else 1.0
         basis = axes[kept].T if kept.any() else axes[:1].T
         return cls(mean.astype(np.float32), np.ascontiguousarray(basis, np.float32), scale)
 
-    def narrow(self, x: Part) -> Tensor:
+    def narrow(self, x: Tensor) -> Tensor:
         """Project (n, width) -> (n, k)."""
-        if isinstance(x, Sparse):
-            return torch.from_numpy(x.centered(self.mean).times(self.basis) / self.scale)
-        x = dense(x)
         mean, basis = (torch.from_numpy(a).to(x) for a in (self.mean, self.basis))
         return (x - mean) @ basis / self.scale
 
@@ -71,11 +76,11 @@ class Components:
         return np.asarray(self.mean + self.scale * (x @ self.basis.T), np.float32)
 
 
-def _decomposed(x: Sparse, k: int, seed: int) -> tuple[Array, Array]:
+def _decomposed(x: Compressed, k: int, seed: int) -> tuple[Array, Array]:
     """Return the k leading singular values and right vectors (k, width), as `randomized_svd` from
     the same start in as many iterations, without making x dense."""
     n, width = x.shape
-    forward, back = (x.across, x.times) if n < width else (x.times, x.across)
+    forward, back = (x.across, x.__matmul__) if n < width else (x.__matmul__, x.across)
     start = np.random.RandomState(seed).normal(size=(min(n, width), k + OVERSAMPLING))
     basis = start.astype(np.float32)
     for _ in range(7 if k < 0.1 * min(n, width) else 4):
@@ -104,9 +109,16 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
         if most is None or not wide or int(rows.sum()) < 2:
             result.append(None)
         else:
-            x = data.parts[v][_first(rows) if data.on_disk else rows]
-            result.append(Components.of(x if isinstance(x, Sparse) else x.numpy(), most, seed))
+            x = select(data.parts[v], _first(rows) if data.on_disk else rows)
+            result.append(_components(view, x, min(most, len(x)), seed % 2**32))
     return result
+
+
+def _components(view: FittedView, x: Part, most: int, seed: int) -> Components:
+    if not is_sparse(x):
+        return Components.of(x[:].numpy(), most, seed)
+    all_rows = torch.ones(len(x), 1, dtype=torch.bool)
+    return Components.of_compressed(Compressed.of([x], [view.scaler.zeros], all_rows), most, seed)
 
 
 def narrow(front: Front, data: Views) -> Views:
@@ -119,14 +131,14 @@ def narrow(front: Front, data: Views) -> Views:
         if part is not None:
             x[v] = _narrowed(part, data.parts[v], data.mask[:, [v]])
             holes[v] = None
-    return replace(data, x=on_demand(x), holes=on_demand(holes), specs=None)
+    return replace(data, x=tensors(x), holes=tensors(holes), specs=None)
 
 
 def _narrowed(part: Components, x: Part, seen: Tensor) -> Part:
     """Project x (n, width) -> (n, k), zero where it is not observed (n, 1)."""
-    if isinstance(x, Lazy):
-        return x.then(partial(_narrowed_rows, part, seen), None, part.basis.shape[1])
-    return part.narrow(x).masked_fill(~seen, 0.0)
+    if in_file(x):
+        return then(x, partial(_narrowed_rows, part, seen), None, part.basis.shape[1])
+    return torch.cat([_narrowed_rows(part, seen, x[rows], rows) for rows in pieces(x)])
 
 
 def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, kinds, missing
-from vedute.data.mapped import spooled, stacked
+from vedute.data.mapped import stacked, written
 from vedute.data.views import Entry, Views
 from vedute.estimators import card, categories, clustering, cross_fitting, panels, progress
 from vedute.estimators.context import FitContext, seed_of
@@ -86,7 +86,7 @@ class Learner:
             rows = BATCHES * batch_rows(self.model.n_features_in_)
             return stacked(len(data), map(f, data.batches(rows)))
         with self.counting("going through all rows", data, len(data), "row"):
-            return spooled(_counted(f(part)) for part in data.pieces())
+            return written(_counted(f(part)) for part in data.pieces())
 
     def by_scaled_rows(self, f: Callable[[Views], Array], views: Views) -> Array:
         """Apply f to data that are scaled in chunks."""

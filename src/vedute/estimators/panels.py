@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from vedute.data.holdout import HIDDEN_NUMBERS
 from vedute.data.kinds import AUTO_WORD
-from vedute.data.sparse_view import dense
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.nn.likelihoods import Likelihood
@@ -94,7 +93,7 @@ def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
     that vary."""
     scaler = view.scaler
     seen = raw.seen(v).numpy() & (scaler.std > 0)
-    x = dense(raw.parts[v]).double()
+    x = raw.x[v].double()
     count = 1.0 if scaler.offset is None else np.log1p(1 / (x.numpy() + scaler.offset))
     width = np.where(seen, np.log(count / scaler.scale), 0.0)
     y = np.where(seen, (scaler.transformed(x).numpy() - scaler.shift) / scaler.scale, 0.0)

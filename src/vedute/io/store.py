@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from vedute.data import store
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import try_lock
-from vedute.data.mapped import Spool
-from vedute.data.sparse_view import dense, on_demand
+from vedute.data.mapped import Scratch
+from vedute.data.rows import tensors
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
 from vedute.io.contents import Array, Data
@@ -103,7 +103,7 @@ def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
     into buckets of neighbors in the new order, temporary files that fit into memory."""
     position, start = np.argsort(order), 0
     size = rows_of(views, BUCKET_ROWS, BUCKET_VALUES)
-    buckets = [defaultdict[str, Spool](Spool) for _ in range(0, len(order), size)]
+    buckets = [defaultdict[str, Scratch](Scratch) for _ in range(0, len(order), size)]
     for block in views.pieces():
         at = position[start : start + len(block)]
         start += len(block)
@@ -112,7 +112,7 @@ def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
                 buckets[b][name].add(a[at // size == b])
     for bucket in buckets:
         back = np.argsort(bucket.pop("").array())
-        yield {name: spool.array()[back] for name, spool in bucket.items()}
+        yield {name: file.array()[back] for name, file in bucket.items()}
         bucket.clear()  # and its files
 
 
@@ -140,9 +140,9 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
     absent = torch.zeros(n, dtype=torch.bool)
     return replace(
         views,
-        x=on_demand([views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names]),
+        x=tensors([views.parts[at[k]] if k in at else torch.zeros(n, 0) for k in names]),
         mask=torch.stack([views.mask[:, at[k]] if k in at else absent for k in names], 1),
-        holes=on_demand([views.hole_parts[at[k]] if k in at else None for k in names]),
+        holes=tensors([views.hole_parts[at[k]] if k in at else None for k in names]),
         names=names,
         specs=tuple(specs[at[s.name]] if s.name in at else s for s in like),
     )
@@ -219,7 +219,7 @@ class _File:
 
 def arrays(block: Views) -> Arrays:
     """Convert views to the arrays of a store, by file."""
-    files = {f"view{v}.npy": dense(x).numpy() for v, x in enumerate(block.parts)}
+    files = {f"view{v}.npy": x[:].numpy() for v, x in enumerate(block.parts)}
     files["mask.npy"] = block.mask.numpy()
     files |= {f"holes{v}.npy": h.numpy() for v, h in enumerate(block.holes) if h is not None}
     rows = {"ids.npy": block.ids, "y.npy": block.y}

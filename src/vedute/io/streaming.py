@@ -22,8 +22,8 @@ from torch import Tensor
 from vedute.data import checks, images
 from vedute.data.frames import ViewSpec, check_forms, from_frame
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.mapped import File, Lazy, Spool, Version, pieces
-from vedute.data.sparse_view import on_demand
+from vedute.data.mapped import File, Opened, Scratch, Version
+from vedute.data.rows import Rows, pieces, tensors
 from vedute.data.views import Views, loses
 from vedute.io import csv, folder, npy, parquet, table
 from vedute.io.contents import (
@@ -51,7 +51,7 @@ class Table(NamedTuple):
     """One file: x (n, *shape) with NaN where values are missing, the ids of its rows, if any,
     and the dtype of each column; that of the array, where columns have no names."""
 
-    x: Lazy
+    x: Rows
     ids: pd.Index | None
     dtypes: Dtypes
 
@@ -90,13 +90,13 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
     is_text = table.TABLE_FORMATS[table.ending(path)] is csv
-    spool, ids, dtypes, seen = Spool(), list[pd.Index](), list[Dtypes](), list[_Bools]()
+    scratch, ids, dtypes, seen = Scratch(), list[pd.Index](), list[Dtypes](), list[_Bools]()
     with closing((csv if is_text else parquet).chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for chunk_columns in chunks:
             chunk = chunk_columns[only(list(chunk_columns.columns))]
             _check_numbers(chunk)
             values = chunk.to_numpy(np.float64, na_value=np.nan)
-            spool.add(values)
+            scratch.add(values)
             ids.append(chunk.index)
             dtypes.append(dict(chunk.dtypes))
             seen.append(_empty_and_whole(values))
@@ -110,7 +110,7 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
         maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
         floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
         common |= dict.fromkeys(csv.whole_numbers(path, how, floats), pd.Int64Dtype())
-    return Table(spool.lazy(), index, common)
+    return Table(scratch.rows(), index, common)
 
 
 def _empty_and_whole(values: NDArray[np.float64]) -> _Bools:
@@ -135,7 +135,7 @@ def _array(path: Path) -> Table:
         raise NotPlainError("ids and rows differ")
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
         raise NotPlainError(f"{path} holds {a.dtype}")
-    x = File(path, a.dtype, a.shape, a.offset, version=version).lazy()
+    x = File(Opened(path, version), a.dtype, a.shape, a.offset).rows()
     if x.dtype == torch.uint8 and images.have_channels_last(path.stem, a.shape):
         x = x.then(_channels_first, None, a.shape[3], *a.shape[1:3])
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
@@ -197,7 +197,7 @@ def _columns(at: Tensor, x: Tensor, rows: Any) -> Tensor:
     return x[:, at]
 
 
-def _placed(t: Table, ids: pd.Index | None) -> Lazy:
+def _placed(t: Table, ids: pd.Index | None) -> Rows:
     """Align rows to ids: NaN where the file has none; images must be complete."""
     if t.ids is None or ids is None or t.ids.equals(pd.Index(ids.astype(str))):
         return t.x
@@ -205,10 +205,10 @@ def _placed(t: Table, ids: pd.Index | None) -> Lazy:
         raise NotPlainError("some samples have no image")
     at = torch.from_numpy(t.ids.get_indexer(pd.Index(ids.astype(str))))
     shape = (len(ids), *t.x.shape[1:])
-    return Lazy(shape, t.x.dtype, partial(_rows_of, t.x, at))
+    return Rows(shape, t.x.dtype, partial(_rows_of, t.x, at))
 
 
-def _rows_of(x: Lazy, at: Tensor, rows: Any) -> Tensor:
+def _rows_of(x: Rows, at: Tensor, rows: Any) -> Tensor:
     source_rows = at[rows]
     values = x[source_rows.clamp(min=0)]
     values[source_rows < 0] = torch.nan
@@ -227,7 +227,7 @@ def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
     return from_frame(name, frame, ids[:1], None)[1]
 
 
-def _views(parts: Sequence[Lazy], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
+def _views(parts: Sequence[Rows], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
     scans = [_scan(x, s.name) for x, s in zip(parts, specs, strict=True)]
     names = [s.name for s in specs]
     present = np.stack([scan.present.numpy() for scan in scans], axis=1)
@@ -241,7 +241,7 @@ def _views(parts: Sequence[Lazy], specs: Sequence[ViewSpec], ids: NDArray[Any] |
         for v, part in enumerate(parts)
     ]
     index = torch.arange(len(mask))
-    return Views(on_demand(x), mask, index, on_demand(holes), tuple(names), ids, specs=tuple(specs))
+    return Views(tensors(x), mask, index, tensors(holes), tuple(names), ids, specs=tuple(specs))
 
 
 class _Scan(NamedTuple):
@@ -253,7 +253,7 @@ class _Scan(NamedTuple):
     dtype: torch.dtype
 
 
-def _scan(x: Lazy, name: str) -> _Scan:
+def _scan(x: Rows, name: str) -> _Scan:
     if not x.dtype.is_floating_point:
         return _Scan(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
     present, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory

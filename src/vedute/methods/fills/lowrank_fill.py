@@ -29,7 +29,6 @@ from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import softimpute, wide_table
 from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews, Table
-from vedute.methods.fills.engine.sparse_products import SideBySide
 from vedute.nn import noise
 
 RANKS = Choice((4, 8, 16, 32, 64, 128))
@@ -96,7 +95,7 @@ class LowRankFill(Estimator):
                 return softimpute.hide_entries(self._table(data), rng)
             held, data = HoldOut.of(data, hidden, self.scalers), data.hide(hidden)
         rows, truth = held.truth.index.numpy(), self._table(held.truth)
-        if isinstance(truth.x, SideBySide):
+        if truth.compressed:
             mask = held.hidden.numpy()
             only = replace(truth, x=truth.x.only(mask), mask=truth.mask & mask)
             return self._table(data), HiddenViews(rows, only)

@@ -27,7 +27,6 @@ from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods.fills.engine import softimpute, wide_table
 from vedute.methods.fills.engine.softimpute import Table
-from vedute.methods.fills.engine.sparse_products import SideBySide
 from vedute.nn import noise
 
 MOST_AXES = 256  # largest number of components of a view
@@ -146,7 +145,7 @@ def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
     for v, at in table.views():
         if table.widths[v] <= most:
             result.append(np.eye(table.widths[v]))
-        elif isinstance(table.x, SideBySide):  # rows that lack the view are zero
+        elif table.compressed:  # rows that lack the view are zero
             result.append(softimpute.axes(table.of_view(v), most, rng))
         else:
             result.append(softimpute.leading(table.x[table.mask[:, v], at], most, rng)[2])
@@ -179,7 +178,7 @@ def noises(table: Table, small: Table) -> list[float]:
 
 def _power(table: Table, v: int) -> float:
     """The sum of squares of view v."""
-    if isinstance(table.x, SideBySide):
+    if table.compressed:
         return float(table.of_view(v).power())
     at = table.places[v]
     return float((table.x[table.mask[:, v], at] ** 2).sum())

@@ -17,13 +17,12 @@ import torch
 from numpy.random import Generator
 from scipy.linalg import cho_solve
 
+from vedute.data.compressed import Compressed, Products
 from vedute.data.holdout import choose
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 from vedute.methods.fills.engine import wide_table
 from vedute.methods.fills.engine.cholesky import factored
-from vedute.methods.fills.engine.sparse_products import Products, SideBySide
 from vedute.methods.fills.engine.wide_table import Array, Part
 
 # Factor between thresholds, and the smallest, relative to the largest singular value:
@@ -39,10 +38,10 @@ HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 class Table:
     """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
 
-    If views are kept sparse, and have no holes, x is represented by its products.
+    If views are large and sparse, and have no holes, x is represented by its products.
     """
 
-    x: Any  # Array | SideBySide
+    x: Any  # Array | Compressed
     mask: Array
     holes: Array | None
     widths: tuple[int, ...]
@@ -59,19 +58,22 @@ class Table:
 
     @classmethod
     def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
-        """The table of `data`; sparse if a view is and none has holes, which need arrays."""
-        sparse = any(isinstance(part, Sparse) and part.present.any() for part in data.parts)
-        if not sparse or any(holes is not None for holes in data.holes):
-            return cls.of(wide_table.parts(data, scalers))
-        x = SideBySide(tuple(wide_table.sparse_parts(data, scalers)))
-        return cls(x, data.mask.numpy(), None, tuple(part.shape[1] for part in x.parts))
+        """The table of `data`."""
+        x = wide_table.compressed(data, scalers)
+        return (
+            cls.of(wide_table.parts(data, scalers)) if x is None else cls(x, x.mask, None, x.widths)
+        )
+
+    @property
+    def compressed(self) -> bool:
+        return isinstance(self.x, Compressed)
 
     def dense(self) -> Table:
-        return replace(self, x=self.x.dense()) if isinstance(self.x, SideBySide) else self
+        return replace(self, x=self.x.dense()) if self.compressed else self
 
     def of_view(self, v: int) -> Any:
         """x of view v, (n, width_v)."""
-        return self.x.view(v) if isinstance(self.x, SideBySide) else self.x[:, self.places[v]]
+        return self.x.view(v) if self.compressed else self.x[:, self.places[v]]
 
     def spread(self, flags: Array) -> Array:
         """Repeat flags of views (n, L) for their features, (n, p)."""
@@ -228,7 +230,7 @@ def extend(
 
 def _residual(table: Table, U: Array, V: Array) -> Any:
     """X - U V' where X is observed, zero elsewhere, (n, p)."""
-    if not isinstance(table.x, SideBySide):
+    if not table.compressed:
         return np.where(table.seen(), table.x - U @ V.T, 0.0)
     views = [(table.mask[:, [v]], V[at], at) for v, at in table.views()]
 
@@ -342,7 +344,7 @@ def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
 def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
     """The table without the views in hidden (n, L), and the hidden views."""
     rows, left = hidden.any(1), table.mask & ~hidden
-    if isinstance(table.x, SideBySide):
+    if table.compressed:
         truth = replace(table, x=table.x.only(hidden)[rows], mask=hidden[rows])
         part = replace(table, x=table.x.only(left), mask=left)
         return part, HiddenViews(np.flatnonzero(rows), truth)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from vedute.data.compressed import Compressed
+from vedute.data.rows import is_sparse
 from vedute.data.scaling import Scaler
-from vedute.data.sparse_view import Sparse
 from vedute.data.views import Views
 
 Array = NDArray[Any]
@@ -42,17 +42,21 @@ def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
     return [_part(data, v, scaler) for v, scaler in enumerate(scalers)]
 
 
-def sparse_parts(data: Views, scalers: Sequence[Scaler]) -> list[Array | Sparse]:
-    """The table in float64, for views without holes; sparse views stay sparse."""
-    result: list[Array | Sparse] = []
+def compressed(data: Views, scalers: Sequence[Scaler]) -> Compressed | None:
+    """The table in float64 where a view is large and sparse, and none has holes, which need
+    arrays."""
+    sparse = [is_sparse(x) and bool(m.any()) for x, m in zip(data.parts, data.mask.T, strict=True)]
+    if not any(sparse) or any(holes is not None for holes in data.hole_parts):
+        return None
     data = data.floating()
-    for v, (x, scaler) in enumerate(zip(data.parts, scalers, strict=True)):
-        if isinstance(x, Sparse):
-            x = x.to(torch.float64).centered(scaler.mean)
-            result.append(x.valued(x.own.data * _weight(scaler), x.rest * _weight(scaler)))
-        else:
-            result.append(_part(data, v, scaler).x.astype(np.float64))
-    return result
+    parts = [x if is_sparse(x) else x[:].flatten(1) for x in data.parts]
+    zeros = [
+        scaler.zeros if is_sparse(x) else np.zeros(scaler.mean.size, np.float32)
+        for x, scaler in zip(data.parts, scalers, strict=True)
+    ]
+    shift = np.concatenate([scaler.mean.ravel() for scaler in scalers])
+    factor = np.concatenate([np.full(s.mean.size, _weight(s)) for s in scalers])
+    return Compressed.of(parts, zeros, data.mask).affine(shift, factor)
 
 
 def _part(data: Views, v: int, scaler: Scaler) -> Part:

@@ -1,4 +1,4 @@
-"""Views that stay sparse: the same numbers as the dense ones, in far less memory."""
+"""Large sparse views: the same numbers as the dense ones, in far less memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from vedute import Views
-from vedute.data import kinds, scaling
-from vedute.data.sparse_view import Sparse
+from vedute.data import kinds, scaling, sparse_input
+from vedute.data.compressed import Compressed
+from vedute.data.rows import is_sparse
 from vedute.estimators.front import Components
 from vedute.methods.fills.engine import softimpute
-from vedute.methods.fills.engine.sparse_products import SideBySide
 
 NAN = np.nan
+
+
+@pytest.fixture(autouse=True)
+def every_sparse_view_is_large(monkeypatch):
+    monkeypatch.setattr(sparse_input, "SMALL", 0)
 
 
 def texts(n=60, width=200, seed=0):
@@ -30,9 +35,15 @@ def texts(n=60, width=200, seed=0):
 
 
 def kept(x):
-    found = Sparse.of(sparse.csr_array(x))
-    assert found is not None
-    return found
+    rows = np.ones(x.shape[0], bool)
+    part = sparse_input.part_of(sparse_input.large(sparse.csr_array(x)), rows, torch.float64)
+    assert is_sparse(part)
+    return part
+
+
+def compressed(x, rest):
+    part = torch.from_numpy(x)
+    return Compressed.of([part], [np.full(x.shape[1], rest)], torch.ones(len(x), 1).bool())
 
 
 @pytest.mark.parametrize(
@@ -42,7 +53,7 @@ def test_every_format_stays_sparse_and_gives_the_same_tensor(kind):
     words, numbers = texts()
     views = Views.of({"a": getattr(sparse, kind)(words), "b": numbers})
     dense = Views.of({"a": words, "b": numbers})
-    assert isinstance(views.parts[0], Sparse)
+    assert is_sparse(views.parts[0])
     assert all(torch.equal(x, y) for x, y in zip(views.x, dense.x, strict=True))
     some, rows = torch.tensor([3, 5, 3]), torch.arange(60) % 2 == 0
     for part in (some, rows, slice(4, 9), 2):
@@ -60,8 +71,8 @@ def test_rows_of_nan_are_missing_and_a_mask_hides_rows():
     mask[5:9, 0] = mask[:5, 0] = False
     views = Views.of([sparse.csr_array(words), numbers], mask=mask)
     dense = Views.of([words, numbers], mask=mask)
-    assert isinstance(views.parts[0], Sparse)
-    assert views.parts[0].own[:9].nnz == 0  # nothing is left of what is hidden
+    assert is_sparse(views.parts[0])
+    assert not views.parts[0][:9].any()  # nothing is left of what is hidden
     assert torch.equal(views.mask, dense.mask)
     assert torch.equal(views.x[0], dense.x[0])
 
@@ -130,7 +141,7 @@ def test_scaling_is_that_of_the_array(word):
     x[:6] = NAN
     x[6] = 0.0
     thin, thick = Views.of([sparse.csr_array(x), texts()[1]]), Views.of([x, texts()[1]])
-    assert isinstance(thin.parts[0], Sparse)
+    assert is_sparse(thin.parts[0])
     each = [scaling.fit(word, views.parts[0], views.seen(0)) for views in (thin, thick)]
     for field in ("shift", "scale", "mean", "std", "top"):
         assert_allclose(*(getattr(s, field) for s in each), rtol=1e-10, atol=1e-12)
@@ -138,7 +149,7 @@ def test_scaling_is_that_of_the_array(word):
     small, large = (
         scaling.transform([s, plain], v) for s, v in zip(each, (thin, thick), strict=True)
     )
-    assert isinstance(small.parts[0], Sparse) == (word != "standard")
+    assert is_sparse(small.parts[0]) == (word != "standard")
     assert_allclose(small.x[0], large.x[0], rtol=1e-6, atol=1e-6)
     if word != "standard":
         assert_allclose(small.sizes[0], large.sizes[0], rtol=1e-12)
@@ -146,26 +157,47 @@ def test_scaling_is_that_of_the_array(word):
 
 @pytest.mark.parametrize("n", [60, 300])
 def test_components_and_products_are_those_of_the_array(n):
-    scaled = kept(texts(n)[0]).to(torch.float32)
-    scaled = scaled.valued(scaled.stored - 0.5, scaled.rest - 0.25)
-    x = scaled.dense().numpy()
-    one, other = Components.of(scaled, 8, 3), Components.of(x, 8, 3)
+    x = (texts(n)[0] - 0.25).astype(np.float32)
+    small = compressed(x, -0.25)
+    one, other = Components.of_compressed(small, 8, 3), Components.of(x, 8, 3)
     assert_allclose(one.mean, other.mean, atol=1e-5)
     assert one.scale == pytest.approx(other.scale, rel=1e-4)
     assert_allclose(one.basis, other.basis, atol=1e-3)
-    assert_allclose(one.narrow(scaled), one.narrow(torch.from_numpy(x)), atol=1e-4)
     b, u = np.ones((200, 2), np.float32), np.ones((n, 2), np.float32)
-    assert_allclose(scaled.times(b), x @ b, rtol=1e-4)
-    assert_allclose(scaled.across(u), x.T @ u, rtol=1e-3, atol=1e-3)
+    assert_allclose(small @ b, x @ b, rtol=1e-4, atol=1e-4)
+    assert_allclose(small.T @ u, x.T @ u, rtol=1e-3, atol=1e-3)
+
+
+def test_compressed_views_are_those_of_the_array():
+    rng, mask = np.random.default_rng(0), np.ones((60, 2), bool)
+    mask[:9, 0] = mask[50:, 1] = False
+    a, b = texts()[0] - 0.5, rng.normal(size=(60, 3))
+    x = np.hstack([np.where(mask[:, [0]], a, 0), np.where(mask[:, [1]], b, 0)])
+    parts, rests = [torch.from_numpy(a), torch.from_numpy(b)], [np.full(200, -0.5), np.zeros(3)]
+    small = Compressed.of(parts, rests, torch.from_numpy(mask))
+    assert small.off.nnz < x.size / 3
+    assert_allclose(small.dense(), x)
+    assert small.power() == pytest.approx((x**2).sum())
+    count = np.repeat(mask.sum(0), [200, 3])
+    assert_allclose(small.mean(), x.sum(0) / count)
+    right, left = rng.normal(size=(203, 2)), rng.normal(size=(60, 2))
+    assert_allclose(small @ right, x @ right)
+    assert_allclose(small.T @ left, x.T @ left)
+    assert_allclose(small[[3, 20]].dense(), x[[3, 20]])
+    assert_allclose(small.view(1).dense(), x[:, 200:])
+    half = rng.random(mask.shape) < 0.5
+    assert_allclose(small.only(half).dense(), np.where(np.repeat(half, [200, 3], 1), x, 0))
+    shift, factor, seen = rng.normal(size=203), rng.random(203), np.repeat(mask, [200, 3], 1)
+    assert_allclose(small.affine(shift, factor).dense(), np.where(seen, (x - shift) * factor, 0))
 
 
 @pytest.mark.parametrize("n", [40, 300])
 def test_leading_axes_are_those_of_the_array(n):
-    x = kept(texts(n)[0]).to(torch.float64).centered(np.full(200, 0.1))
-    own = softimpute.axes(SideBySide((x,)), 12, np.random.default_rng(0))
+    x = texts(n)[0] - 0.1
+    own = softimpute.axes(compressed(x, -0.1), 12, np.random.default_rng(0))
     assert_allclose(own.T @ own, np.eye(12), atol=1e-5)
-    _, size, right = np.linalg.svd(x.dense().numpy(), full_matrices=False)
-    length = np.linalg.norm(x.dense().numpy() @ own, axis=0)
+    _, size, right = np.linalg.svd(x, full_matrices=False)
+    length = np.linalg.norm(x @ own, axis=0)
     assert_allclose(length[:4], size[:4], rtol=1e-3)
     assert_allclose(np.abs(own.T @ right[:2].T), np.eye(12)[:, :2], atol=2e-2)
 
@@ -206,7 +238,7 @@ def test_what_is_written_where_a_view_is_missing_changes_nothing(method):
         spoilt = words.copy()
         spoilt[:10, :20] = junk
         X = Views.of([sparse.csr_array(spoilt), numbers], mask=mask)
-        assert isinstance(X.parts[0], Sparse)
+        assert is_sparse(X.parts[0])
         given.append(small(METHODS[method]).fit(X).impute(X))
     assert torch.equal(given[0].x[0], given[1].x[0])
 
