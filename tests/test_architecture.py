@@ -170,7 +170,7 @@ BARS = {
     "lines of a class": 272,  # 260
     "methods of a class": 33,  # 30
     "names of ours that a module imports": 33,  # 22
-    "isinstance on storage kinds": 10,
+    "isinstance on storage kinds": 13,  # six of them in data.rows
     "uses of vars and __dict__": 8,
     "private methods called on other objects": 5,
     "docstrings without a subject": 0,

@@ -16,8 +16,7 @@ from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
 from vedute.data.frames import Levels, ViewSpec, numbers, width
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import pieces
-from vedute.data.rows import slices
+from vedute.data.rows import pieces, slices
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
