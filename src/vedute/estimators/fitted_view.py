@@ -16,7 +16,7 @@ from torch import Tensor
 from vedute.data import checks, fill, kinds, scaling
 from vedute.data.frames import ViewSpec
 from vedute.data.kinds import AUTO_WORD, KINDS, Recognised, Seen
-from vedute.data.rows import Part, in_file, is_sparse, pieces, tensors, then
+from vedute.data.rows import Part, is_sparse, pieces, tensors, then
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators.calibration import Calibration
@@ -198,15 +198,10 @@ def scaled(views: Sequence[FittedView], raw: Views) -> Views:
 
 
 def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> Views:
-    """Check each view, given values and their rows; data on the disk are checked when read."""
-    x = list(data.parts)
-    for v, check in enumerate(checks):
-        if in_file(x[v]):
-            x[v] = then(x[v], partial(_checked_rows, check))
-        else:
-            for rows in pieces(x[v]):
-                check(x[v][rows], rows)
-    return replace(data, x=tensors(x)) if data.on_disk else data
+    """Check each view, given values and their rows; rows that are read are checked then."""
+    pairs = zip(data.parts, checks, strict=True)
+    x = [then(part, partial(_checked_rows, check)) for part, check in pairs]
+    return replace(data, x=tensors(x))
 
 
 def _checked_rows(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
