@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +55,7 @@ class Imputer:
 
     def decoded(self, data: Views, draws: int = 0) -> list[Array]:
         """Decode data batch by batch: L arrays (draws or 1, n, *shape_v)."""
-        parts = [self.decode(batch, draws) for batch in self._batches(data, draws)]
+        parts = [self.decode(batch, draws) for batch in data.batches(self.rows(draws))]
         if len(parts) == 1:
             return parts[0]
         return [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
@@ -63,7 +63,7 @@ class Imputer:
     def variances(self, data: Views) -> list[Array]:
         """Return the variances of draws of decoded values: L arrays (n, *shape_v)."""
         parts = []
-        for batch in self._batches(data, DRAWS):
+        for batch in data.batches(self.rows(DRAWS)):
             rows = np.arange(len(batch))  # a copy, so that equal draws have variance zero
             parts.append([draws[:, rows].var(0) for draws in self.decode(batch, DRAWS)])
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
@@ -78,7 +78,7 @@ class Imputer:
         the user's units."""
         draw = self._draws_for(spread)
         means, stds = ([Stack(len(data)) for _ in self.views] for _ in range(2))
-        for batch in self._batches(data, draw):
+        for batch in data.batches(self.rows(draw)):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
             draws = self._draws(batch) if draw else None
             for v, view in enumerate(self.views):
@@ -108,7 +108,7 @@ class Imputer:
     def draw(self, data: Views) -> list[Array]:
         """Draw every view, noise included: L arrays (n, *shape_v) in the user's units."""
         drawn = [Stack(len(data)) for _ in self.views]
-        for batch in self._batches(data, 1):
+        for batch in data.batches(self.rows(1)):
             expected, draws = self.expected(batch), self.expected(batch, 1)
             n_seen = batch.mask.sum(1).numpy()
             for v, view in enumerate(self.views):
@@ -120,48 +120,47 @@ class Imputer:
 
     def hidden_results(self, held: HoldOut) -> tuple[dict[str, Array], dict[str, float]]:
         """Return row, view, error and error of mean imputation per hidden instance; R2 per view."""
-        batches = slices(max(len(held.hidden), 1), self.rows())
-        parts = [self._errors(held.part(rows)) for rows in batches]
-        errors, bases = (np.concatenate(part) for part in zip(*parts, strict=True))
+        parts = []
+        for batch in map(held.part, slices(max(len(held.hidden), 1), self.rows())):
+            values = [torch.from_numpy(value[0]) for value in self.expected(batch.inputs)]
+            errors = [batch.errors(value, v) for v, value in enumerate(values)]
+            bases = [batch.errors(mean, v) for v, mean in enumerate(batch.means)]
+            parts.append((torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()))
         rows, views = (t.numpy() for t in held.hidden.nonzero(as_tuple=True))
-        error, base, r2 = errors[rows, views].astype(float), bases[rows, views].astype(float), {}
+        error, base = (
+            np.concatenate(part)[rows, views].astype(float) for part in zip(*parts, strict=True)
+        )
+        r2 = {}
         for v, name in enumerate(held.truth.names):
             at = views == v
             r2[name] = float(1 - error[at].sum() / base[at].sum()) if base[at].sum() else np.nan
         where = held.truth.index.numpy()[rows]
         return {"row": where, "view": views, "error": error, "mean_error": base}, r2
 
-    def _errors(self, held: HoldOut) -> tuple[Array, Array]:
-        """Return the errors of all views of all rows, and those of mean imputation, both (m, L)."""
-        values = enumerate(self.expected(held.inputs))
-        errors = [held.errors(torch.from_numpy(value[0]), v) for v, value in values]
-        bases = [held.errors(mean, v) for v, mean in enumerate(held.means)]
-        return torch.stack(errors, 1).numpy(), torch.stack(bases, 1).numpy()
+    def calibrated(self, held: HoldOut | HiddenEntries, shrink: bool) -> list[FittedView]:
+        """Return the views with shrinkage, spread, noise and reach calibrated on hidden views, or
+        those of holes calibrated on hidden entries."""
+        views, n = list(self.views), len(self.views)
 
-    def calibrated(self, held: HoldOut, shrink: bool) -> list[FittedView]:
-        """Return the views with shrinkage, spread, noise and reach calibrated on hidden views."""
-        width, n = sum(view.scaler.mean.size for view in self.views), len(self.views)
-        held = held.first(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS)))
-        subset = [v for v, view in enumerate(self.views) if not view.likelihood.text]
+        def keep(v: int, c: Calibration) -> None:
+            if isinstance(held, HoldOut):
+                views[v] = replace(views[v], calibration=c)
+            else:
+                views[v] = replace(views[v], at_holes=c)
+
+        if isinstance(held, HoldOut):
+            width = sum(view.scaler.mean.size for view in views)
+            held = held.first(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS)))
+            for v, view in enumerate(views):  # words stay as they are decoded
+                keep(v, Calibration(1.0, 1.0, np.zeros_like(view.scaler.mean), np.ones(n)))
+        hidden = held.views if isinstance(held, HiddenEntries) else range(n)
+        subset = [v for v in hidden if not views[v].likelihood.text]
         calibrations = calibrate(self._evidence(held, subset), shrink, n)
-        by_view = dict(zip(subset, calibrations, strict=True))
-        views = [
-            replace(view, calibration=by_view[v] if v in by_view else _as_is(view, n))
-            for v, view in enumerate(self.views)
-        ]
+        measured = dict(zip(subset, calibrations, strict=True))
+        for v, c in measured.items():
+            keep(v, c)
         for v, reach in replace(self, views=views)._reaches(held, subset).items():
-            views[v] = replace(views[v], calibration=replace(by_view[v], reach=reach))
-        return views
-
-    def calibrated_at_holes(self, held: HiddenEntries, shrink: bool) -> list[FittedView]:
-        """Return the views with the same calibrated on single hidden entries, if any."""
-        subset = [v for v in held.views if not self.views[v].likelihood.text]
-        views, errors = list(self.views), self._evidence(held, subset)
-        by_view = dict(zip(subset, calibrate(errors, shrink, len(views)), strict=True))
-        for v, c in by_view.items():
-            views[v] = replace(views[v], at_holes=c)
-        for v, reach in replace(self, views=views)._reaches(held, subset).items():
-            views[v] = replace(views[v], at_holes=replace(by_view[v], reach=reach))
+            keep(v, replace(measured[v], reach=reach))
         return views
 
     def _evidence(self, held: HoldOut | HiddenEntries, subset: Sequence[int]) -> list[Evidence]:
@@ -197,15 +196,7 @@ class Imputer:
         hidden = held.truth_of(v)
         return np.asarray(self.views[v].in_units(hidden.known(0), hidden.size(0)))
 
-    def _batches(self, data: Views, draws: int = 0) -> Iterator[Views]:
-        return data.batches(self.rows(draws))
-
     def rows(self, draws: int = 0) -> int:
         """Return the number of rows per decoded batch."""
         width = sum(view.numbers for view in self.views)
         return max(1, min(batch_rows(width * max(draws, 1)), TABLE // self.table))
-
-
-def _as_is(view: FittedView, n_views: int) -> Calibration:
-    """Return the calibration that leaves decoded values unchanged, for tokens."""
-    return Calibration(1.0, 1.0, np.zeros_like(view.scaler.mean), np.ones(n_views))

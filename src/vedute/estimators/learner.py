@@ -258,7 +258,7 @@ class Learner:
 
     def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
         """Calibrate single entries of views with holes."""
-        self.model.views_ = self.imputer().calibrated_at_holes(held, self.model.shrinks)
+        self.model.views_ = self.imputer().calibrated(held, self.model.shrinks)
 
     def cluster(self, data: Views) -> None:
         """Cluster the training samples, if clusters are requested."""

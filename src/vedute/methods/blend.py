@@ -429,7 +429,7 @@ class BlendLearner(Learner):
             mixed[v][0, r] = model.mixed(v, predicted[v][:, r], w)
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = self._imputer_of(mixed)
-        model.views_ = imputer.calibrated_at_holes(replace(held, inputs=numbered), model.shrinks)
+        model.views_ = imputer.calibrated(replace(held, inputs=numbered), model.shrinks)
 
     def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
         (rows, truth, observed), scaler = held.of_view(v), self.model.views_[v].scaler
