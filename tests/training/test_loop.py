@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 from functools import partial
 from itertools import chain, pairwise
 from types import SimpleNamespace
@@ -473,8 +472,7 @@ def test_resuming_is_bit_equal_wherever_training_died(tmp_path, epoch):
         assert checkpoints.read(tmp_path).facts["progress"]["epoch"] == epoch - 1
     assert_equal_bits(toy_run(tmp_path), whole)
     assert_equal_bits(toy_run(tmp_path, kill=1), whole)  # done: no epoch is trained again
-    lines = (tmp_path / "history.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == whole[1]
+    assert checkpoints.read(tmp_path).facts["history"] == whole[1]
 
 
 @pytest.mark.usefixtures("often")
@@ -498,7 +496,7 @@ def test_checkpoints_are_written_at_their_time(tmp_path, monkeypatch):
     clock = iter(range(0, 600, 20))  # one epoch in 20 seconds, a checkpoint every minute
     monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     written, checkpoint = [], Checkpoint(tmp_path, "", minutes=1, saved_at=0)
-    checkpoint._write = lambda tensors, facts, history: written.append(facts["progress"])
+    checkpoint._write = lambda tensors, facts: written.append(facts["progress"])
     plan = one([lambda m: Stage(m.loss, epochs=10, batch_size=0)])
     run(plan, checkpoint=checkpoint)
     epochs = [progress["epoch"] for progress in written]
@@ -526,8 +524,6 @@ def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
         lambda folder: (folder / "state.safetensors").write_bytes(
             (folder / "state.safetensors").read_bytes()[:-9]
         ),
-        lambda folder: (folder / "history.jsonl").write_text(""),
-        lambda folder: (folder / "history.jsonl").unlink(),
     ],
 )
 def test_a_damaged_checkpoint_is_ignored_with_a_sentence(tmp_path, damage):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -27,26 +25,8 @@ from vedute.estimators.settings import LOOSE, UNSAVED, estimator
 from vedute.nn import noise
 from vedute.training import checkpoints, ranks
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
 SCALES = ("units", "kind")  # of imputed values
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn
-
-
-def whole(fit: Fit) -> Fit:
-    """Decorate a fit to start without learned attributes; after an error or an interruption the
-    previous ones are restored."""
-
-    @wraps(fit)
-    def wrapped(self: Any, X: Any, y: Any = None, groups: Any = None) -> Any:
-        before = self.__dict__
-        try:
-            self.__dict__ = {k: v for k, v in before.items() if not k.endswith("_")}
-            return fit(self, X, y, groups)
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    return cast(Fit, wrapped)
 
 
 @estimator
@@ -79,7 +59,6 @@ class Estimator(Method):
         results = [k for k in settings.attributes(type(self)) if hasattr(self, k)]
         return [*settings.declared(self), *(k for k in self.verbs if hasattr(self, k)), *results]
 
-    @whole
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from X; `y` is ignored: no label ever reaches training.
 
@@ -87,10 +66,16 @@ class Estimator(Method):
         held out for early stopping and evaluation is then hidden in all samples of a group.
         """
         check_not_split(X)
-        self.learner.fit(X, groups)
-        self._fitted_with = self.get_params(deep=False)
-        if not self.keep_checkpoint:
-            self.forget_checkpoint()
+        before = self.__dict__
+        self.__dict__ = {k: v for k, v in before.items() if not k.endswith("_")}
+        try:
+            self.learner.fit(X, groups)
+            self._fitted_with = self.get_params(deep=False)
+            if not self.keep_checkpoint:
+                self.forget_checkpoint()
+        except BaseException:
+            self.__dict__ = before  # with what was learned before
+            raise
         return self
 
     def forget_checkpoint(self) -> None:

@@ -129,9 +129,9 @@ class Learner:
             model.embedding_ = self.by_rows(lambda d: clustering.finite(model.embed(d)), data)
             self.cluster(data)
         if len(data.names) > 1 and int(data.mask.sum(1).max()) < 2:
-            warnings.warn(NO_SHARED_ROWS, stacklevel=4)
+            warnings.warn(NO_SHARED_ROWS, stacklevel=3)
         elif problem := missing.components_warning(missing.components(data.mask, data.names)):
-            warnings.warn(problem, stacklevel=4)
+            warnings.warn(problem, stacklevel=3)
 
     def context(self, groups: torch.Tensor | None) -> FitContext:
         """Return the context of a fit with these groups of samples."""

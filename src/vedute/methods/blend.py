@@ -338,7 +338,7 @@ class BlendLearner(Learner):
             for k, v in getattr(expert, "settings_", {}).items()
         }
         if model.left_out_:
-            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=5)
+            warnings.warn(f"Blend goes on without {self._left_out()}", stacklevel=4)
 
     def fit_experts(
         self, names: list[str], data: Views, held: HoldOut | None, context: FitContext
@@ -366,7 +366,7 @@ class BlendLearner(Learner):
             self.model.experts_[name] = outcome
         elif refit:
             text = f"{name} could not be refitted on all views and keeps its first fit"
-            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=7)
+            warnings.warn(f"{text} ({_reason(outcome)})", stacklevel=6)
         else:
             self._fail(name, outcome)
 

@@ -1,4 +1,4 @@
-"""The state of a training run on disk: tensors in safetensors, the rest in JSON; atomic."""
+"""The state of a training run on disk: a file of tensors, with the rest in its metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from vedute.data.plain_files import plain_file
 
 Tensors = dict[str, Tensor]
-STATE, HISTORY = "state.safetensors", "history.jsonl"
+STATE = "state.safetensors"
 
 
 class MismatchError(ValueError):
@@ -59,27 +58,29 @@ def set_random_state(tensors: dict[str, Tensor]) -> None:
         torch.cuda.set_rng_state(tensors["random.cuda"])
 
 
+class SavedState(NamedTuple):
+    """The content of a checkpoint."""
+
+    facts: dict[str, Any]
+    tensors: Tensors
+
+
 @dataclass
 class Checkpoint:
-    """The state of one training run on disk, complete at any moment.
-
-    state.safetensors   tensors, and all else in its metadata; written atomically
-    history.jsonl       one line per epoch, appended; the state records how many lines are valid
-    """
+    """The state of one training run on disk, complete at any moment."""
 
     folder: Path
     signature: str  # hash of data and settings: checkpoints of other runs are rejected
     minutes: float
     saved_at: float = field(default_factory=time.monotonic)
-    lines: int = 0  # of the history, on disk
 
     def due(self) -> bool:
         return time.monotonic() - self.saved_at >= 60 * self.minutes
 
-    def write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
+    def write(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Write a checkpoint; if the disk is full or gone, warn and continue training."""
         try:
-            self._write(tensors, facts, history)
+            self._write(tensors, facts)
         except OSError as error:
             warnings.warn(
                 f"no checkpoint could be written to {self.folder} ({error.strerror}); training "
@@ -88,17 +89,12 @@ class Checkpoint:
             )
         self.saved_at = time.monotonic()
 
-    def _write(self, tensors: Tensors, facts: dict[str, Any], history: Sequence[Any]) -> None:
+    def _write(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / HISTORY).open("a" if self.lines else "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record) + "\n" for record in history[self.lines :])
-            file.flush()
-            os.fsync(file.fileno())
-        self.lines = len(history)
-        metadata = {**facts, "signature": self.signature, "lines": self.lines}
         plain = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
         part = self.folder / (STATE + ".part")
-        save_file(plain, part, metadata={"facts": json.dumps(metadata)})
+        metadata = json.dumps({**facts, "signature": self.signature})
+        save_file(plain, part, metadata={"facts": metadata})
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(self.folder / STATE)
@@ -120,34 +116,14 @@ class Checkpoint:
                 f"the checkpoint in {self.folder} is of other data or settings; "
                 "delete it or name another folder"
             )
-        self._truncate_history(saved.facts["lines"])
         return saved
-
-    def _truncate_history(self, lines: int) -> None:
-        """Drop records that are newer than the state."""
-        path = self.folder / HISTORY
-        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
-        path.write_text("".join(kept), encoding="utf-8")
-        self.lines = lines
-
-
-class SavedState(NamedTuple):
-    """The content of a checkpoint."""
-
-    tensors: Tensors
-    facts: dict[str, Any]
-    history: list[dict[str, Any]]
 
 
 def read(folder: Path) -> SavedState:
     """Read the state in a folder, whichever run wrote it."""
     with safe_open(plain_file(folder / STATE), framework="pt") as file:
         facts: dict[str, Any] = json.loads(file.metadata()["facts"])
-    lines = plain_file(folder / HISTORY).read_text(encoding="utf-8").splitlines()
-    if len(lines) < facts["lines"]:
-        raise ValueError("its history is cut off")
-    history = [json.loads(line) for line in lines[: facts["lines"]]]
-    return SavedState(load_file(folder / STATE), facts, history)
+    return SavedState(facts, load_file(folder / STATE))
 
 
 def are_in(folder: Path) -> bool:
@@ -160,7 +136,7 @@ def clear(folder: Path) -> None:
     if not folder.is_dir():
         return
     partial = folder.rglob("training-*/.tmp*")  # left by a killed safetensors write
-    for path in [*folder.rglob(STATE + "*"), *folder.rglob(HISTORY), *partial]:
+    for path in [*folder.rglob(STATE + "*"), *partial]:
         path.unlink(missing_ok=True)
     for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
         if path.is_dir() and not any(path.iterdir()):

@@ -269,7 +269,8 @@ class Loop:
             tensors |= {f"best.{k}": v for k, v in (self.best or {}).items()}
             lrs = [float(g["lr"]) for g in self.optimizer.param_groups]
             moments = checkpoints.moments(self.optimizer, self.model)
-            c.write(tensors | moments, {"progress": asdict(self.at), "lrs": lrs}, self.history)
+            facts = {"progress": asdict(self.at), "lrs": lrs, "history": self.history}
+            c.write(tensors | moments, facts)
         if number:
             raise stopping.TerminatedError(number)
 
@@ -281,7 +282,7 @@ class Loop:
         )
         load_state(self.model, weights)
         self.best = best or None
-        self.at, self.history = progress, saved.history
+        self.at, self.history = progress, saved.facts["history"]
         if not progress.finished:
             checkpoints.load_moments(self.optimizer, self.model, saved.tensors)
             for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
