@@ -57,7 +57,7 @@ omics: .venv-omics/.done
 
 # A Dask cluster of two worker processes, in an environment of its own.
 engines: .venv-engines/.done
-	OMP_NUM_THREADS=1 .venv-engines/bin/python -m pytest -q tests/estimators/test_dask_frames.py
+	OMP_NUM_THREADS=1 .venv-engines/bin/python -m pytest -q tests/scale/test_dask_frames.py
 	OMP_NUM_THREADS=1 .venv-engines/bin/python -m pytest -q -m "all or not all" tests/test_docs.py -k engines
 
 .venv-engines/.done: pyproject.toml constraints.txt

@@ -4,7 +4,7 @@ import os
 import signal
 
 from vedute.commands import _ranks
-from vedute.training import ranks
+from vedute.scale import ranks
 
 _ranks.quiet()
 ranks.LONG_WAIT = 2.0

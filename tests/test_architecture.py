@@ -24,11 +24,12 @@ ROOMS = {
     "metrics": "data",
     "nn": "data",
     "datasets": "data io",
-    "training": "data nn",
-    "estimators": "data io metrics nn training",
-    "methods": "data io metrics nn training estimators",
-    "analysis": "data io metrics nn training estimators methods datasets figures",
-    "report": "data io metrics nn training estimators methods datasets figures analysis",
+    "scale": "data",
+    "training": "data nn scale",
+    "estimators": "data io metrics nn scale training",
+    "methods": "data io metrics nn scale training estimators",
+    "analysis": "data io metrics nn scale training estimators methods datasets figures",
+    "report": "data io metrics nn scale training estimators methods datasets figures analysis",
 }
 TOP = ("commands", "cli", "plot", "scverse", "__main__")
 LONGEST = 40  # lines of a function's body, without its docstring

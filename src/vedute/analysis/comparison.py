@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from vedute.data import holdout
 from vedute.data.views import Views
-from vedute.estimators import engine, progress
+from vedute.estimators import progress
 from vedute.estimators.base import Estimator
 from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
 from vedute.io.contents import known_labels
 from vedute.metrics import scores as scoring
 from vedute.nn import noise
+from vedute.scale import backends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +83,7 @@ def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> l
     error ends one method, not the comparison."""
     rows = []
     with progress.shown(), progress.task("comparing", len(models), "method"):
-        outcomes = engine.outcomes(_row, (trial, y), list(models.items()))
+        outcomes = backends.outcomes(_row, (trial, y), list(models.items()))
         for name, row in zip(models, outcomes, strict=True):
             if isinstance(row, BrokenExecutor):
                 row = MethodScores(name, failed="its worker was killed")

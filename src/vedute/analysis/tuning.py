@@ -22,12 +22,13 @@ from numpy.random import Generator
 
 from vedute.analysis.comparison import Trial
 from vedute.data.views import Views
-from vedute.estimators import engine, progress
+from vedute.estimators import progress
 from vedute.estimators import settings as declarations
 from vedute.estimators.base import Estimator
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import Choice, Range, rounded
 from vedute.methods import best_pair
+from vedute.scale import backends
 
 Settings = dict[str, Any]
 SHARES, KEEP = (1 / 9, 1 / 3, 1.0), 3
@@ -134,7 +135,7 @@ class Search:
         known = [t for t in self.tried if t.share == share and t.settings in candidates]
         new = [c for c in candidates if c not in [t.settings for t in known]]
         alone = replace(self, on_tried=_nobody, tried=[])
-        errors = engine.outcomes(_error, alone, [(settings, share) for settings in new])
+        errors = backends.outcomes(_error, alone, [(settings, share) for settings in new])
         for settings in new:
             if self.late():
                 break
@@ -177,9 +178,9 @@ def tune(
     if minutes is not None:  # the two that are confirmed must still have their time
         took = time.monotonic() - start
         search.deadline = start + 60 * minutes - 2 * took
-        fit = max(1, int(KEEP * (60 * minutes / took - 3) * engine.size()))
+        fit = max(1, int(KEEP * (60 * minutes / took - 3) * backends.size()))
         count = fit if count is None else min(count, fit)
-    one_by_one = find_spec("optuna") is not None and not engine.elsewhere()
+    one_by_one = find_spec("optuna") is not None and not backends.elsewhere()
     with progress.shown(), progress.task("tuning", search.work(count or TRIALS)):
         (_by_optuna if one_by_one else _by_halving)(search, count or TRIALS)
     longest = max((t.share for t in search.tried[1:]), default=1.0)

@@ -52,11 +52,11 @@ def running(engine: str | None, scheduler: str | None, jobs: int | None = None) 
 def _loky(scheduler: str | None, jobs: int | None) -> Iterator[None]:
     from joblib import parallel_config
 
-    from vedute.estimators import engine
+    from vedute.scale import backends
 
     if scheduler is not None:
         raise ValueError("loky has no scheduler, it runs on this machine; leave --scheduler out")
-    with parallel_config("loky", n_jobs=jobs or engine.cores()):
+    with parallel_config("loky", n_jobs=jobs or backends.cores()):
         yield
 
 
@@ -65,14 +65,14 @@ def _dask(scheduler: str | None, jobs: int | None) -> Iterator[None]:
     from distributed import Client, LocalCluster
     from joblib import parallel_config
 
-    from vedute.estimators import engine
+    from vedute.scale import backends
 
     if scheduler is not None:
         with Client(scheduler), parallel_config("dask"):
             yield
         return
     local = LocalCluster(
-        n_workers=jobs or engine.cores(), threads_per_worker=1, dashboard_address=None
+        n_workers=jobs or backends.cores(), threads_per_worker=1, dashboard_address=None
     )
     with local, Client(local), parallel_config("dask"):
         yield
@@ -99,9 +99,9 @@ def _spark(scheduler: str | None, jobs: int | None) -> Iterator[None]:
     from joblibspark import register_spark
     from pyspark.sql import SparkSession
 
-    from vedute.estimators import engine
+    from vedute.scale import backends
 
-    master = scheduler or f"local[{jobs or engine.cores()}]"
+    master = scheduler or f"local[{jobs or backends.cores()}]"
     session = SparkSession.builder.appName("vedute").master(master).getOrCreate()
     try:
         register_spark()

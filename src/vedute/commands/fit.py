@@ -253,7 +253,7 @@ def _learn(
 ) -> tuple[Estimator, Views]:
     """Read the data and fit; with several ranks, wait for all of them."""
     from vedute.methods.best_pair import for_views
-    from vedute.training import ranks
+    from vedute.scale import ranks
 
     _, views, known = _data.opened(source, how, groups)
     model = for_views(model, len(views.names))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data.tables import as_table
 from vedute.data.views import Filling
-from vedute.estimators import card, categories, dask_frames, filling, saving, settings
+from vedute.estimators import card, categories, filling, saving, settings
 from vedute.estimators.explanation import explanation, left_out_errors
 from vedute.estimators.filling import Interval
 from vedute.estimators.fitted_view import scaled
@@ -23,7 +23,8 @@ from vedute.estimators.learner import Learner
 from vedute.estimators.method import Ability, Array, Method
 from vedute.estimators.settings import LOOSE, UNSAVED, estimator
 from vedute.nn import noise
-from vedute.training import checkpoints, ranks
+from vedute.scale import dask_frames, ranks
+from vedute.training import checkpoints
 
 SCALES = ("units", "kind")  # of imputed values
 SPLITTERS = ("_fit_and_score", "_fit_and_predict")  # of scikit-learn

@@ -26,7 +26,7 @@ from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.method import Array, Method
 from vedute.estimators.settings import LOOSE
 from vedute.nn import likelihoods, noise
-from vedute.training import ranks
+from vedute.scale import ranks
 
 log = logging.getLogger("vedute")
 BATCHES = 8  # per scaled chunk

@@ -26,7 +26,7 @@ from vedute.estimators.neural_training import ARM, Training
 from vedute.estimators.settings import Range, estimator, setting
 from vedute.nn import coders, convolutions, noise
 from vedute.nn.likelihoods import Likelihoods
-from vedute.training import ranks
+from vedute.scale import ranks
 from vedute.training.history import Record
 from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
 

@@ -13,11 +13,12 @@ from joblib import Parallel, delayed
 
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
-from vedute.estimators import engine, progress
+from vedute.estimators import progress
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.neural_training import FROM_CALLBACK
+from vedute.scale import backends
 from vedute.training.checkpoints import MismatchError
 
 T = TypeVar("T")
@@ -96,5 +97,5 @@ def finite(values: list[Array]) -> list[Array]:
 def _fit_in_process(
     model: Estimator, data: Views, held: HoldOut | None, context: FitContext
 ) -> Estimator | Exception:
-    with engine.ignore_sigint():
+    with backends.ignore_sigint():
         return fit_expert(model, data, held, context)

@@ -31,7 +31,7 @@ from sklearn.base import clone
 
 from vedute.data.holdout import FEWEST_HIDDEN, HoldOut
 from vedute.data.views import Views
-from vedute.estimators import clustering, engine, progress, saving
+from vedute.estimators import clustering, progress, saving
 from vedute.estimators import settings as declared
 from vedute.estimators.base import Estimator, saveable
 from vedute.estimators.context import FitContext
@@ -39,6 +39,7 @@ from vedute.estimators.learner import Learner
 from vedute.estimators.method import Ability, Array
 from vedute.estimators.settings import choice, estimator, setting
 from vedute.metrics import scores
+from vedute.scale import backends
 
 SHARED = ("n_clusters", "kinds", "likelihood", "columns", "random_state", "verbose")
 SELECT = ("stability", "hidden", "labels")
@@ -186,12 +187,12 @@ class BestPair(Estimator):
         checkpoints, which belong to this process.
         """
         one, bound = len(pairs) == 1, context.callbacks or context.checkpoint
-        if one or bound or not engine.elsewhere():
+        if one or bound or not backends.elsewhere():
             for pair in pairs:
                 model = self.fitted_on(pair, data, held, context)
                 yield model, (0.0, 0.0) if one else self.score_of(model, pair, data, held)
             return
-        for outcome in engine.outcomes(_fit_on_worker, (self, data, held, context), pairs):
+        for outcome in backends.outcomes(_fit_on_worker, (self, data, held, context), pairs):
             if isinstance(outcome, BrokenExecutor):
                 raise outcome
             model, score, state = outcome

@@ -12,9 +12,10 @@ from torch import Tensor
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.nn.likelihoods import Likelihoods
-from vedute.training import checkpoints, ranks, stopping
+from vedute.scale import ranks
+from vedute.scale.feed import Feed, shuffled
+from vedute.training import checkpoints, stopping
 from vedute.training.checkpoints import Checkpoint
-from vedute.training.feed import Feed, shuffled
 from vedute.training.history import Record
 from vedute.training.model import Generative, Model, Stage, load_state
 from vedute.training.step import Step, make_optimizer, set_lr, set_rates
@@ -106,7 +107,7 @@ class Loop:
             self._restore_best()
             while self._advance(stages) is not None:  # code after the last stage still runs
                 pass
-        ranks.copy_first(self.model)
+        self._copy_first()
         self.model.eval()
         counted = self.settings.epochs is not None
         amount = f"{self.at.epoch} epochs" if counted else f"{self.at.step} steps"
@@ -150,7 +151,7 @@ class Loop:
 
     def _enter(self, stage: Stage, resume: bool) -> None:
         """Set up the optimizer and the step of a stage."""
-        ranks.copy_first(self.model)
+        self._copy_first()
         last = None if self.step is None else self.step.stage
         follows = last is not None and last.watch and last.measure is None and stage.watch
         if stage.measure is not None:
@@ -236,6 +237,12 @@ class Loop:
 
     def _weights(self) -> dict[str, Tensor]:
         return {k: v.clone() for k, v in self.model.state_dict().items()}
+
+    def _copy_first(self) -> None:
+        """Copy the weights of the first rank to all."""
+        if ranks.size() > 1:
+            state = ranks.by_first(lambda: {k: v.cpu() for k, v in self._weights().items()})
+            load_state(self.model, state)
 
     def _restore_best(self) -> None:
         if self.best is not None:

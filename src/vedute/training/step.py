@@ -17,7 +17,7 @@ from vedute.nn import shards
 from vedute.nn.coders import Decoder, Encoder
 from vedute.nn.correspondences import Correspondences
 from vedute.nn.cuda_streams import parallel_streams
-from vedute.training import ranks
+from vedute.scale import ranks
 from vedute.training.model import Model, Stage, Terms
 
 TENSORS_PER_KERNEL = 16  # in an update

@@ -19,9 +19,9 @@ import torch
 from vedute import io, methods
 from vedute.data import missing, patterns
 from vedute.data.views import Views
-from vedute.estimators import engine
 from vedute.estimators.neural import NeuralEstimator
 from vedute.methods import presets
+from vedute.scale import backends
 from vedute_bench import studies
 from vedute_bench.runner import claims, lines, recipes, records, workers
 from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
@@ -68,8 +68,8 @@ def unfinished(runs: Iterable[Run], known: Iterable[RunRecord], since: int = 0) 
 def lanes(runs: Sequence[Run], jobs: int | None, gpu_jobs: int | None) -> list[Lane[Run]]:
     """Runs that train go to the GPU, if there is one; the others run beside them on the CPU.
     Where a joblib backend is set, its workers do all."""
-    if engine.elsewhere():
-        return [Lane(runs, engine.size(), 1)]
+    if backends.elsewhere():
+        return [Lane(runs, backends.size(), 1)]
     on_gpu = [run for run in runs if _wants_gpu(run)]
     on_cpu = [run for run in runs if not _wants_gpu(run)]
     n = workers.cores()
@@ -90,9 +90,9 @@ def run_all(
     jobs = sum(min(lane.jobs, len(lane.tasks)) for lane in waiting)
     out, masks = out.resolve(), masks.resolve()  # workers may stand in other folders
     work = partial(_once, measured=partial(measure, masks=masks, jobs=jobs), out=out, since=since)
-    if engine.elsewhere():
+    if backends.elsewhere():
         tasks = [run for lane in waiting for run in lane.tasks]
-        return zip(tasks, engine.outcomes(_on_worker, (work, out), tasks), strict=True)
+        return zip(tasks, backends.outcomes(_on_worker, (work, out), tasks), strict=True)
     if jobs == 1:
         return workers.outcomes_here(work, waiting[0].tasks)
     return workers.outcomes(work, waiting)

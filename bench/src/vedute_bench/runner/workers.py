@@ -18,7 +18,7 @@ from threading import Thread, current_thread, main_thread
 from time import sleep
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
-from vedute.estimators.engine import cores as cores
+from vedute.scale.backends import cores as cores
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
-from vedute.training.model import load_state
-
 T = TypeVar("T")
 LONG_WAIT = 30.0  # seconds to wait for other ranks before a message
 
@@ -83,12 +81,6 @@ def by_first(work: Callable[[], T]) -> T:
         raise outcome[1]
     result: T = outcome[0]
     return result
-
-
-def copy_first(model: nn.Module) -> None:
-    """Copy the weights of the first rank to all."""
-    if size() > 1:
-        load_state(model, by_first(lambda: {k: v.cpu() for k, v in model.state_dict().items()}))
 
 
 def gathered(value: T) -> list[T]:

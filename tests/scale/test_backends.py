@@ -15,10 +15,10 @@ from vedute.analysis import comparison, tuning
 from vedute.analysis.comparison import Trial
 from vedute.data import missing
 from vedute.datasets import synthetic
-from vedute.estimators import engine
 from vedute.methods import find
 from vedute.methods.best_pair import BestPair
 from vedute.methods.deep.dcca import DCCA
+from vedute.scale import backends
 
 SHORT = dict(hidden=(8,), steps=6, device="cpu")
 
@@ -58,20 +58,20 @@ class Counted:
 
 
 def test_nothing_is_set_so_all_runs_here():
-    assert (engine.elsewhere(), engine.size()) == (False, 1)
-    assert list(engine.outcomes(add, 1, [1, 2])) == [(2, os.getpid()), (3, os.getpid())]
+    assert (backends.elsewhere(), backends.size()) == (False, 1)
+    assert list(backends.outcomes(add, 1, [1, 2])) == [(2, os.getpid()), (3, os.getpid())]
 
 
 @pytest.mark.parametrize("backend", ["threading", "sequential"])
 def test_threads_would_share_random_numbers_so_they_are_not_used(backend):
     with parallel_config(backend, n_jobs=2):
-        assert list(engine.outcomes(add, 1, [1])) == [(2, os.getpid())]
+        assert list(backends.outcomes(add, 1, [1])) == [(2, os.getpid())]
 
 
 def test_outcomes_of_other_processes_come_in_order():
     with two():
-        assert engine.size() == 2
-        found = list(engine.outcomes(add, 1, range(7)))
+        assert backends.size() == 2
+        found = list(backends.outcomes(add, 1, range(7)))
     assert [value for value, _ in found] == [1, 2, 3, 4, 5, 6, 7]
     assert os.getpid() not in {pid for _, pid in found}
 
@@ -79,21 +79,21 @@ def test_outcomes_of_other_processes_come_in_order():
 def test_what_is_shared_is_pickled_once():
     times = []
     with two():
-        found = [value for value, _ in engine.outcomes(add, Counted(times), range(5))]
+        found = [value for value, _ in backends.outcomes(add, Counted(times), range(5))]
     assert (found, len(times)) == ([3, 4, 5, 6, 7], 1)
 
 
 def test_a_killed_worker_costs_its_task_only(tmp_path):
     once = tmp_path / "once"  # its first worker dies
     with two():
-        found = list(engine.outcomes(read, np.ones(4), [1, "die", 3, once, 5]))
+        found = list(backends.outcomes(read, np.ones(4), [1, "die", 3, once, 5]))
     assert isinstance(found.pop(1), BrokenExecutor)
     assert found == [4.0] * 4
 
 
 def test_an_error_is_raised_as_here():
     with two(), pytest.raises(AttributeError, match="no attribute 'sum'"):
-        list(engine.outcomes(read, "text", [1]))
+        list(backends.outcomes(read, "text", [1]))
 
 
 # What goes there.
