@@ -174,11 +174,12 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     from shlex import quote
 
     from vedute.data.frames import listed, numbers
+    from vedute.data.views import ever_seen
 
-    empty = (~views.ever_seen(v).flatten()).nonzero().flatten().tolist()
+    empty = (~ever_seen(views, v).flatten()).nonzero().flatten().tolist()
     if not empty or not bool(views.mask[:, v].any()):
         return
-    columns = list(spec.columns or range(len(views.ever_seen(v).flatten())))
+    columns = list(spec.columns or range(len(ever_seen(views, v).flatten())))
     if spec.columns and spec.levels:  # a column of categories takes several numbers
         levels_by_column = zip(spec.columns, spec.levels, strict=True)
         columns = [name for name, levels in levels_by_column for _ in range(numbers(levels))]

@@ -132,21 +132,7 @@ class Views:
 
     def _repr_html_(self) -> str:
         """Format for notebooks: views, observed share of each, and the most frequent patterns."""
-        heads = ("view", "shape", "samples", "kind", "single values missing")
-        rows = [self._row(v) for v in range(len(self.x))]
-        title = f"{len(self)} samples, {len(self.x)} views"
-        patterns = html.patterns(self.mask.cpu().numpy(), self.names)
-        return html.section(title, html.table(heads, rows), patterns)
-
-    def _row(self, v: int) -> list[str]:
-        """Format view v as a row of the notebook's table."""
-        shape = html.shape(self.shapes[v])
-        seen = f"{int(self.mask[:, v].sum())} of {len(self)}"
-        spec = None if self.specs is None else self.specs[v]
-        x = self.parts[v]
-        large = math.prod(x.shape) > MOST_SUMMARIZED
-        kind = "" if large else kinds.recognise(x, self.seen(v), spec).kind.name
-        return [self.names[v], shape, seen, kind, html.percent(self.share_of_holes(v))]
+        return _as_html(self)
 
     def __getitem__(self, rows: Any) -> Views:
         """Select rows by slice, integers or booleans; also X[rows, ...], as in scikit-learn."""
@@ -206,17 +192,6 @@ class Views:
         row = _like(self.mask[:, v], x).expand(x.shape)
         row = row.cpu() if in_file(holes) else row
         return row if holes is None else then(holes, partial(_without, row))
-
-    def absent(self, v: int, rows: slice) -> Bools:
-        """Mask (k, *shape_v) of the missing entries of view v in these rows."""
-        x, holes = self.parts[v], self.hole_parts[v]
-        missing = _like(~self.mask[rows, v], x).expand(-1, *x.shape[1:])
-        return (missing if holes is None else missing | holes[rows]).cpu().numpy()
-
-    def ever_seen(self, v: int) -> Tensor:
-        """Mask (*shape_v) of the features of view v that any sample has."""
-        seen = self.seen_part(v)
-        return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
 
     def share_of_holes(self, v: int) -> float:
         """Share of missing entries of view v in samples that have it."""
@@ -314,6 +289,31 @@ class Views:
         )
 
 
+def ever_seen(views: Views, v: int) -> Tensor:
+    """Mask (*shape_v) of the features of view v that any sample has."""
+    seen = views.seen_part(v)
+    return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
+
+
+def _as_html(views: Views) -> str:
+    """Format for notebooks: views, observed share of each, and the most frequent patterns."""
+    heads = ("view", "shape", "samples", "kind", "single values missing")
+    rows = [_row(views, v) for v in range(len(views.x))]
+    title = f"{len(views)} samples, {len(views.x)} views"
+    patterns = html.patterns(views.mask.cpu().numpy(), views.names)
+    return html.section(title, html.table(heads, rows), patterns)
+
+
+def _row(views: Views, v: int) -> list[str]:
+    """Format view v as a row of the notebook's table."""
+    x, spec = views.parts[v], None if views.specs is None else views.specs[v]
+    large = math.prod(x.shape) > MOST_SUMMARIZED
+    kind = "" if large else kinds.recognise(x, views.seen(v), spec).kind.name
+    seen = f"{int(views.mask[:, v].sum())} of {len(views)}"
+    holes = html.percent(views.share_of_holes(v))
+    return [views.names[v], html.shape(views.shapes[v]), seen, kind, holes]
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """The input of a user, read once: as Views, and ready to be filled.
@@ -399,7 +399,7 @@ class Filling:
         rows = slice(start, self.written)
         anew = range(len(values)) if self.everywhere else self.entry.anew
         absent = [
-            np.ones(value.shape, bool) if v in anew else self.entry.views.absent(v, rows)
+            np.ones(value.shape, bool) if v in anew else _absent(self.entry.views, v, rows)
             for v, value in enumerate(values)
         ]
         self.copy.add(values, absent)
@@ -407,6 +407,13 @@ class Filling:
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
         return self.entry.back(self.copy.filled())
+
+
+def _absent(views: Views, v: int, rows: slice) -> Bools:
+    """Mask (k, *shape_v) of the missing entries of view v in these rows."""
+    x, holes = views.parts[v], views.hole_parts[v]
+    missing = _like(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
+    return (missing if holes is None else missing | holes[rows]).cpu().numpy()
 
 
 class _Completed:

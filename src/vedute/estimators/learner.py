@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, kinds, missing
 from vedute.data.mapped import stacked, written
-from vedute.data.views import Entry, Views
+from vedute.data.views import Entry, Views, ever_seen
 from vedute.estimators import card, categories, clustering, cross_fitting, panels, progress
 from vedute.estimators.context import FitContext, seed_of
 from vedute.estimators.digest import digest
@@ -315,7 +315,7 @@ class Learner:
 def _check_columns(raw: Views) -> None:
     """Reject a column without a finite value."""
     for v, spec in enumerate(raw.specs or ()):
-        empty = None if raw.hole_parts[v] is None else ~raw.ever_seen(v)
+        empty = None if raw.hole_parts[v] is None else ~ever_seen(raw, v)
         if empty is not None and empty.any():
             first = int(empty.flatten().nonzero()[0])
             plain = spec.columns is not None and len(spec.columns) == empty.numel()
