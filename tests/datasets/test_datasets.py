@@ -18,7 +18,16 @@ from scipy.io import savemat
 
 from vedute import datasets
 from vedute.data.missing import drop_entries, drop_views
-from vedute.datasets import _files, _mnist, cub, handwritten, reuters, reuters1200, scene15, sensit
+from vedute.datasets import (
+    _files,
+    cub,
+    handwritten,
+    polymnist,
+    reuters,
+    reuters1200,
+    scene15,
+    sensit,
+)
 from vedute.datasets import synthetic as made_up
 from vedute.metrics.scores import imputation_error
 
@@ -231,10 +240,10 @@ def test_the_download_of_mnist_has_a_checksum(
     data = file.getvalue()
     monkeypatch.setattr(_files, "urlopen", lambda address, timeout: io.BytesIO(data))
     with pytest.raises(ValueError, match=r"not kept: checksum mismatch in mnist.npz"):
-        _mnist.digits("test")
+        polymnist.digits("test")
     assert not list(folder.iterdir())
-    monkeypatch.setattr(_mnist, "SHA256", hashlib.sha256(data).hexdigest())
-    assert len(_mnist.digits("test")[0]) == 3
+    monkeypatch.setattr(polymnist, "SHA256", hashlib.sha256(data).hexdigest())
+    assert len(polymnist.digits("test")[0]) == 3
     assert [p.name for p in folder.iterdir()] == ["mnist.npz"]
 
 

@@ -11,7 +11,7 @@ import torch
 
 from vedute import datasets
 from vedute.data.missing import make_mask, rates
-from vedute.datasets import _files, _mnist, polymnist
+from vedute.datasets import _files, polymnist
 
 rng = np.random.default_rng(0)
 COUNT = {"train": 60, "test": 20}
@@ -191,6 +191,6 @@ def test_masks_of_the_paper():
 
 
 def test_mnist_is_whole_or_refused(folder):
-    x, y = _mnist.digits("test")
+    x, y = polymnist.digits("test")
     assert (x == DIGITS["test"]).all()
     assert (y == LABELS["test"]).all()

@@ -115,15 +115,18 @@ def from_npz(path: Path, facts: Facts) -> Views:
     """Read a file with view0, view1, ... and y, and verify its checksum."""
     if facts.sha256 and hashlib.sha256(path.read_bytes()).hexdigest() != facts.sha256:
         raise ValueError(f"{path} is not {facts.name}: checksum mismatch{DELETE}")
+    keys = [*(f"view{v}" for v in range(len(facts.views))), "y"]
+    *arrays, y = read_npz(path, keys, f"{keys[0]} to {keys[-2]} and y")
+    return checked(arrays, y, facts, path)
+
+
+def read_npz(path: Path, keys: Sequence[str], words: str) -> Arrays:
+    """Read arrays of an npz file, which are called so in the error."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays: Arrays = [file[f"view{v}"] for v in range(len(facts.views))]
-            y = file["y"]
+            return [file[key] for key in keys]
     except (BadZipFile, EOFError, KeyError, IndexError, ValueError):
-        raise ValueError(
-            f"{path} lacks view0 to view{len(facts.views) - 1} and y{DELETE}"
-        ) from None
-    return checked(arrays, y, facts, path)
+        raise ValueError(f"{path} lacks {words}{DELETE}") from None
 
 
 def from_mat(path: Path, x: str, y: str, facts: Facts) -> Views:

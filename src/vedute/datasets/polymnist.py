@@ -16,6 +16,7 @@ polymnist in the data folder: {train,test}/m0..m4/<i>.<digit>.png, paired by fil
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vedute.data.views import Views
-from vedute.datasets import _files, _mnist
+from vedute.datasets import _files
 from vedute.io import images
 
 Bytes = NDArray[np.uint8]
@@ -35,6 +36,9 @@ SPLITS = {"train": 0, "test": 1}
 NAMES = ("m0", "m1", "m2", "m3", "m4")
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png")
 ZENODO = "https://zenodo.org/records/4899160"
+ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
+SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"  # as Keras checks it
+PREFIX = {"train": "train", "test": "t10k"}  # of IDX files of MNIST
 SIDE, STROKE = 28, 128
 CHUNK = 2000  # images per batch: they fit in the processor's cache
 
@@ -60,15 +64,16 @@ def load(
     else:
         pictures = _photographs() if backgrounds is None else backgrounds
         parts = [_made(one, n, seed, pictures) for one in wanted]
-    x, y = parts[0] if len(parts) == 1 else _joined(parts)
-    return Views.of({f"m{v}": a[:n] for v, a in enumerate(x)}, y=y[:n])
+    xs, ys = zip(*parts, strict=True)
+    x = [views[0] if len(views) == 1 else np.concatenate(views) for views in zip(*xs, strict=True)]
+    return Views.of({f"m{v}": a[:n] for v, a in enumerate(x)}, y=np.concatenate(ys)[:n])
 
 
 # The recipe.
 
 
 def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Part:
-    digits, labels = _mnist.digits(split)
+    shown, labels = digits(split)
     y = labels.astype(np.int64)
     x = []
     for v, picture in enumerate(pictures):
@@ -77,7 +82,7 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
             raise ValueError(
                 f"background {v} has shape {picture.shape}; pass (H, W, 3), more than {SIDE} pixels"
             )
-        strokes = digits[_same_digit(y, rng)[:n]] > STROKE
+        strokes = shown[_same_digit(y, rng)[:n]] > STROKE
         corners = np.stack([rng.integers(side - SIDE, size=len(y)) for side in picture.shape[:2]])
         x.append(_painted(strokes, picture, corners[:, :n]))
     return x, y[:n]
@@ -118,14 +123,54 @@ def _photographs() -> list[Bytes]:
             f"{absent[0]} is not in {folder}; install a scikit-image that ships it, or pass "
             "backgrounds of your own"
         )
-    return [_photograph(folder / name) for name in PHOTOGRAPHS]
-
-
-def _photograph(path: Path) -> Bytes:
     from PIL import Image
 
-    with Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))
+    return [np.asarray(Image.open(folder / name).convert("RGB")) for name in PHOTOGRAPHS]
+
+
+# MNIST.
+
+
+def digits(split: str) -> tuple[Bytes, Bytes]:
+    """Images (n, 28, 28) and labels (n,): 60000 of "train", 10000 of "test"; from mnist.npz or from
+    its four IDX files in the data folder, else downloaded."""
+    images, labels = (
+        _idx(f"{PREFIX[split]}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")
+    )
+    if images is not None and labels is not None:
+        return _checked(images, labels, split, _files.folder() / f"{PREFIX[split]}-*-ubyte")
+    return _files.fetch(lambda path: _npz(path, split), ADDRESS, sha256=SHA256)
+
+
+def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes]:
+    if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
+        raise ValueError(
+            f"{source} has {split} images of shape {x.shape} and labels of {y.shape}; MNIST has "
+            f"(n, 28, 28) and a digit for each{_files.DELETE}"
+        )
+    return x, y
+
+
+def _npz(path: Path, split: str) -> tuple[Bytes, Bytes]:
+    keys = f"x_{split}", f"y_{split}"
+    x, y = _files.read_npz(path, keys, " and ".join(keys))
+    return _checked(x.astype(np.uint8), y.astype(np.uint8), split, path)
+
+
+def _idx(name: str) -> Bytes | None:
+    """Read an IDX file: two zeros, the type (8: bytes), the rank, the sizes, then the values."""
+    paths = (_files.folder() / name, _files.folder() / f"{name}.gz")
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return None
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        if data[:3] != b"\0\0\x08":
+            raise ValueError("its values are not bytes")
+        sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
+        return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
+    except (OSError, EOFError, IndexError, ValueError) as e:
+        raise ValueError(f"{path} is not an IDX file ({e}){_files.DELETE}") from None
 
 
 # The published images.
@@ -187,8 +232,3 @@ def _pixels(x: torch.Tensor) -> Bytes:
     """Convert pixels to bytes from bytes or floats in [0, 1]."""
     whole = (255 * x).round().clamp(0, 255) if x.is_floating_point() else x
     return np.asarray(whole.to(torch.uint8).numpy())
-
-
-def _joined(parts: Sequence[Part]) -> Part:
-    xs, ys = zip(*parts, strict=True)
-    return [np.concatenate(views) for views in zip(*xs, strict=True)], np.concatenate(ys)

@@ -10,14 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from vedute.data.views import Views
-from vedute.datasets._files import (
-    DELETE,
-    Facts,
-    checked,
-    fetch,
-    read_mat,
-    stored,
-)
+from vedute.datasets._files import DELETE, Facts, checked, fetch, read_mat, stored
 
 ADDRESS = "https://github.com/XLearning-SCU/2021-CVPR-MvCLN/raw/main/datasets/Reuters_dim10.mat"
 LANGUAGES = ("english", "french", "german", "italian", "spanish")
