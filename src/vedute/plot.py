@@ -5,10 +5,7 @@ X is anything that `fit` takes. Without `ax` a new figure is made with pyplot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,12 +19,12 @@ from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
 from vedute.figures import axes, plots
+from vedute.figures.plots import styled
 from vedute.training import history
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-P = ParamSpec("P")
 Array = NDArray[Any]
 MOST_MAPPED = 3000  # samples
 MOST_PROFILES, MOST_FEATURES = 24, 30
@@ -35,20 +32,7 @@ MOST_PROFILES, MOST_FEATURES = 24, 30
 __all__ = ["missing", "training", "map", "hidden_errors", "views", "clusters", "sample"]
 
 
-def drawn(draw: Callable[P, Axes]) -> Callable[P, Axes]:
-    """Draw in the style of this package; raise if matplotlib is not installed."""
-
-    @wraps(draw)
-    def styled(*args: P.args, **options: P.kwargs) -> Axes:
-        if find_spec("matplotlib") is None:
-            raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
-        with plots.style():
-            return draw(*args, **options)
-
-    return styled
-
-
-@drawn
+@styled
 def missing(X: Any, ax: Axes | None = None) -> Axes:
     """Plot which views are observed together, a column per pattern, as wide as it is frequent."""
     views = Views.of(X)
@@ -59,7 +43,7 @@ def missing(X: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@drawn
+@styled
 def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -> Axes:
     """Plot the error on hidden views during training, and mark the weights that were kept.
 
@@ -83,7 +67,7 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     return ax
 
 
-@drawn
+@styled
 def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     """The representation of the samples of `fit` in the plane.
 
@@ -106,7 +90,7 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@drawn
+@styled
 def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
     """Plot the error of every view that was hidden in `fit`, with mean and median by view, beside
     the error of the mean of each feature (mean-fill)."""
@@ -125,7 +109,7 @@ def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@drawn
+@styled
 def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     """Plot how well each view is predicted from each other one alone, and from all others, in
     percent of its variance: see `vedute.analysis.informs.informs`. X should be new data."""
@@ -137,7 +121,7 @@ def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@drawn
+@styled
 def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     """Plot the features in which clusters differ most from the other samples, in standard
     deviations: see `vedute.analysis.profiles.profiles`."""
@@ -150,7 +134,7 @@ def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@drawn
+@styled
 def sample(
     model: Estimator,
     X: Any,

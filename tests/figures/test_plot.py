@@ -309,7 +309,7 @@ def test_matplotlib_loads_late_and_without_it_one_sentence_says_what_to_install(
         "assert not {'torch', 'matplotlib'} & set(sys.modules)\n"
         "import numpy as np, vedute.plot\n"
         "assert vedute.plot.__name__ == 'vedute.plot' and 'matplotlib' not in sys.modules\n"
-        "vedute.plot.find_spec = lambda name: None\n"
+        "vedute.plot.plots.find_spec = lambda name: None\n"
         "try: vedute.plot.missing([np.ones((3, 2))])\n"
         "except ImportError as e: print(e)"
     )

@@ -17,8 +17,10 @@ from vedute.figures.plots import (
     COLORS,
     GREY,
     INK,
+    LIGHT_BLUE,
     OFFSET,
     PALE,
+    PALE_BLUE,
     RED,
     SMALL,
     cycle,
@@ -38,7 +40,6 @@ NARROW = 4.5  # inches: figures without room for three columns of a legend
 SEPARATE_FEATURES = 16  # at most: more are drawn as curves
 MOST_DOTS = 400  # of one view
 COLORED_CLASSES = 20
-PALE_BLUE = "#b9cbe6"
 RIDGE_BINS, RIDGE_HEIGHT = 40, 0.85
 DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 0}
 FLAT = 0.06  # of all samples: patterns with fewer have no room for their number
@@ -139,9 +140,8 @@ def points(ax: Axes, places: Array, labels: Array | None, name: str) -> None:
     elif ordered(labels):
         known = np.isfinite(labels)
         _scatter(ax, places[~known], color=PALE, **style)
-        scale = {"c": labels[known], "cmap": _colors(*RAMP[1:])}
-        drawn = _scatter(ax, places[known], **scale, **style)
-        _bar(ax, drawn, name)
+        colors = _colors(*RAMP[1:])
+        _bar(ax, _scatter(ax, places[known], c=labels[known], cmap=colors, **style), name)
     else:
         _classes(ax, places, labels, name, style)
     ax.set(xticks=[], yticks=[])
@@ -216,15 +216,6 @@ def matrix(ax: Axes, table: pd.DataFrame) -> None:
     ax.set(ylim=(L + 0.5 + gap, -0.5), xlabel="predicted view", ylabel="from")
 
 
-def cells(ax: Axes, shares: Array, counts: Array) -> None:
-    """Draw a matrix of shares from 0 to 1, with the positive counts as text."""
-    _mesh(ax, np.arange(len(shares) + 1) - 0.5, shares, _colors(*RAMP), (0.0, 1.0))
-    if counts.size <= MOST_CELLS:
-        for r, k in np.argwhere(counts > 0):
-            color = "white" if shares[r, k] > 0.55 else INK
-            _number(ax, k, r, str(counts[r, k]), color)
-
-
 def profiles(ax: Axes, table: pd.DataFrame, sizes: Mapping[Any, int]) -> None:
     """Draw effects (features, clusters); sizes: samples by cluster."""
     values = table.to_numpy()
@@ -250,7 +241,7 @@ def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
     ax.axvline(0, color=PALE, linewidth=1, zorder=0)
     if (~seen).any():
         mine, y = table[~seen], at[~seen]
-        ax.hlines(y, mine["lower"], mine["upper"], color="#8fa9cf", linewidth=3.5)
+        ax.hlines(y, mine["lower"], mine["upper"], color=LIGHT_BLUE, linewidth=3.5)
         words = f"imputed, {100 * coverage:g} % interval"
         ax.plot(mine["value"], y, "o", color=BLUE, markersize=5.5, label=words)
     if seen.any():
@@ -275,15 +266,13 @@ def image(ax: Axes, pixels: Array) -> None:
 
 def explained(ax: Axes, scores: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
     """Draw R2 by view, a dot per method; the first method on top."""
-    low = max(min(0.0, *(min(values) for values in scores.values())), -1.0)
-    at = range(len(names))
-    clipped = np.array([np.maximum(values, low) for values in scores.values()])
+    low = max(min(0.0, *map(min, scores.values())), -1.0)
+    at, clipped = range(len(names)), np.maximum([*scores.values()], low)  # (methods, views)
     ax.hlines(at, clipped.min(0), clipped.max(0), color=PALE, linewidth=2, zorder=1)
     for i, (method, color) in enumerate(zip(scores, cycle(len(scores)), strict=True)):
-        style: dict[str, Any] = {"s": 64 if i == 0 else 34, "color": color, "zorder": 9 - i}
-        ax.scatter(clipped[i], at, label=short(method, 20), linewidths=0, **style)
-    best = next(iter(scores.values()))
-    rows(ax, names, [percent_of(value) for value in best])
+        size, label = 64 if i == 0 else 34, short(method, 20)
+        ax.scatter(clipped[i], at, size, color, zorder=9 - i, label=label, linewidths=0)
+    rows(ax, names, [percent_of(value) for value in next(iter(scores.values()))])
     ax.set(xlim=(low - 0.03, 1.0), xlabel="variance of hidden views explained")
     ax.xaxis.set_major_formatter(lambda x, _: percent_of(x))
     ax.axvline(0, **DASHED)
@@ -296,8 +285,7 @@ def ridges(ax: Axes, shares: Mapping[str, Array]) -> None:
     edges = np.linspace(low, 1.0, RIDGE_BINS + 1)
     notes, middles = [], (edges[:-1] + edges[1:]) / 2
     for r, (share, color) in enumerate(zip(shares.values(), cycle(len(shares)), strict=True)):
-        counts, _ = np.histogram(share.clip(low, 1.0), edges)
-        ground = r + 0.4
+        counts, ground = np.histogram(share.clip(low, 1.0), edges)[0], r + 0.4
         tops = ground - RIDGE_HEIGHT * counts / counts.max()
         ax.fill_between(middles, tops, ground, color=color, alpha=0.6, linewidth=0)
         median = float(np.median(share))
@@ -312,12 +300,8 @@ def calibration(ax: Axes, levels: Array, curves: Sequence[tuple[str, Array]]) ->
     """Draw actual against nominal coverage of intervals; the first curve is the average."""
     ax.plot([0, 1], [0, 1], **DASHED)
     for i, ((name, covered), color) in enumerate(zip(curves, cycle(len(curves)), strict=True)):
-        width = 2.0 if i == 0 else 1.1
-        values = np.r_[0, covered, 1]
-        label = short(name, 14)
-        ax.plot(
-            np.r_[0, levels, 1], values, color=color, linewidth=width, label=label, zorder=9 - i
-        )
+        width, label, values = 2.0 if i == 0 else 1.1, short(name, 14), np.r_[0, covered, 1]
+        ax.plot(np.r_[0, levels, 1], values, color=color, lw=width, label=label, zorder=9 - i)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal coverage", ylabel="values inside")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda x, _: percent_of(x))
@@ -326,10 +310,9 @@ def calibration(ax: Axes, levels: Array, curves: Sequence[tuple[str, Array]]) ->
 
 def sizes(ax: Axes, counts: Array, uncertain: Array) -> None:
     """Draw the sizes of clusters, their uncertain part (same shape) in a paler color."""
-    at = np.arange(len(counts))
-    ax.barh(at, counts - uncertain, height=0.7, color=BLUE, label="certain")
-    paler: dict[str, Any] = {"color": PALE_BLUE, "label": "uncertain"}
-    ax.barh(at, uncertain, left=counts - uncertain, height=0.7, **paler)
+    at, certain = np.arange(len(counts)), counts - uncertain
+    ax.barh(at, certain, height=0.7, color=BLUE, label="certain")
+    ax.barh(at, uncertain, left=certain, height=0.7, color=PALE_BLUE, label="uncertain")
     rows(ax, [f"cluster {k}" for k in at], [str(n) for n in counts])
     ax.set(xlabel="samples", xlim=(0, None))
     if uncertain.any():
@@ -339,7 +322,10 @@ def sizes(ax: Axes, counts: Array, uncertain: Array) -> None:
 def labels(ax: Axes, counts: Array, names: Sequence[str], clusters: Sequence[int]) -> None:
     """Draw the share of each label (rows) in each cluster (columns), with counts."""
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    cells(ax, shares, counts)
+    _mesh(ax, np.arange(len(shares) + 1) - 0.5, shares, _colors(*RAMP), (0.0, 1.0))
+    if counts.size <= MOST_CELLS:
+        for r, k in np.argwhere(counts > 0):
+            _number(ax, k, r, str(counts[r, k]), "white" if shares[r, k] > 0.55 else INK)
     ax.set_xticks(range(len(clusters)), [str(k) for k in clusters])
     ax.set_yticks(range(len(names)), [short(name, 16) for name in names])
     ax.set(ylim=(len(names) - 0.5, -0.5), xlabel="cluster", ylabel="label")
@@ -353,7 +339,6 @@ def stability(ax: Axes, curve: Mapping[str, Array]) -> None:
     ax.errorbar(K, stable, error, color=BLUE, marker="o", markersize=4, label="these data")
     ax.plot(K, chance, color=GREY, marker="o", markersize=3, label="data without clusters")
     ax.set(ylim=(0, 1.02), xlabel="number of clusters", ylabel="agreement of two halves")
-    ax.spines[["top", "right"]].set_visible(False)
     legend(ax)
 
 
@@ -363,7 +348,7 @@ def instance(ax: Axes, feature: Array, truth: Array, inferred: tuple[Array, Arra
 
     mean, low, high = inferred
     if len(feature) <= SEPARATE_FEATURES:
-        ax.vlines(feature, low, high, color="#8fa9cf", linewidth=3.5)
+        ax.vlines(feature, low, high, color=LIGHT_BLUE, linewidth=3.5)
         ax.plot(feature, mean, "o", color=BLUE, markersize=5)
         ax.plot(feature, truth, "D", color=INK, markersize=3.5)
     else:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 P = ParamSpec("P")
+T = TypeVar("T")
 INK, GREY, PALE, BLUE, RED = "#2b2d33", "#7b7f89", "#d5d8de", "#3f6fb5", "#c8452e"
+LIGHT_BLUE, PALE_BLUE = "#8fa9cf", "#b9cbe6"
 # M. Petroff, Accessible color sequences for data visualization (2021): safe for color-blind eyes
 COLORS = [
     *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
@@ -62,11 +65,13 @@ def style() -> Iterator[None]:
         rcParams.update(before)
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw a figure in the style of this package."""
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Draw in the style of this package; raise if matplotlib is not installed."""
 
     @wraps(draw)
-    def drawn(*args: P.args, **options: P.kwargs) -> Figure:
+    def drawn(*args: P.args, **options: P.kwargs) -> T:
+        if find_spec("matplotlib") is None:
+            raise ImportError("plots need matplotlib: pip install 'vedute[plots]'")
         with style():
             return draw(*args, **options)
 
@@ -171,7 +176,7 @@ def empty(size: tuple[float, float]) -> Figure:
 
 
 def _pattern_bars(ax: Axes, heights: list[int], first_complete: bool) -> None:
-    colors = [BLUE if i == 0 and first_complete else "#8fa9cf" for i in range(len(heights))]
+    colors = [BLUE if i == 0 and first_complete else LIGHT_BLUE for i in range(len(heights))]
     ax.bar(range(len(heights)), heights, width=0.72, color=colors)
     for x, h in enumerate(heights):
         ax.annotate(str(h), (x, h), (0, 2), **OFFSET, ha="center", fontsize=7.5)
