@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from vedute.nn.coders import Decoder, Encoder, mlp
-from vedute.nn.correspondences import Correspondences
+from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.layers import StackedLinear
 from vedute.nn.likelihoods import LIKELIHOODS
 from vedute.nn.sources import Sources
 

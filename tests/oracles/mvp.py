@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vedute.data.views import Views
 from vedute.methods.mvp import MVPModel
-from vedute.nn.layers import StackedLinear
+from vedute.nn.correspondences import StackedLinear
 from vedute.training.model import Terms
 
 Table = dict[tuple[int, int], Normal]  # [v, l]: view v's opinion of view l, v observed

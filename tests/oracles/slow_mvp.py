@@ -14,8 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vedute.data.views import Views
 from vedute.methods.mvp import MVPModel
-from vedute.nn.correspondences import Correspondences
-from vedute.nn.layers import StackedLinear
+from vedute.nn.correspondences import Correspondences, StackedLinear
 from vedute.training.model import Terms
 
 Pair = tuple[Tensor, Tensor]  # mean and log-variance, (B, D) each

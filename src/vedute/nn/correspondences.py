@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from vedute.nn.coders import zero_init
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.layers import StackedLinear
 from vedute.nn.sources import Sources, take
 
 
@@ -91,3 +90,17 @@ def identities(groups: int, dim: int) -> StackedLinear:
         linear.weight.copy_(torch.eye(dim).expand(groups, dim, dim))
         linear.bias.zero_()
     return linear
+
+
+class StackedLinear(nn.Module):
+    """G independent linear maps in one multiplication: (G, B, in) -> (G, B, out)."""
+
+    def __init__(self, groups: int, d_in: int, d_out: int) -> None:
+        super().__init__()
+        std = (2.0 / (d_in + d_out)) ** 0.5  # Xavier, as for the other layers
+        self.weight = nn.Parameter(torch.empty(groups, d_in, d_out).normal_(0.0, std))
+        bound = d_in**-0.5
+        self.bias = nn.Parameter(torch.empty(groups, 1, d_out).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias, x, self.weight)
