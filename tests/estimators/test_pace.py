@@ -1,17 +1,16 @@
 """How long a training takes, by its first steps."""
 
 from vedute.estimators import neural_training
-from vedute.estimators.neural_training import Pace
 
 
 def said(monkeypatch, steps, each, first=0.0):
     """What is said of so many steps of so many seconds; the first takes longer."""
     now, heard = [0.0], []
     monkeypatch.setattr(neural_training, "monotonic", lambda: now[0])
-    after = Pace(steps, lambda step, left: heard.append((now[0], step, left)))
+    pace = neural_training.pace(steps, lambda step, left: heard.append((now[0], step, left)))
     for i in range(steps):
         now[0] += each + (first if i == 0 else 0.0)
-        after()
+        next(pace, None)
     return heard
 
 

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from vedute.data.holdout import HoldOut
-from vedute.data.views import Shapes, Views
+from vedute.data.views import Views
 from vedute.estimators import front, progress
 from vedute.estimators.context import FitContext
 from vedute.estimators.digest import digest
@@ -67,7 +68,12 @@ class Training:
         unit = (model.steps_, "step") if model.epochs is None else (model.epochs, "epoch")
         with thread_settings(model.model_, inputs, settings.batch_size), progress.counted(*unit):
             history = loop.run()
-        self._end(loop.reason)
+        which = "second training, with all views: " if self.before else ""
+        if loop.reason == INTERRUPTED:  # a warning was logged
+            self.context.interrupted = True
+        else:
+            log.info("%s: %s%s", type(model).__name__, which, loop.reason)
+            progress.ended(f"{which}{loop.reason}")
         comparable = settings.refit or self.length is not None
         model.history_ = continued(self.before if comparable else [], ended(history, loop.reason))
         model.length_ = None if held is None else useful_steps(history)
@@ -81,9 +87,7 @@ class Training:
         if refit_steps is None:
             fixed = watched or not model.early_stopping or model.epochs is not None
             model.steps_ = steps if fixed else min(steps, self.length or UNWATCHED_STEPS)
-            model.settings_ = self._used(data, batch_size, total) | (
-                {"steps": steps} if model.epochs is None else {}
-            )
+            model.settings_ = self._used(data, steps, batch_size, total)
             model.front_ = front.learn(model.views_, data, model.components, model.seed_)
             model.model_ = model.build_networks().to(device)
             coders.start_at(model.model_, [view.scaler.mean for view in model.views_])
@@ -108,12 +112,13 @@ class Training:
             checkpoint=self._checkpoint(data),
         )
 
-    def _used(self, data: Views, batch_size: int, total: int) -> dict[str, Any]:
+    def _used(self, data: Views, steps: int, batch_size: int, total: int) -> dict[str, Any]:
         """Return the settings of a training of `total` steps on these data."""
         model = self.model
         hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
-        amounts = {"batch_size": batch_size, "patience": model.patience_for(data.shapes, total)}
-        params = hp.get_params(deep=False) | amounts
+        params = hp.get_params(deep=False) | {"batch_size": batch_size}
+        params |= {"patience": model.patience_for(data.shapes, total)}
+        params |= {"steps": steps} if model.epochs is None else {}
         return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
 
     def _checkpoint(self, data: Views) -> Checkpoint | None:
@@ -127,38 +132,24 @@ class Training:
         folder = self.context.checkpoint / f"training-{self.context.number}"
         return Checkpoint(folder, signature, self.model.checkpoint_minutes)
 
-    def _pace(self, data: Views) -> Pace:
+    def _pace(self, data: Views) -> Callable[[], None]:
         """Return a callback that reports the duration of long training, and what is faster."""
         steps, epochs = self.model.steps_, self.model.epochs
+        network = self.model.settings_.get("network", "mlp")
         if epochs is not None:
             steps = epochs * batches(len(data), self.model.settings_["batch_size"])
+        faster = ["fewer `epochs`" if epochs else "fewer `steps`"]
+        if any(coders.by_convolution(shape, network) for shape in data.shapes):
+            faster += [f"network={convolutions.SMALL!r}"] * (network == convolutions.LARGE)
+            faster += ["smaller images"]
 
         def say(step: float, left: float) -> None:
-            faster = ", ".join(self._faster(data.shapes))
             line = f"up to {progress.duration(left)} for {steps} steps of {step:.2g} s"
-            self.model.log(f"{type(self.model).__name__}: {line}; faster: {faster}")
-            progress.say(f"{line}; faster: {faster}")
+            line = f"{line}; faster: {', '.join([*faster, 'a GPU'])}"
+            self.model.log(f"{type(self.model).__name__}: {line}")
+            progress.say(line)
 
-        return Pace(steps, say)
-
-    def _faster(self, shapes: Shapes) -> Iterator[str]:
-        """Yield ways to shorten training on a CPU."""
-        yield "fewer `epochs`" if self.model.epochs else "fewer `steps`"
-        network = self.model.settings_.get("network", "mlp")
-        if any(coders.by_convolution(shape, network) for shape in shapes):
-            if network == convolutions.LARGE:
-                yield f"network={convolutions.SMALL!r}"
-            yield "smaller images"
-        yield "a GPU"
-
-    def _end(self, reason: str) -> None:
-        """Report that training has ended, and why."""
-        which = "second training, with all views: " if self.before else ""
-        if reason == INTERRUPTED:  # a warning was logged
-            self.context.interrupted = True
-            return
-        log.info("%s: %s%s", type(self.model).__name__, which, reason)
-        progress.ended(f"{which}{reason}")
+        return partial(next, pace(steps, say), None)
 
     def report(self, record: Record) -> None:
         """Show a record of the history, and pass it to the callbacks."""
@@ -175,28 +166,18 @@ class Training:
             self.model.log(f"step {record['step']:5d}  {terms}  {hidden}")
 
 
-class Pace:
-    """The pace of training, called after every step. say: called with the seconds per step and of
-    all remaining steps. The first step includes preparation and is not counted."""
-
-    def __init__(self, steps: int, say: Callable[[float, float], None]) -> None:
-        self.left, self.say = steps, say
-        self.start: float | None = None
-        self.counted, self.measured = 0, False
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.measured:
+def pace(steps: int, say: Callable[[float, float], None]) -> Iterator[None]:
+    """Measure the pace of training; advance after every step. say: called with the seconds per step
+    and of all remaining steps. The first step includes preparation and is not counted."""
+    start = monotonic()
+    for counted in range(1, steps):
+        yield
+        took = monotonic() - start
+        step, left = took / counted, took / counted * (steps - 1 - counted)
+        if took >= MEASURED:
+            if left >= LONG:
+                say(step, left)
             return
-        if self.start is None:
-            self.start = monotonic()
-            return
-        self.counted += 1
-        took = monotonic() - self.start
-        self.measured = took >= MEASURED
-        step = took / self.counted
-        if self.measured and step * self.left >= LONG:
-            self.say(step, step * self.left)
 
 
 @contextmanager
@@ -209,12 +190,13 @@ def thread_settings(model: Model, data: Views, batch_size: int) -> Iterator[None
     work = sum(p.numel() for p in model.parameters()) * min(batch_size or len(data), len(data))
     torch.set_float32_matmul_precision("high")
     _set_threads(1 if work < SMALL_STEP and not images else threads, threads)
-    before = _one_dnn(False) if ARM and not images else None
+    set_one_dnn: Any = torch.backends.mkldnn.set_flags  # returns what was set
+    before = set_one_dnn(False) if ARM and not images else None
     try:
         yield
     finally:
         if before is not None:
-            _one_dnn(before)
+            set_one_dnn(before[0])
         torch.set_float32_matmul_precision(exact)
         _set_threads(threads, threads)
 
@@ -226,8 +208,3 @@ def _set_threads(number: int, others: int) -> None:
         new = Thread(target=torch.set_num_threads, args=(others,))
         new.start()
         new.join()
-
-
-def _one_dnn(enabled: bool) -> bool:
-    """Enable or disable oneDNN; return whether it was enabled."""
-    return bool(torch.backends.mkldnn.set_flags(enabled)[0])  # type: ignore[no-untyped-call]
