@@ -90,20 +90,25 @@ def probabilities(
     values: imputed values of all views, before a category is chosen, L arrays (n, *shape_v);
     raw: observed values, in the same units
     """
-    results = {}
-    for v, view in enumerate(views):
-        of_view, n = columns(view), len(raw)
-        if not of_view:
-            continue
-        value, x, seen = (
-            np.asarray(a).reshape(n, -1)
-            for a in (view.possible(values[v]), raw.x[v].numpy(), raw.seen(v).numpy())
-        )
-        results[v] = [
-            (c, with_observed(value[:, c.at], x[:, c.at], seen[:, c.at], len(c.categories)))
-            for c in of_view
-        ]
-    return results
+    return {
+        v: of_view(view, values[v], raw.x[v].numpy(), raw.seen(v).numpy())
+        for v, view in enumerate(views)
+        if columns(view)
+    }
+
+
+def of_view(
+    view: FittedView, mean: Floats, x: Floats | None = None, seen: NDArray[np.bool_] | None = None
+) -> Sequence[tuple[Column, Floats]]:
+    """Return the probabilities of categories, (n, K) per column, given expected values and observed
+    ones, all (n, *shape); without `seen` nothing is observed."""
+    value = np.asarray(view.possible(mean)).reshape(len(mean), -1)
+    x = value if x is None else np.asarray(x).reshape(value.shape)
+    seen = np.zeros(value.shape, bool) if seen is None else np.asarray(seen).reshape(value.shape)
+    return [
+        (c, with_observed(value[:, c.at], x[:, c.at], seen[:, c.at], len(c.categories)))
+        for c in columns(view)
+    ]
 
 
 def frames(views: Sequence[FittedView], p: Probabilities, index: Any) -> dict[str, pd.DataFrame]:
@@ -114,17 +119,6 @@ def frames(views: Sequence[FittedView], p: Probabilities, index: Any) -> dict[st
         )
         for v, pairs in p.items()
     }
-
-
-def of_means(view: FittedView, mean: Floats) -> Sequence[tuple[Column, Floats]]:
-    """Return the probabilities of categories, (n, K) per column, given expected values (n, *shape)
-    without any observed entry."""
-    value = np.asarray(view.possible(mean)).reshape(len(mean), -1)
-    nothing = np.zeros(value.shape, bool)
-    return [
-        (c, with_observed(value[:, c.at], value[:, c.at], nothing[:, c.at], len(c.categories)))
-        for c in columns(view)
-    ]
 
 
 def drawn(values: Floats, p: Sequence[tuple[Column, Floats]]) -> Floats:

@@ -226,7 +226,7 @@ class NeuralEstimator(LearnedNetworks, Estimator):
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
                 mean = self._values(v, out[0])
                 drawn = view.noisy(mean, view.calibrated.noise)
-                p = categories.of_means(view, view.in_units(mean))
+                p = categories.of_view(view, view.in_units(mean))
                 drawn = categories.drawn(drawn, p) if p else drawn
                 values[view.name] = fill.as_fitted(drawn, view.spec)
             return values

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,23 +27,11 @@ from vedute.nn import shards
 RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_, init.uniform_, init.normal_, init.kaiming_uniform_)
 
 
-class Generators:
-    """The generators of one seed, one per device, made when first used."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed, self._by_device = seed, dict[torch.device, torch.Generator]()
-
-    def on(self, device: torch.device) -> torch.Generator:
-        if device not in self._by_device:
-            self._by_device[device] = torch.Generator(device).manual_seed(self.seed)
-        return self._by_device[device]
-
-
 class _Local(threading.local):
     """The state of the current thread; unlike a context variable, it can be compiled."""
 
     common = False
-    generators: Generators | None = None
+    generators: Callable[[torch.device], torch.Generator] | None = None  # by device
 
 
 _local, _global_lock = _Local(), threading.RLock()
@@ -59,7 +48,8 @@ def alone() -> Iterator[None]:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Draw from new generators with this seed, in this thread only."""
-    before, _local.generators = _local.generators, Generators(seed)
+    before = _local.generators
+    _local.generators = cache(lambda device: torch.Generator(device).manual_seed(seed))
     try:
         yield
     finally:
@@ -134,7 +124,7 @@ def exponential(t: Tensor) -> Tensor:
 
 def generator(device: torch.device) -> torch.Generator | None:
     """Return the generator of this thread on a device; None: the global one."""
-    return None if _local.generators is None else _local.generators.on(device)
+    return None if _local.generators is None else _local.generators(device)
 
 
 def seed() -> int:
