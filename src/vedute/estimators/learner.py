@@ -112,7 +112,7 @@ class Learner:
         codes = None if groups is None else missing.group_codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self.check(raw)
-        self._compare_with_ranks(raw, codes)
+        _check_ranks(model, raw, codes)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
@@ -156,21 +156,6 @@ class Learner:
             clustering.require(model.n_clusters, type(model).__name__)
         model.check(raw)
 
-    def _compare_with_ranks(self, raw: Views, groups: NDArray[Any] | None) -> None:
-        """Reject ranks that would fit different settings or data."""
-        if ranks.size() == 1:
-            return
-        model = self.model
-        params = model.get_params().items()
-        compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
-        arrays = [raw.mask, *raw.parts, *raw.hole_parts]
-        arrays += [] if groups is None else [torch.from_numpy(groups)]
-        if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
-            raise ValueError(
-                f"the ranks fit {type(model).__name__} with other settings, or on other data; "
-                "every rank takes the same"
-            )
-
     def scaling(self) -> str:
         """Return the scaling of features, or `auto`."""
         return self.model.scaling
@@ -194,19 +179,16 @@ class Learner:
         if refits:
             hidden = self.choose_hidden(data, context, 1)
         if few:
-            rows = (
-                "rows with two views" if context.groups is None else "small groups with two views"
-            )
-            model.log(f"too few {rows}: none is hidden to stop training early")
+            rows = "rows" if context.groups is None else "small groups"
+            model.log(f"too few {rows} with two views: none is hidden to stop training early")
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
         visible = data if hidden is None else data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
-        entries = None
-        if inputs is not visible:
-            entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
+        between = inputs, visible, context.groups
+        entries = None if inputs is visible else holdout.HiddenEntries.of(*between)
         refits = refits and inputs is not data
         model.learn(inputs, None if few else held, context)
-        del visible, inputs  # which may be large
+        del visible, inputs, between  # which may be large
         if model.generative:
             self.calibrate(data, held, context)
         if entries is not None:
@@ -310,6 +292,21 @@ class Learner:
         for values in self.imputer().values(data)[0] if model.generative else ():
             if not np.isfinite(values).all():
                 raise ValueError("it gives values that are not finite")
+
+
+def _check_ranks(model: Method, raw: Views, groups: NDArray[Any] | None) -> None:
+    """Reject ranks that would fit different settings or data."""
+    if ranks.size() == 1:
+        return
+    params = model.get_params().items()
+    compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
+    arrays = [raw.mask, *raw.parts, *raw.hole_parts]
+    arrays += [] if groups is None else [torch.from_numpy(groups)]
+    if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
+        raise ValueError(
+            f"the ranks fit {type(model).__name__} with other settings, or on other data; "
+            "every rank takes the same"
+        )
 
 
 def _check_columns(raw: Views) -> None:

@@ -18,16 +18,7 @@ from math import isfinite
 from numbers import Integral, Real
 from textwrap import indent, wrap
 from types import ModuleType, NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 import numpy as np
 from numpy.random import Generator
@@ -48,12 +39,7 @@ SINGULAR: dict[Any, str] = {
     bool: "True or False",
     NoneType: "None",
     ModuleType: "numpy.random",
-}
-PLURAL: dict[Any, str] = {
-    int: "whole numbers",
-    float: "numbers",
-    str: "words",
-    Callable: "functions",
+    Callable: "a function",
 }
 DOCTEST = """
 >>> import numpy as np
@@ -243,7 +229,7 @@ def fits(value: Any, hint: Any) -> bool:
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if hasattr(kind, "__value__"):  # a type alias, as NDArray is since numpy 2.5
         return fits(value, kind.__value__)
-    if kind in (Union, UnionType):
+    if kind in (typing.Union, UnionType):
         return any(fits(value, h) for h in inner)
     if kind is Literal:
         return isinstance(value, str) and value in inner
@@ -265,14 +251,14 @@ def fits(value: Any, hint: Any) -> bool:
 def words(hint: Any) -> str:
     """Describe a type: int | None -> a whole number or None."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind in (Union, UnionType):
+    if kind in (typing.Union, UnionType):
         *most, last = (words(h) for h in inner)
         return f"{', '.join(most)} or {last}"
     if kind is Literal:
         return " or ".join(map(repr, inner))
     if kind in (tuple, Sequence):
-        many = PLURAL.get(get_origin(inner[0]) or inner[0], "values")
-        return f"a {kind.__name__.lower()} of {many}"
+        one = SINGULAR.get(get_origin(inner[0]) or inner[0], "a value").removeprefix("a ")
+        return f"a {kind.__name__.lower()} of {one}s"
     if kind is dict:
         return "a dict by view"
     name = str(getattr(kind, "__name__", kind))
@@ -298,18 +284,15 @@ class Docstring:
 def _sections(cls: Any) -> dict[str, str]:
     """Return the sections of numpydoc, in its order."""
     concrete = not isabstract(cls)
+    use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
+    example = DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
     return {
         "Parameters": "\n".join(_parameter(f) for f in fields(cls)),
         "Attributes": "\n".join(f"{k}\n    {meaning}" for k, meaning in attributes(cls).items()),
         "Notes": cleandoc(sys.modules[cls.__module__].__doc__ or "") if concrete else "",
         "References": f"{cls.paper}." if cls.paper else "",
-        "Examples": _example(cls) if concrete else "",
+        "Examples": example if concrete else "",
     }
-
-
-def _example(cls: Any) -> str:
-    use, size = ("impute(X)[1]", "(60, 5)") if cls.generative else ("predict(X)", "(60,)")
-    return DOCTEST.format(name=cls.__name__, use=use, size=size).strip()
 
 
 def _parameter(declared_field: Field[Any]) -> str:
