@@ -18,7 +18,7 @@ from shell import refused
 from vedute import MVP
 from vedute.data import sparse_input
 from vedute.data.mapped import Scratch
-from vedute.estimators.digest import digest
+from vedute.estimators.context import digest
 
 TESTS = Path(__file__).parents[1]
 ENV = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src"), "OMP_NUM_THREADS": "1"}

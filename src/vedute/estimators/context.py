@@ -1,8 +1,11 @@
-"""The context of one fit, passed down to everything that learns in it."""
+"""The context of one fit, passed down to everything that learns in it; its seed, its checksum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -10,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from torch import Tensor
 
+from vedute.data.rows import stretches
 from vedute.training.history import Record
 
 
@@ -67,3 +71,16 @@ def seed_of(random_state: Any) -> int:
         f"random_state is a whole number below 2**63, a generator of numpy or None, got "
         f"{random_state!r}"
     )
+
+
+def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:
+    """Return the SHA-256 of settings, views, holes and masks, computed in chunks; a part in a store
+    enters by its checksum."""
+    total = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    for part in parts:
+        if origin := getattr(part, "origin", ""):
+            total.update(origin.encode())
+        elif part is not None:
+            for rows in stretches(len(part), math.prod(part.shape[1:])):
+                total.update(np.ascontiguousarray(part[rows].cpu().numpy()).data)
+    return total.hexdigest()

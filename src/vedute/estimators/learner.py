@@ -18,8 +18,7 @@ from vedute.data import holdout, kinds, missing
 from vedute.data.mapped import stacked, written
 from vedute.data.views import Entry, Views, ever_seen
 from vedute.estimators import card, categories, clustering, cross_fitting, panels, progress
-from vedute.estimators.context import FitContext, seed_of
-from vedute.estimators.digest import digest
+from vedute.estimators.context import FitContext, digest, seed_of
 from vedute.estimators.explanation import contributions
 from vedute.estimators.fitted_view import FittedView, scaled
 from vedute.estimators.imputation import Imputer, batch_rows

@@ -17,8 +17,7 @@ import torch
 from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import front, progress
-from vedute.estimators.context import FitContext
-from vedute.estimators.digest import digest
+from vedute.estimators.context import FitContext, digest
 from vedute.estimators.settings import LOOSE
 from vedute.nn import coders, convolutions
 from vedute.training.checkpoints import Checkpoint

@@ -117,21 +117,17 @@ class Loop:
     def _train(self, stages: Iterator[Stage]) -> None:
         c = self.settings.checkpoint
         saved = None if c is None else ranks.by_first(c.read)
-        resume = None if saved is None else Progress(**saved.facts["progress"])
-        if saved is not None and resume is not None and resume.finished:
-            self._load(saved, resume)
+        first = 0 if saved is None else saved.facts["progress"]["stage"]
+        if saved is not None and saved.facts["progress"]["finished"]:
+            self._load(saved)
             return
-        number = -1
-        while (stage := self._advance(stages)) is not None:
-            number += 1
-            if stage.measure is not None and self.held is None:
+        for number, stage in enumerate(iter(lambda: self._advance(stages), None)):
+            if number < first or (stage.measure is not None and self.held is None):
                 continue
-            if resume is not None and number < resume.stage:
-                continue
-            if saved is not None and resume is not None and number == resume.stage:
+            if saved is not None:
                 self._enter(stage, resume=True)
-                self._load(saved, resume)
-                resume = None
+                self._load(saved)
+                saved = None
             else:
                 same = self.step is not None and self.step.stage is stage
                 self.at.stage, self.at.stage_done = number, 0 in self._length(stage)
@@ -281,7 +277,7 @@ class Loop:
         if number:
             raise stopping.TerminatedError(number)
 
-    def _load(self, saved: checkpoints.SavedState, progress: Progress) -> None:
+    def _load(self, saved: checkpoints.SavedState) -> None:
         device = self.data.mask.device
         weights, best = (
             {k.removeprefix(p): t.to(device) for k, t in saved.tensors.items() if k.startswith(p)}
@@ -289,8 +285,8 @@ class Loop:
         )
         load_state(self.model, weights)
         self.best = best or None
-        self.at, self.history = progress, saved.facts["history"]
-        if not progress.finished:
+        self.at, self.history = Progress(**saved.facts["progress"]), saved.facts["history"]
+        if not self.at.finished:
             checkpoints.load_moments(self.optimizer, self.model, saved.tensors)
             for group, lr in zip(self.optimizer.param_groups, saved.facts["lrs"], strict=True):
                 set_lr(group, lr)

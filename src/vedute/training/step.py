@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,22 +24,20 @@ from vedute.training.model import Model, Stage, Terms
 TENSORS_PER_KERNEL = 16  # in an update
 
 
+@dataclass(eq=False)
 class Step:
     """One optimisation step. On a GPU it is captured once per batch size and replayed."""
 
-    def __init__(
-        self,
-        model: Model,
-        data: Views,
-        stage: Stage,
-        optimizer: torch.optim.Optimizer,
-        clip: float | None = None,
-        bf16: bool = False,
-        compiled: bool = False,
-    ) -> None:
-        self.model, self.data, self.stage = model, data, stage
-        self.optimizer, self.clip, self.bf16, self.compiled = optimizer, clip, bf16, compiled
-        self.capture = stage.capture and data.mask.is_cuda and ranks.capturable()
+    model: Model
+    data: Views
+    stage: Stage
+    optimizer: torch.optim.Optimizer
+    clip: float | None = None
+    bf16: bool = False
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        self.capture = self.stage.capture and self.data.mask.is_cuda and ranks.capturable()
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.names: list[str] = []
         self.totals: Tensor | None = None
