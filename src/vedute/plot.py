@@ -18,7 +18,7 @@ from vedute.analysis.profiles import profiles, strongest
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
-from vedute.figures import axes, plots
+from vedute.figures import plots
 from vedute.figures.plots import styled
 from vedute.training import history
 
@@ -39,7 +39,7 @@ def missing(X: Any, ax: Axes | None = None) -> Axes:
     mask = views.mask.cpu().numpy()
     holes = [views.share_of_holes(v) for v in range(len(views.x))]
     ax = _axes(ax, 7.0, 1.5 + 0.3 * len(holes))
-    axes.missing(ax, mask, views.names, holes)
+    plots.missing(ax, mask, views.names, holes)
     return ax
 
 
@@ -59,10 +59,10 @@ def training(model: Estimator, ax: Axes | None = None, *, terms: bool = False) -
     stages = warm, history.second(records)
     ax = _axes(ax, 6.6, 3.4)
     if terms or all(r["hidden_error"] is None for r in records):
-        axes.terms(ax, records, *stages)
+        plots.terms(ax, records, *stages)
         ax.set_title(f"{type(trained).__name__}: terms of the loss")
     else:
-        axes.errors(ax, records, history.kept(records), *stages)
+        plots.errors(ax, records, history.kept(records), *stages)
         ax.set_title(f"{type(trained).__name__}: error on hidden views")
     return ax
 
@@ -82,7 +82,7 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
     flat = plots.plane(z[rows].astype(np.float64))
     ax = _axes(ax, 6.4, 4.8)
-    axes.points(ax, flat, None if colors is None else colors[rows], name)
+    plots.points(ax, flat, None if colors is None else colors[rows], name)
     kind = "t-SNE" if plots.by_tsne(len(rows), z.shape[1]) else "principal axes"
     subset = "" if len(rows) == len(z) else f", {len(rows)} of {len(z)} samples"
     ax.set_title(f"Representation by {type(model).__name__}")
@@ -103,9 +103,9 @@ def hidden_errors(model: Estimator, ax: Axes | None = None) -> Axes:
     if "at" in known:  # as predicted before they were learned from
         error[known["at"]] = known["error"]
     ax = _axes(ax, 7.0, 1.7 + 0.42 * len(np.unique(hidden["view"])))
-    axes.hidden(ax, error, hidden["mean_error"], hidden["view"], names)
+    plots.hidden(ax, error, hidden["mean_error"], hidden["view"], names)
     what = "hidden views" if "at" in known else "views left out of training samples"
-    axes.titled(ax, f"Errors of {type(model).__name__} on {what}")
+    plots.titled(ax, f"Errors of {type(model).__name__} on {what}")
     return ax
 
 
@@ -116,7 +116,7 @@ def views(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     table = informs(model, X)
     side = float(np.clip(0.62 * table.shape[1], 2.2, 7.5))
     ax = _axes(ax, side + 2.6, 0.75 * side + 1.9)
-    axes.matrix(ax, table)
+    plots.matrix(ax, table)
     ax.set_title("Which view informs which")
     return ax
 
@@ -129,7 +129,7 @@ def clusters(model: Estimator, X: Any, ax: Axes | None = None) -> Axes:
     shown = strongest(table, max(MOST_PROFILES, len(table.columns)))
     sizes = dict(zip(*np.unique(model.predict(X), return_counts=True), strict=True))
     ax = _axes(ax, 4.6 + 0.5 * min(len(sizes), 15), 1.6 + 0.26 * len(shown))
-    axes.profiles(ax, shown, sizes)
+    plots.profiles(ax, shown, sizes)
     ax.set_title("What makes a cluster")
     return ax
 
@@ -154,17 +154,17 @@ def sample(
     spec, whole = model.specs[v], "observed" if table["observed"].all() else "imputed"
     if len(spec.shape) > 1:
         ax = _axes(ax, 3.4, 3.6)
-        axes.image(ax, table["value"].to_numpy().reshape(spec.shape))
-        ax.set_title(f"{axes.short(spec.name, 18)} of sample {i}: {whole}")
+        plots.image(ax, table["value"].to_numpy().reshape(spec.shape))
+        ax.set_title(f"{plots.short(spec.name, 18)} of sample {i}: {whole}")
         return ax
     unit = np.where(table["std"] > 0, table["std"], 1.0)
     scaled = table[["value", "lower", "upper"]].sub(table["mean"], axis=0).div(unit, axis=0)
     scaled = scaled.assign(observed=table["observed"], text=_texts(table))
     far = scaled["value"].abs().to_numpy().argsort(kind="stable")[::-1][:MOST_FEATURES]
     ax = _axes(ax, 7.0, 1.5 + 0.24 * len(far))
-    axes.intervals(ax, scaled.iloc[np.sort(far)], coverage)
+    plots.intervals(ax, scaled.iloc[np.sort(far)], coverage)
     of = f", {len(far)} of {len(table)} features" if len(far) < len(table) else ""
-    axes.titled(ax, f"{axes.short(spec.name, 24)} of sample {i}{of}")
+    plots.titled(ax, f"{plots.short(spec.name, 24)} of sample {i}{of}")
     return ax
 
 

@@ -22,7 +22,7 @@ from vedute import DCCA, MVP, LowRankFill, MeanFill, RidgeFill, Views, plot
 from vedute.analysis.inferred import inferred
 from vedute.analysis.informs import informs
 from vedute.analysis.profiles import profiles
-from vedute.figures import axes
+from vedute.figures import plots
 
 mpl.use("Agg")
 TINY = dict(
@@ -99,7 +99,7 @@ def test_missing_has_a_column_per_pattern_as_wide_as_it_is_frequent():
     assert ax.get_title("left") == "Observed views: 3 patterns, 60 % complete"
 
 
-@pytest.mark.parametrize(("n", "L"), [(5, 2), (5, 1), (3000, 20)])
+@pytest.mark.parametrize(("n", "L"), [(5, 2), (5, 1), (3000, 20), (50, 30)])
 def test_missing_of_few_and_many(n, L):
     ax = shown(plot.missing({f"{LONG} {v}": np.ones((n, 1)) for v in range(L)}))
     assert ax.get_title("left") == "Observed views: 1 pattern, 100 % complete"
@@ -151,7 +151,7 @@ def test_map_colors_by_labels(ridge):
     np.testing.assert_array_equal(ages_of.get_array(), ages[1:])
     legend = plot.map(ridge, [f"type {i % 30}" for i in range(n)]).get_legend()
     assert words(legend.get_texts())[-1] == "others"
-    assert len(legend.get_texts()) == axes.COLORED_CLASSES + 1
+    assert len(legend.get_texts()) == plots.COLORED_CLASSES + 1
 
 
 def test_map_without_clusters_of_few_and_of_equal_samples():
@@ -327,7 +327,7 @@ def test_the_label_of_what_was_kept_stays_inside(at, least):
         for s in range(20, 1000, 20)
     ]
     figure, ax = plt.subplots(figsize=(6.6, 3.4))
-    axes.errors(ax, records, {"step": at, "hidden_error": least}, 0, 0)
+    plots.errors(ax, records, {"step": at, "hidden_error": least}, 0, 0)
     figure.canvas.draw()
     (label,) = (t for t in ax.texts if t.get_text().startswith("kept"))
     room, box = ax.get_window_extent(), label.get_window_extent()

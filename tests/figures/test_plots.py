@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from vedute.figures import axes, plots
+from vedute.figures import plots
 
 RNG = np.random.default_rng(0)
 
@@ -20,16 +20,6 @@ def drawn(figure, tmp_path):
     return imread(tmp_path / "f.png").std() > 0
 
 
-@pytest.mark.parametrize("L", [1, 2, 6, 30])
-def test_missing_pattern(tmp_path, L):
-    mask = RNG.random((50, L)) < 0.7
-    assert drawn(plots.missing_pattern(mask, [f"view{v}" for v in range(L)]), tmp_path)
-
-
-def test_missing_pattern_of_complete_data(tmp_path):
-    assert drawn(plots.missing_pattern(np.ones((5, 2), bool), ["a", "b"]), tmp_path)
-
-
 def record(step, stage, error, **terms):
     return {"step": step, "epoch": step, "stage": stage, "terms": terms, "hidden_error": error}
 
@@ -38,7 +28,7 @@ def test_training_curves_mark_the_weights_that_were_kept(tmp_path):
     errors = [0.1, 0.9, 0.5, 0.6, None]  # 0.1 is of a warm-up
     history = [record(10 * i + 10, int(i > 0), e, a=5 - i, b=1.0) for i, e in enumerate(errors)]
     figure, (ax,) = plots.panels(1, (4, 3))
-    axes.errors(ax, history, history[2], warm=10, second=0)
+    plots.errors(ax, history, history[2], warm=10, second=0)
     assert "kept: step 30, error 0.500" in [t.get_text() for t in ax.texts]
     assert drawn(figure, tmp_path)
 
@@ -46,7 +36,7 @@ def test_training_curves_mark_the_weights_that_were_kept(tmp_path):
 def test_training_curves_with_negative_terms(tmp_path):
     history = [record(1, 0, None, nll=-1.0), record(2, 0, None, nll=-2.0, other=1.0)]
     figure, (ax,) = plots.panels(1, (4, 3))
-    axes.terms(ax, history, warm=0, second=0)
+    plots.terms(ax, history, warm=0, second=0)
     assert ax.get_yscale() == "linear"
     assert drawn(figure, tmp_path)
 
@@ -69,5 +59,5 @@ def test_figures_leave_no_trace():
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    plots.missing_pattern(np.ones((5, 2), bool), ["a", "b"])
+    plots.embedding_map(RNG.random((5, 2)), RNG.random((5, 7)), np.arange(5))
     assert dict(mpl.rcParams) == before

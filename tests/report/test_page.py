@@ -29,7 +29,7 @@ from vedute import io, methods
 from vedute.analysis.missingness import missingness
 from vedute.commands import _pages
 from vedute.data.views import Views
-from vedute.figures import axes
+from vedute.figures import plots
 from vedute.figures.png import picture
 from vedute.report import html, measure, run_folder
 from vedute.report.data import stages
@@ -523,9 +523,9 @@ def test_numbers_are_short_and_readable():
 def test_names_in_drawings_are_no_mathematics():
     names = ["$\\frac{1}$", "a $ b", "<i>"]
     shares = {name: np.linspace(0, 1, 20) for name in names}
-    text = drawing(lambda ax: axes.ridges(ax, shares), "t", 5.0, 2.0)
+    text = drawing(lambda ax: plots.ridges(ax, shares), "t", 5.0, 2.0)
     assert all(escape(name) in text for name in names)
-    assert text == drawing(lambda ax: axes.ridges(ax, shares), "t", 5.0, 2.0)
+    assert text == drawing(lambda ax: plots.ridges(ax, shares), "t", 5.0, 2.0)
 
 
 def test_a_page_without_matplotlib_says_what_it_lacks(place, tmp_path, monkeypatch):

@@ -117,11 +117,13 @@ def _write_figures(
     shown = [int(lost[digits == digit][0]) for digit in range(10)]  # the first of each
     seen = [np.array(views.names)[views.mask[row].numpy()] for row in shown]
     notes = ["\n".join(["seen:", *names]) for names in seen]
+    patterns, (ax,) = plots.panels(1, (7.0, 3.0))
+    plot.missing(views, ax)
     curves, (terms, error) = plots.panels(2, (8.8, 3.4))
     plot.training(model, terms, terms=True)
     plot.training(model, error)
     figures = {
-        "missing.png": plots.missing_pattern(views.mask.numpy(), views.names),
+        "missing.png": patterns,
         "training.png": curves,
         "map.png": plots.embedding_map(model.embedding_, mean_filled, _digits(truth)),
         "pix.png": plots.inferred_images(

@@ -58,9 +58,12 @@ def run(
                 _data.check(views)
         facts = inspection.inspect(views, _settings.kinds(kind or []))
         if part is not None:
+            from vedute import plot
             from vedute.figures import plots
 
-            plots.missing_pattern(views.mask.numpy(), views.names).savefig(part, dpi=150)
+            figure, (ax,) = plots.panels(1, (7.0, 1.5 + 0.3 * len(views.names)))
+            plot.missing(views, ax)
+            figure.savefig(part, dpi=150)
     words = [*reading.words(), *(word for k in kind or [] for word in ("--kind", k))]
 
     def show() -> None:

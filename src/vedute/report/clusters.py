@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vedute.figures import axes
+from vedute.figures import plots
 from vedute.metrics.scores import clustering_scores
 from vedute.report.data import feature_name
 from vedute.report.html import chart, color, figure, number, percent, plain, section, table
@@ -203,7 +203,7 @@ def _sizes(run: FittedRun, labels: Array) -> str:
     parts = counts[:shown], uncertain[:shown]
     more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
     note = f"{percent(run.uncertain().mean())} of all samples are uncertain{more}."
-    return chart("Cluster sizes", lambda ax: axes.sizes(ax, *parts), 1.0 + 0.26 * shown, note)
+    return chart("Cluster sizes", lambda ax: plots.sizes(ax, *parts), 1.0 + 0.26 * shown, note)
 
 
 def _matrix(run: FittedRun, labels: Array) -> str:
@@ -222,7 +222,7 @@ def _matrix(run: FittedRun, labels: Array) -> str:
     height = 1.0 + 0.3 * len(values)
     return chart(
         "Clusters and labels",
-        lambda ax: axes.labels(ax, counts[:, order], names, order),
+        lambda ax: plots.labels(ax, counts[:, order], names, order),
         height,
         note,
     )
@@ -234,7 +234,7 @@ def _stability(run: FittedRun) -> str:
     if not curve:
         return ""
     note = "The number was chosen where clusterings of two halves agree most beyond chance."
-    return chart("How many clusters", lambda ax: axes.stability(ax, curve), 3.0, note)
+    return chart("How many clusters", lambda ax: plots.stability(ax, curve), 3.0, note)
 
 
 def _traits(run: FittedRun) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from vedute.data import missing
-from vedute.figures import axes
+from vedute.figures import plots
 from vedute.report.html import chart, figure, number, percent, plain, section, table
 from vedute.report.results import Array
 from vedute.report.run_folder import FittedRun
@@ -54,7 +54,9 @@ def _patterns(run: FittedRun) -> str:
     seen = np.maximum(run.mask.mean(0), 1e-9)
     holes = (np.array([run.facts["holes_by_view"][name] for name in run.names]) / seen).tolist()
     height = 1.3 + 0.3 * len(run.names)
-    return chart(title, lambda ax: axes.missing(ax, run.mask, run.names, holes), height, note, True)
+    return chart(
+        title, lambda ax: plots.missing(ax, run.mask, run.names, holes), height, note, True
+    )
 
 
 def depends(run: FittedRun) -> Array:
@@ -175,7 +177,7 @@ def stages(run: FittedRun) -> str:
 def _terms(run: FittedRun) -> str:
     """A figure of the loss terms over steps."""
     stages, note = (run.warmup(), run.second()), "The loss is the sum of these."
-    return chart("Loss by term", lambda ax: axes.terms(ax, run.history, *stages), CURVES, note)
+    return chart("Loss by term", lambda ax: plots.terms(ax, run.history, *stages), CURVES, note)
 
 
 def _hidden_error(run: FittedRun) -> str:
@@ -194,4 +196,4 @@ def _hidden_error(run: FittedRun) -> str:
             f" After step {run.second()} the model was refit with the hidden views, for as many "
             "steps as had lowered the error: no error can be measured during the refit."
         )
-    return chart(title, lambda ax: axes.errors(ax, run.history, kept, *stages), CURVES, note)
+    return chart(title, lambda ax: plots.errors(ax, run.history, kept, *stages), CURVES, note)

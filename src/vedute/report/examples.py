@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from vedute.figures import axes
+from vedute.figures import plots
 from vedute.figures.png import gray, picture
 from vedute.report.html import THIRD, drawing, figure, section
 from vedute.report.results import Array
@@ -103,7 +103,7 @@ def _instance(run: FittedRun, v: int, i: int, word: str) -> str:
     shown = np.arange(0, len(truth), _stride(len(truth)))
     inferred = mean[shown], low[shown], high[shown]
     title = f"{run.names[v]}, {word or 'an'} instance"
-    body = drawing(lambda ax: axes.instance(ax, shown, truth[shown], inferred), title, THIRD, 1.9)
+    body = drawing(lambda ax: plots.instance(ax, shown, truth[shown], inferred), title, THIRD, 1.9)
     words = (word, run.sample(int(results.at[v][i])), f"error {error:.2f}")
     head = " · ".join(w for w in words if w)
     return f'<div><p class="instance">{escape(head)}</p>{body}</div>'

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vedute.figures import axes
+from vedute.figures import plots
 from vedute.report.html import chart, number, percent, plain, section, table
 from vedute.report.results import Array
 from vedute.report.run_folder import FittedRun
@@ -68,7 +68,7 @@ def _explained(run: FittedRun) -> str:
         note += f" {scale} {run.method} explains {said}."
     title, names = "Hidden views explained (R²), against simple fills", [name for name, _ in rows]
     height = 1.0 + 0.32 * len(rows)
-    return chart(title, lambda ax: axes.explained(ax, scores, names), height, note, wide=True)
+    return chart(title, lambda ax: plots.explained(ax, scores, names), height, note, wide=True)
 
 
 class Feature(NamedTuple):
@@ -106,7 +106,7 @@ def _by_feature(run: FittedRun) -> str:
         "Off: half of the inferred values are nearer to the truth than this, in your units. "
         f"Features with fewer than {FEWEST} hidden values are left out."
     )
-    drawn = chart(title, lambda ax: axes.ridges(ax, shares), height, note, wide=True)
+    drawn = chart(title, lambda ax: plots.ridges(ax, shares), height, note, wide=True)
     return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>'
 
 
@@ -151,7 +151,7 @@ def _distribution(run: FittedRun) -> str:
     )
     title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
     return chart(
-        title, lambda ax: axes.hidden(ax, error, base, view, run.names), height, note, wide=True
+        title, lambda ax: plots.hidden(ax, error, base, view, run.names), height, note, wide=True
     )
 
 
@@ -178,7 +178,7 @@ def intervals(run: FittedRun) -> str:
     curves, levels = _averaged(run, run.results.covered), run.results.levels
     note = "On the dashed line intervals cover what they should; above it they are too wide."
     title = "Interval calibration"
-    drawn = chart(title, lambda ax: axes.calibration(ax, levels, curves), 3.6, note)
+    drawn = chart(title, lambda ax: plots.calibration(ax, levels, curves), 3.6, note)
     return section(
         "intervals", "Intervals", lead, f'<div class="two">{drawn}{_coverage(run)}</div>'
     )

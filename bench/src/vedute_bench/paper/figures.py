@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vedute.figures import plots
-from vedute.figures.axes import RAMP
+from vedute.figures.plots import RAMP
 from vedute_bench.figures import files
 
 Values = Mapping[str, Sequence[float]]
