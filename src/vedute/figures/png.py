@@ -27,21 +27,14 @@ def picture(image: Array, low: float, high: float) -> str:
     return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 
-def gray(images: Array) -> Array:
-    """Average colors to gray, (n, h, w)."""
-    if images.ndim < 4:
-        return images
-    return np.asarray(images.mean(1 if images.shape[1] in (1, 3) else -1))
-
-
 def png(image: NDArray[np.uint8]) -> bytes:
     """Encode an image (h, w) or (h, w, 3) as a PNG file."""
     height, width = image.shape[:2]
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if image.ndim == 3 else 0, 0, 0, 0)
     lines = b"".join(b"\0" + row.tobytes() for row in image)
     parts = {b"IHDR": head, b"IDAT": zlib.compress(lines, 9), b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts.items())
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, data in parts.items():
+        checksum = struct.pack(">I", zlib.crc32(kind + data))
+        file += struct.pack(">I", len(data)) + kind + data + checksum
+    return file

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from itertools import pairwise
+from string import Template
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,12 @@ from vedute.report.run_folder import FittedRun
 MOST_COLORED = 20  # labels with a color of their own
 MOST_CLUSTERS, MOST_CLASSES, MOST_SCORED, TRAITS = 40, 30, 100, 6
 PLANE_SIZE, EDGE = np.array([1000, 640]), 10
+BOX = 'x="10" y="10" width="980" height="620"'
+FRAME = Template(
+    '<svg class="plot" viewBox="0 0 1000 640" role="img" aria-label="samples in the plane" '
+    f'data-box="10 10 990 630"><svg {BOX} viewBox="10 10 980 620">'
+    f'<rect class="ground" {BOX}/><g class="marks">$dots</g></svg></svg>'
+)
 PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
 
 
@@ -31,15 +38,11 @@ class Coloring(NamedTuple):
     which: Array
     colors: list[str]
 
-
-def _coloring(question: str, words: list[str], which: Array) -> Coloring:
-    return Coloring(question, words, which, [color(i) for i in range(len(words))])
-
-
-def _ordered(question: str, words: list[str], which: Array) -> Coloring:
-    """A coloring of ordered classes: shades of one color."""
-    top = max(len(words) - 1, 1)
-    return Coloring(question, words, which, [f"r{round(8 * i / top)}" for i in range(len(words))])
+    @classmethod
+    def of(cls, question: str, words: list[str], which: Array, ordered: bool = False) -> Coloring:
+        """A color per class; shades of one color if they are ordered."""
+        shades = [f"r{round(8 * i / max(len(words) - 1, 1))}" for i in range(len(words))]
+        return cls(question, words, which, shades if ordered else [*map(color, range(len(words)))])
 
 
 def colorings(run: FittedRun) -> list[Coloring]:
@@ -47,7 +50,7 @@ def colorings(run: FittedRun) -> list[Coloring]:
     choices = []
     if run.labels is not None:
         names = [f"cluster {k}" for k in range(int(run.labels.max()) + 1)]
-        choices.append(_coloring("cluster", names, run.labels.astype(int)))
+        choices.append(Coloring.of("cluster", names, run.labels.astype(int)))
     if len(run.results.y):
         choices.append(_by_label(run.results.y))
     choices.append(_by_pattern(run))
@@ -61,15 +64,15 @@ def _by_label(y: Array) -> Coloring:
     """A coloring by label: many numbers by quintile, many words by the most frequent."""
     values, which = np.unique(y, return_inverse=True)
     if len(values) <= MOST_COLORED:
-        return _coloring("label", [str(v) for v in values], which)
+        return Coloring.of("label", [str(v) for v in values], which)
     if y.dtype.kind in "iuf":
         edges = np.quantile(y, np.linspace(0, 1, 6))
         words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
-        return _ordered("label", words, np.searchsorted(edges[1:-1], y))
+        return Coloring.of("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
     common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
     place = {k: i for i, k in enumerate(common)}
     words = [*(str(values[k]) for k in common), "others"]
-    return _coloring("label", words, np.array([place.get(int(k), len(common)) for k in which]))
+    return Coloring.of("label", words, np.array([place.get(int(k), len(common)) for k in which]))
 
 
 def _by_pattern(run: FittedRun) -> Coloring:
@@ -79,10 +82,10 @@ def _by_pattern(run: FittedRun) -> Coloring:
     if len(patterns) <= 10:
         order = np.argsort(-np.bincount(which), kind="stable")
         words = [run.views_of(int(np.flatnonzero(which == k)[0])) for k in order]
-        return _coloring("missing pattern", words, np.argsort(order)[which])
+        return Coloring.of("missing pattern", words, np.argsort(order)[which])
     counts, place = np.unique(run.mask.sum(1), return_inverse=True)
     words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
-    return _ordered("missing pattern", words, place)
+    return Coloring.of("missing pattern", words, place, ordered=True)
 
 
 def representation(run: FittedRun) -> str:
@@ -110,22 +113,10 @@ def representation(run: FittedRun) -> str:
         f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
         "groups mean little. Point at a sample to see what it is."
     )
-    body = figure("The samples in the plane", _switch(asked) + _frame(dots), note, kind="wide map")
+    frame = FRAME.substitute(dots=dots)
+    body = figure("The samples in the plane", _switch(asked) + frame, note, kind="wide map")
     lead = "One representation per sample, learned from whatever views it has."
     return section("map", "Representation", lead, body)
-
-
-def _frame(dots: str) -> str:
-    width, height = PLANE_SIZE
-    across, down = PLANE_SIZE - 2 * EDGE
-    box = f'x="{EDGE}" y="{EDGE}" width="{across}" height="{down}"'
-    corners = f"{EDGE} {EDGE} {width - EDGE} {height - EDGE}"
-    return (
-        f'<svg class="plot" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="samples in the plane" data-box="{corners}">'
-        f'<svg {box} viewBox="{EDGE} {EDGE} {across} {down}">'
-        f'<rect class="ground" {box}/><g class="marks">{dots}</g></svg></svg>'
-    )
 
 
 def _switch(asked: list[Coloring]) -> str:
@@ -182,7 +173,11 @@ def clusters(run: FittedRun) -> str:
         )
     scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
     words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
-    pair = _sizes(run, run.labels) + _matrix(run, run.labels) + _stability(run)
+    pair = _sizes(run, run.labels) + _matrix(run, run.labels)
+    curve = run.results.stability
+    if curve:  # the user did not choose the number
+        note = "The number was chosen where clusterings of two halves agree most beyond chance."
+        pair += chart("How many clusters", lambda ax: plots.stability(ax, curve), 3.0, note)
     parts = words, _traits(run), f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
     return section("clusters", "Clusters", lead, *parts)
 
@@ -228,15 +223,6 @@ def _matrix(run: FittedRun, labels: Array) -> str:
     )
 
 
-def _stability(run: FittedRun) -> str:
-    """A figure of stability over the number of clusters; empty if the user chose the number."""
-    curve = run.results.stability
-    if not curve:
-        return ""
-    note = "The number was chosen where clusterings of two halves agree most beyond chance."
-    return chart("How many clusters", lambda ax: plots.stability(ax, curve), 3.0, note)
-
-
 def _traits(run: FittedRun) -> str:
     """The features that differ most in each cluster, with their effect sizes."""
     profiles = run.results.profiles
@@ -248,7 +234,9 @@ def _traits(run: FittedRun) -> str:
         words = ""
         for view, name, effect in profiles[order].tolist():
             if np.isfinite(effect[k]):
-                words += _trait(view, feature_name(name), effect[k])
+                kind, sign = ("up", "+") if effect[k] > 0 else ("down", "")
+                names = f"{escape(feature_name(name))}<small>{escape(view)}</small>"
+                words += f'<span class="{kind}">{names} <b>{sign}{number(effect[k])}</b></span> '
         if words:
             lines.append([_cluster(k), f'<span class="traits">{words}</span>'])
     note = (
@@ -259,12 +247,6 @@ def _traits(run: FittedRun) -> str:
     return plain("What makes a cluster", note, whole)
 
 
-def _trait(view: str, name: str, effect: float) -> str:
-    kind, size = ("up", "+") if effect > 0 else ("down", "")
-    names = f"{escape(name)}<small>{escape(view)}</small>"
-    return f'<span class="{kind}">{names} <b>{size}{number(effect)}</b></span> '
-
-
 def _cluster(k: int) -> str:
     return f'<i class="{color(k)}"></i>{k}'
 
@@ -272,6 +254,7 @@ def _cluster(k: int) -> str:
 def _by_cluster(run: FittedRun, labels: Array) -> str:
     """A table of cluster size, stability and share of samples that lack each view."""
     lacking = (~run.mask).mean(0)
+    error = np.sqrt(np.maximum(lacking * (1 - lacking), 1e-12))  # of one sample
     tries = run.results.tries if len(run.results.tries) else np.zeros(len(run.mask))
     lines = []
     for k in range(min(int(labels.max()) + 1, MOST_CLUSTERS)):
@@ -280,9 +263,10 @@ def _by_cluster(run: FittedRun, labels: Array) -> str:
             continue
         tried = tries[mine].sum()
         sure = percent(run.results.stays[mine].sum() / tried) if tried else "–"
+        shares = (~run.mask[mine]).mean(0)
+        far = np.abs(shares - lacking) > np.maximum(3 * error / np.sqrt(mine.sum()), 0.1)
         cells = [
-            f"<b>{percent(s)}</b>" if _unlike(s, all_, int(mine.sum())) else percent(s)
-            for s, all_ in zip((~run.mask[mine]).mean(0), lacking, strict=True)
+            f"<b>{percent(s)}</b>" if f else percent(s) for s, f in zip(shares, far, strict=True)
         ]
         lines.append([_cluster(k), number(mine.sum()), sure, *cells])
     heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
@@ -291,9 +275,3 @@ def _by_cluster(run: FittedRun, labels: Array) -> str:
         "its samples that lack each view; bold where that is far from the share in all samples"
     )
     return plain("Stability and missing views", note, table(heads, lines))
-
-
-def _unlike(share: float, among_all: float, n: int) -> bool:
-    """Whether a share of n samples is off by more than three standard errors and by 0.1."""
-    error = np.sqrt(max(among_all * (1 - among_all), 1e-12) / n)
-    return bool(abs(share - among_all) > max(3 * error, 0.1))

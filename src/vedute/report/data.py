@@ -40,11 +40,6 @@ def data(run: FittedRun) -> str:
         "all of it is missing for a sample; zeros are values like any other."
     )
     views = table(list(columns), rows, 3)
-    return section("data", "Data", lead, _patterns(run), _dependence(run), views, _together(run))
-
-
-def _patterns(run: FittedRun) -> str:
-    """A figure of the views that are observed together: a column per pattern."""
     count = len(np.unique(run.mask, axis=0))
     title = f"{count} pattern{'' if count == 1 else 's'} of observed views"
     note = (
@@ -54,9 +49,10 @@ def _patterns(run: FittedRun) -> str:
     seen = np.maximum(run.mask.mean(0), 1e-9)
     holes = (np.array([run.facts["holes_by_view"][name] for name in run.names]) / seen).tolist()
     height = 1.3 + 0.3 * len(run.names)
-    return chart(
-        title, lambda ax: plots.missing(ax, run.mask, run.names, holes), height, note, True
+    patterns = chart(
+        title, lambda ax: plots.missing(ax, run.mask, run.names, holes), height, note, wide=True
     )
+    return section("data", "Data", lead, patterns, _dependence(run), views, _together(run))
 
 
 def depends(run: FittedRun) -> Array:
@@ -144,7 +140,9 @@ def training(run: FittedRun) -> str:
             "refit</b> with the hidden views, for as many steps as had lowered the error. All "
             "results on hidden views are from before the refit."
         )
-    pair = f'<div class="two">{_terms(run)}{_hidden_error(run)}</div>'
+    marked, note = (run.warmup(), run.second()), "The loss is the sum of these."
+    terms = chart("Loss by term", lambda ax: plots.terms(ax, run.history, *marked), CURVES, note)
+    pair = f'<div class="two">{terms}{_hidden_error(run)}</div>'
     return section("training", "Training", lead, stages(run), pair)
 
 
@@ -172,12 +170,6 @@ def stages(run: FittedRun) -> str:
         start = last
     heads = ["stage", "steps", "hidden error, first to least"]
     return f'<div class="plain">{table(heads, rows)}</div>'
-
-
-def _terms(run: FittedRun) -> str:
-    """A figure of the loss terms over steps."""
-    stages, note = (run.warmup(), run.second()), "The loss is the sum of these."
-    return chart("Loss by term", lambda ax: plots.terms(ax, run.history, *stages), CURVES, note)
 
 
 def _hidden_error(run: FittedRun) -> str:

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from vedute.figures import plots
-from vedute.figures.png import gray, picture
+from vedute.figures.png import picture
 from vedute.report.html import THIRD, drawing, figure, section
 from vedute.report.results import Array
 from vedute.report.run_folder import FittedRun
@@ -50,7 +50,7 @@ def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
     measured = results.truth[v], results.mean[v], results.std[v]
     truth, mean, std = (images.reshape(-1, *shape) for images in measured)
     ends = float(np.nanmin(truth)), float(np.nanmax(truth))
-    doubt = gray(std)
+    doubt = std.mean(1 if std.shape[1] in (1, 3) else -1) if std.ndim > 3 else std  # of colors
     low, high = (float(q) for q in np.nanquantile(doubt, (0.02, 0.98)))
     lines = {
         "truth, never shown": [picture(i, *ends) for i in truth],
@@ -80,7 +80,8 @@ def _profiles(run: FittedRun, v: int) -> str:
         '<span><i class="was"></i>truth, never shown</span>'
         '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
     )
-    thin = f"{-(-width // _stride(width))} of " if _stride(width) > 1 else ""
+    stride = -(-width // SHOWN_FEATURES)
+    thin = f"{-(-width // stride)} of " if stride > 1 else ""
     unit = "in your units" if _unit(run, v) is None else "in standard deviations"
     body = f'<div class="legend key">{key}</div><div class="three">{"".join(charts)}</div>'
     return figure(run.names[v], body, f"{thin}{width} features, {unit}", kind="wide")
@@ -100,7 +101,7 @@ def _instance(run: FittedRun, v: int, i: int, word: str) -> str:
     low, high = mean - wide * std, mean + wide * std
     if results.likelihoods[v] in SHARES:
         low, high = low.clip(0, 1), high.clip(0, 1)
-    shown = np.arange(0, len(truth), _stride(len(truth)))
+    shown = np.arange(0, len(truth), -(-len(truth) // SHOWN_FEATURES))
     inferred = mean[shown], low[shown], high[shown]
     title = f"{run.names[v]}, {word or 'an'} instance"
     body = drawing(lambda ax: plots.instance(ax, shown, truth[shown], inferred), title, THIRD, 1.9)
@@ -117,7 +118,3 @@ def _unit(run: FittedRun, v: int) -> Array | None:
         return None
     low, high = np.quantile(positive, (0.05, 0.95))
     return np.where(scale > 0, scale, 1.0) if high > UNLIKE * max(low, 1e-300) else None
-
-
-def _stride(width: int) -> int:
-    return -(-width // SHOWN_FEATURES)

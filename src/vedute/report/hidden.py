@@ -1,14 +1,14 @@
-"""The sections on hidden views: how well they are inferred, by view and by feature, and whether
-intervals cover what they should."""
+"""The sections on hidden views: how well they are inferred, by view and by feature, whether
+intervals cover what they should, and which view informs which."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 
 from vedute.figures import plots
+from vedute.metrics.scores import share_explained
 from vedute.report.html import chart, number, percent, plain, section, table
 from vedute.report.results import Array
 from vedute.report.run_folder import FittedRun
@@ -16,6 +16,8 @@ from vedute.report.run_folder import FittedRun
 FEW = 100  # hidden views: with fewer, scores by view are uncertain
 NOMINAL = (0.5, 0.8, 0.9, 0.95)
 FEWEST, ENDS = 10, 8  # hidden values of a feature; rows of a table
+FEWEST_TO_INFORM = 20  # hidden views: a number measured on fewer is uncertain
+WORTH, MOST_GAINS = 0.05, 6
 UNKNOWN = (
     "<b>No view was hidden from this training</b>, so it is not known how well views are inferred: "
     "on views that were learned from, errors look smaller and intervals better than they are. "
@@ -71,55 +73,38 @@ def _explained(run: FittedRun) -> str:
     return chart(title, lambda ax: plots.explained(ax, scores, names), height, note, wide=True)
 
 
-class Feature(NamedTuple):
-    """How well a feature is inferred: share of its variance, and median error."""
-
-    view: int
-    name: str
-    explained: float
-    off: float
-
-
 def _by_feature(run: FittedRun) -> str:
     """Chart and tables of the features that were hidden often enough; empty without two."""
     results, ranked = run.results, []
     for v in results.known if run.held_out() else ():
-        each = zip(run.features(v), results.explained[v], results.off[v], strict=True)
+        each = zip(results.explained[v], results.off[v], run.features(v), strict=True)
         enough = (results.known[v] >= FEWEST) & np.isfinite(results.explained[v])
-        ranked += [Feature(v, *row) for row, known in zip(each, enough, strict=True) if known]
-    ranked.sort(key=lambda row: -row.explained)
+        ranked += [(v, *row) for row, known in zip(each, enough, strict=True) if known]
+    ranked.sort(key=lambda row: -row[1])
     if len(ranked) < 2:
         return ""
     shares = {
-        run.names[v]: np.array([r.explained for r in ranked if r.view == v])
-        for v in sorted({r.view for r in ranked})
+        run.names[v]: np.array([share for u, share, *_ in ranked if u == v])
+        for v in sorted({v for v, *_ in ranked})
     }
     note = (
         "How much of each feature is explained where its view was hidden: one bump per view, "
         "taller where many features are; the line is the median. 0 % is the mean of the feature."
     )
-    height, title = 0.9 + 0.5 * len(shares), "Features one by one"
-    half = min(ENDS, len(ranked) // 2)
-    pair = _ends(run, "Best inferred", ranked[:half])
-    pair += _ends(run, "Worst inferred", ranked[::-1][:half])
+    height, pair, half = 0.9 + 0.5 * len(shares), "", min(ENDS, len(ranked) // 2)
+    for title, rows in (("Best inferred", ranked), ("Worst inferred", ranked[::-1])):
+        lines = [
+            [f"{escape(name)}<small>{escape(run.names[v])}</small>", percent(share), number(off)]
+            for v, share, off, name in rows[:half]
+        ]
+        pair += plain(title, "", table(["feature", "explained", "off"], lines))
     unit = (
         "Off: half of the inferred values are nearer to the truth than this, in your units. "
         f"Features with fewer than {FEWEST} hidden values are left out."
     )
+    title = "Features one by one"
     drawn = chart(title, lambda ax: plots.ridges(ax, shares), height, note, wide=True)
     return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>'
-
-
-def _ends(run: FittedRun, title: str, ranked: list[Feature]) -> str:
-    lines = [
-        [
-            f"{escape(row.name)}<small>{escape(run.names[row.view])}</small>",
-            percent(row.explained),
-            number(row.off),
-        ]
-        for row in ranked
-    ]
-    return plain(title, "", table(["feature", "explained", "off"], lines))
 
 
 def _errors(run: FittedRun) -> str:
@@ -220,3 +205,96 @@ def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
 
 def _at(run: FittedRun, covered: Array, level: float) -> float:
     return float(np.interp(level, run.results.levels, covered))
+
+
+# Which view informs which.
+
+
+def informs(run: FittedRun) -> str:
+    """The matrix, the unique share of each view, and the gain of one more view; may be empty."""
+    if not len(run.results.alone) or not run.held_out() or not run.results.alone[2].any():
+        return ""
+    lead = (
+        "Measured on hidden views, by the model before it learned from them. Which view is worth "
+        "measuring, and which ones are redundant?"
+    )
+    error, base, count = run.results.alone
+    view = run.hidden_views()
+    totals = run.errors()[run.method], run.base(), np.ones(len(view))
+    error, base, count = (
+        np.vstack([one, np.bincount(view, total, len(run.names))])
+        for one, total in zip((error, base, count), totals, strict=True)
+    )
+    less, more, tries = run.results.without
+    enough = (less > 0) & (tries >= FEWEST_TO_INFORM)
+    ratio = np.divide(more, less, out=np.full_like(less, np.nan), where=enough)
+    # the share by which observing view u (row) lowers the error of v; NaN if not measured
+    shares, gain = share_explained(error, base), np.asarray(1 - np.sqrt(ratio))
+    parts = _matrix(run, shares, count), _own(run, shares, gain), _one_more(run, gain)
+    return section("views", "Which view informs which", lead, *parts)
+
+
+def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
+    """A table of shares explained (L + 1, L) of each view by each other one, last by all others."""
+    names = [*map(escape, run.names), "<b>all others</b>"]
+    lines = [
+        [name, *map(_heat, share, count)]
+        for name, share, count in zip(names, shares, counts, strict=True)
+    ]
+    note = (
+        "How much of a hidden view (columns) is explained by each other view alone (rows), and by "
+        "all that the sample has, which may be few. Pale: of fewer than 20 hidden views."
+    )
+    kind = f'<table class="matrix" style="--columns:{len(run.names)}">'
+    whole = table(["from ↓ to →", *run.names], lines).replace("<table>", kind, 1)
+    return plain("From one view alone", note, whole)
+
+
+def _heat(share: float, count: float) -> str:
+    if not np.isfinite(share):
+        return ""
+    kind = f"heat{' few' if count < FEWEST_TO_INFORM else ''}{' deep' if share > 0.55 else ''}"
+    tip, strength = f"{count:.0f} hidden views", f"--a:{max(share, 0):.2f}"
+    return f'<span class="{kind}" title="{tip}" style="{strength}">{percent(share)}</span>'
+
+
+def _own(run: FittedRun, shares: Array, gain: Array) -> str:
+    """A table of views: best predictor, unique share, and largest gain for another view."""
+    lines = []
+    for v, name in enumerate(run.names):
+        *alone, from_others = shares[:, v]
+        kin = unique = adds = "–"
+        if np.isfinite(alone).any():
+            best = int(np.nanargmax(alone))
+            kin = f"{escape(run.names[best])} ({percent(alone[best])})"
+        if np.isfinite(from_others):
+            unique = percent(max(1 - from_others, 0))
+        if np.isfinite(gain[v]).any():
+            adds = percent(max(np.nanmax(gain[v]), 0))
+        lines.append([escape(name), kin, unique, adds])
+    heads = ["view", "best predicted by", "of its own", "most that it adds"]
+    note = (
+        "of its own: what the others do not explain, noise included. Most that it adds: by how "
+        "much it lowers the error of another view at most; near 0 % it is redundant for them"
+    )
+    return plain("Redundant and unique", note, table(heads, lines, 2))
+
+
+def _one_more(run: FittedRun, gain: Array) -> str:
+    """A list of the gains from one more measurement, largest first."""
+    lacking = (~run.mask).T.astype(int) @ ~run.mask  # (L, L) samples
+    worth = (np.nan_to_num(gain) >= WORTH) & (lacking > 0)
+    candidates = [(gain[u, v], u, v, lacking[u, v]) for u, v in np.argwhere(worth)]
+    words = [
+        f"Measuring <b>{escape(run.names[u])}</b> for the "
+        f"{'1 sample that lacks' if n == 1 else f'{number(n)} samples that lack'} both lowers the "
+        f"error of <b>{escape(run.names[v])}</b> by about {percent(share)}."
+        for share, u, v, n in sorted(candidates, reverse=True)[:MOST_GAINS]
+    ]
+    none = "There are no samples for which one more view would lower the error of another by 5 %."
+    note = (
+        "measured where the second view was hidden and the first observed: root mean square error "
+        "with and without the first, given all other observed views"
+    )
+    body = "".join(f"<li>{sentence}</li>" for sentence in words or [none])
+    return plain("What one more measurement would buy", note, f'<ul class="says">{body}</ul>')

@@ -15,9 +15,7 @@ from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
 from vedute.data.frames import Levels, ViewSpec, numbers, width
-from vedute.data.holdout import HoldOut
 from vedute.data.rows import pieces, slices
-from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
 from vedute.estimators.base import Estimator
@@ -169,47 +167,52 @@ def _fills(model: Estimator, views: Views, hidden: torch.Tensor, rows: Array) ->
             begun = perf_counter()
             filled = methods.find(name)(random_state=0, kinds=model.kinds).fit(data).impute(asked)
             seconds[name] = np.array(perf_counter() - begun)
-            errors[name] = _errors(held, filled, model.scalers)
+            off = torch.zeros(held.hidden.shape)
+            for v, (x, scaler) in enumerate(zip(filled.floating().x, model.scalers, strict=True)):
+                x = x if scaler.signed else x.clamp(min=0)
+                images = filled.x[v].dtype == torch.uint8
+                value = x if images else scaler.transform(x, torch.ones_like(x).bool())
+                off[:, v] = held.errors(value, v)
+            errors[name] = off[held.hidden].double().numpy()
     return {"fill_errors": errors, "fill_seconds": seconds, "fill_rows": len(data)}
-
-
-def _errors(held: HoldOut, filled: Views, scalers: Sequence[Scaler]) -> Array:
-    """Errors of filled values at each hidden instance, row by row."""
-    errors = torch.zeros(held.hidden.shape)
-    for v, (x, scaler) in enumerate(zip(filled.floating().x, scalers, strict=True)):
-        x = x if scaler.signed else x.clamp(min=0)
-        images = filled.x[v].dtype == torch.uint8
-        value = x if images else scaler.transform(x, torch.ones_like(x).bool())
-        errors[:, v] = held.errors(value, v)
-    return errors[held.hidden].double().numpy()
 
 
 # Single samples.
 
 
 class Looked(NamedTuple):
-    """One view of m samples: seen, value, low, high (m, width), center and unit (width,)."""
+    """One view of m samples: seen, value, low, high (m, width), center and unit (width,); and its
+    features: name, slice of columns, and categories."""
 
-    spec: ViewSpec
     seen: Array
     value: Array
     low: Array
     high: Array
     center: Array
     unit: Array
+    features: list[tuple[str, slice, Levels]]
 
 
 def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
     """Values and neighbors of single samples, given views in the user's units, scaled data, and
     embedding z (n, D)."""
+    from sklearn.neighbors import NearestNeighbors
+
     doubt = uncertainty(model, data)
     order = np.argsort(np.where(np.isnan(doubt), np.inf, -doubt), kind="stable")
-    listed = order[:MOST_LISTED]
+    listed, k = order[:MOST_LISTED], min(NEAREST, len(z) - 1)
     cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
     columns: Fields = dict(zip(Cell._fields, zip(*cells, strict=True), strict=bool(cells)))
-    columns |= {k: np.float32(columns[k]) for k in ("value", "low", "high", "z") if cells}
+    columns |= {name: np.float32(columns[name]) for name in ("value", "low", "high", "z") if cells}
+    nearest = np.zeros((len(listed), 0), np.int64)
+    if k > 0:
+        near = (
+            NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[listed], return_distance=False)
+        )
+        others = [[j for j in js if j != row][:k] for js, row in zip(near, listed, strict=True)]
+        nearest = np.array(others, np.int64)
     fields = {"cells": records(columns), "doubt": doubt.astype(np.float32)}
-    return fields | {"listed": listed, "nearest": _nearest(z, listed)}
+    return fields | {"listed": listed, "nearest": nearest}
 
 
 def uncertainty(model: Estimator, data: Views) -> Array:
@@ -255,25 +258,59 @@ def _looked(model: Estimator, views: Views, data: Views) -> dict[int, Looked]:
     for v, (view, mean, std) in enumerate(zip(model.views_, means, stds, strict=True)):
         if view.likelihood.text or len(view.shape) > 1:
             continue
-        ends = interval_of(view, mean, std, data, v, SAMPLE_LEVEL)
+        ends, spec = interval_of(view, mean, std, data, v, SAMPLE_LEVEL), view.spec
         seen, observed = views.seen(v).numpy(), np.nan_to_num(views.known(v))
         filled = view.possible(mean), ends.lower, ends.upper
         value, low, high = (np.where(seen, observed, a) for a in filled)
-        shown[v] = Looked(view.spec, seen, value, low, high, *_moments(model, v))
+        names = features(spec) if spec.columns is None or spec.levels is None else spec.columns
+        stops = np.cumsum(_widths(spec)).tolist()
+        columns = [
+            (str(name), slice(stop - numbers(levels), stop), levels)
+            for name, stop, levels in zip(names, stops, _levels(spec), strict=True)
+        ]
+        shown[v] = Looked(seen, value, low, high, *_moments(model, v), columns)
     return shown
 
 
 def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
     """Cells of each sample: missing features and those farthest from their mean, more of missing
-    views than of observed ones."""
-    items = {v: _items(view.spec) for v, view in looked.items()}
+    views than of observed ones; narrow views leave room to the others."""
+    narrow_first = sorted(looked, key=lambda v: len(looked[v].features))
     for i, seen in enumerate(mask):
-        lost = [v for v in looked if not seen[v]]
-        present = [v for v in looked if seen[v]]
-        room = _shared(lost, items, MOST_INFERRED if present else MOST_VALUES)
-        room |= _shared(present, items, MOST_VALUES - sum(room.values()))
-        for v, count in room.items():
-            yield from _farthest(looked[v], items[v], i, v, count)
+        lost = [v for v in narrow_first if not seen[v]]
+        present = [v for v in narrow_first if seen[v]]
+        counts: dict[int, int] = {}
+        for views, most in (
+            (lost, MOST_INFERRED if present else MOST_VALUES),
+            (present, MOST_VALUES),
+        ):
+            room = most - sum(counts.values())
+            for place, v in enumerate(views):
+                counts[v] = min(len(looked[v].features), max(room, 0) // (len(views) - place))
+                room -= counts[v]
+        for v in [*sorted(lost), *sorted(present)]:
+            yield from _farthest(looked[v], i, v, counts[v])
+
+
+def _farthest(view: Looked, i: int, v: int, count: int) -> Iterator[Cell]:
+    """Cells of `count` features of sample i in their order; missing ones have priority."""
+    unit, starts = np.where(view.unit > 0, view.unit, 1.0), [at.start for _, at, _ in view.features]
+    z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
+    far = np.maximum.reduceat(np.abs(z[0]), starts)
+    seen = np.logical_and.reduceat(view.seen[i], starts)
+    for f in np.sort(np.lexsort((-far, seen))[:count]):
+        name, at, levels = view.features[f]
+        shares, first, word = view.value[i, at], at.start, ""
+        if levels:
+            first += int(shares.argmax())
+        if levels is not None:  # the most probable; of two, the share is that of the second
+            shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
+            best = min(int(shares.argmax()), len(levels) - 1)
+            sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
+            word = f"{levels[best]}{sure}"
+        value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
+        a, b, c = (float(np.clip(bound[first], -9, 9)) for bound in z)
+        yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
 
 
 def _levels(spec: ViewSpec) -> Sequence[Levels]:
@@ -284,58 +321,6 @@ def _levels(spec: ViewSpec) -> Sequence[Levels]:
 def _widths(spec: ViewSpec) -> Array:
     """The number of columns of each feature: one, or several for more than two categories."""
     return np.array([numbers(levels) for levels in _levels(spec)])
-
-
-def _items(spec: ViewSpec) -> list[tuple[str, slice, Levels]]:
-    """The features of a view: name, slice of columns, and categories."""
-    names = features(spec) if spec.columns is None or spec.levels is None else spec.columns
-    ends = np.cumsum(_widths(spec)).tolist()
-    each = zip(names, ends, _levels(spec), strict=True)
-    return [(str(name), slice(end - numbers(levels), end), levels) for name, end, levels in each]
-
-
-def _shared(views: Sequence[int], items: dict[int, Any], most: int) -> dict[int, int]:
-    """Distribute at most `most` features over views; narrow views leave more to the others."""
-    counts = {}
-    for i, v in enumerate(sorted(views, key=lambda v: len(items[v]))):
-        counts[v] = min(len(items[v]), max(most, 0) // (len(views) - i))
-        most -= counts[v]
-    return {v: counts[v] for v in sorted(counts)}
-
-
-def _farthest(view: Looked, items: list[Any], i: int, v: int, count: int) -> Iterator[Cell]:
-    """Cells of `count` features of sample i in their order; missing ones have priority."""
-    unit = np.where(view.unit > 0, view.unit, 1.0)
-    z = [(a[i] - view.center) / unit for a in (view.value, view.low, view.high)]
-    far = np.maximum.reduceat(np.abs(z[0]), [at.start for _, at, _ in items])
-    seen = np.logical_and.reduceat(view.seen[i], [at.start for _, at, _ in items])
-    for f in np.sort(np.lexsort((-far, seen))[:count]):
-        name, at, levels = items[f]
-        first = at.start + (int(view.value[i, at].argmax()) if levels else 0)
-        value, low, high = (float(a[i, first]) for a in (view.value, view.low, view.high))
-        word = "" if levels is None else _word(levels, view.value[i, at])
-        a, b, c = (float(np.clip(bound[first], -9, 9)) for bound in z)
-        yield Cell(i, v, name, bool(view.seen[i, first]), value, low, high, word, (a, b, c))
-
-
-def _word(levels: tuple[Any, ...], shares: Array) -> str:
-    """The most probable category; `shares` of a binary feature has that of its second."""
-    shares = np.array([1 - shares[0], shares[0]]) if len(levels) == 2 else shares
-    best = min(int(shares.argmax()), len(levels) - 1)
-    sure = "" if shares[best] > 0.9995 else f" ({100 * shares[best]:.0f} %)"
-    return f"{levels[best]}{sure}"
-
-
-def _nearest(z: Array, rows: Array) -> Array:
-    """The nearest other samples of `rows` of z (n, D), (m, k)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    k = min(NEAREST, len(z) - 1)
-    if k < 1:
-        return np.zeros((len(rows), 0), np.int64)
-    near = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[rows], return_distance=False)
-    others = [[j for j in js if j != row][:k] for js, row in zip(near, rows, strict=True)]
-    return np.array(others, np.int64)
 
 
 def _moments(model: Estimator, v: int) -> tuple[Array, Array]:

@@ -17,9 +17,8 @@ from vedute.report import html
 from vedute.report.clusters import agreement, clusters, representation, rules
 from vedute.report.data import data, depends, training, unconnected
 from vedute.report.examples import examples
-from vedute.report.hidden import FEW, coverage, hidden, intervals, r2
+from vedute.report.hidden import FEW, coverage, hidden, informs, intervals, r2
 from vedute.report.html import number, percent
-from vedute.report.informs import informs
 from vedute.report.run_folder import FittedRun, Keep, of_model, public, used_settings
 from vedute.report.samples import samples
 

@@ -83,7 +83,10 @@ def write(
     model.save(folder)
     run = _of(model, views, source, preset, keep)
     facts = run.facts | {"reading": dict(reading)}
-    facts |= {} if keep.ids else _without_names(facts, source)
+    if not keep.ids:  # datasets keep their names; files and folders do not
+        name = source if datasets.has(source) else ""
+        command = [word if word == name else public(word, source) for word in facts["command"]]
+        facts |= {"source": name, "command": command}
     (folder / "config.toml").write_text(toml.dumps(run.config), encoding="utf-8")
     (folder / "data.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     lines = [json.dumps(record) + "\n" for record in run.history]
@@ -135,13 +138,6 @@ def _forget(model: Estimator) -> None:
             rows = network.posteriors.cpu().double().numpy()
             drawn = clustering.draw_like(rows, len(rows), model.seed_)
             network.posteriors = network.posteriors.new_tensor(drawn)
-
-
-def _without_names(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The source and the command without names of files and folders; datasets keep their names."""
-    name = source if datasets.has(source) else ""
-    command = [word if word == name else public(word, source) for word in facts["command"]]
-    return {"source": name, "command": command}
 
 
 def public(word: str, source: str) -> str:
@@ -256,7 +252,7 @@ class FittedRun:
         return cls(
             config=_whole(folder / "config.toml", lambda p: tomllib.loads(_text(p))),
             facts=facts | {"left_out": keep.left_out()},
-            history=_whole(folder / "history.jsonl", _lines),
+            history=_whole(folder / "history.jsonl", _records),
             mask=arrays["mask"].astype(bool),
             labels=arrays.get("labels"),
             ids=arrays.get("ids"),
@@ -397,7 +393,7 @@ def _arrays(path: Path) -> dict[str, Array]:
         return {key: file[key] for key in file.files}
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in _text(path).splitlines()] if path.is_file() else []
 
 

@@ -50,17 +50,21 @@ def samples(run: FittedRun) -> str:
 
 def _list(run: FittedRun) -> str:
     order = ordered(run).tolist()
-    names = dict(zip(order, _names(run, order), strict=True))
+    if run.private:
+        names = {row: f"no. {place + 1}" for place, row in enumerate(order)}
+    else:
+        names = {row: " ".join(run.sample(row).split()) for row in order}
     lines = {row: line(run, row, names[row]) for row in order}
     shown = {int(row): i for i, row in enumerate(run.results.listed)}
     cells: dict[int, list[Cell]] = defaultdict(list)
     for record in run.results.cells.tolist():
         cells[record[0]].append(Cell(*record))
-    listed = [
-        _sample(lines[row], _about(run, row, names), _values(run, cells[shown[row]]))
-        for row in order
-        if row in shown
-    ]
+    listed = []
+    for row in (row for row in order if row in shown):
+        spans = "".join(f"<span>{escape(field)}</span>" for field in lines[row].values())
+        inside = _about(run, row, names) + _values(run, cells[shown[row]])
+        head = f'<summary class="line">{spans}</summary>'
+        listed.append(f'<details class="sample">{head}{inside}</details>')
     more, rest = "".join(listed[FIRST:]), [row for row in order if row not in shown]
     if more:
         count = f"{len(listed) - FIRST} more"
@@ -85,13 +89,6 @@ def ordered(run: FittedRun) -> Array:
     return np.lexsort((last, margin, np.where(np.isnan(doubt), 1.0, -doubt)))
 
 
-def _names(run: FittedRun, order: Sequence[int]) -> list[str]:
-    """Names of samples, or their positions in this list in a private run."""
-    if run.private:
-        return [f"no. {place + 1}" for place in range(len(order))]
-    return [" ".join(run.sample(row).split()) for row in order]
-
-
 def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
     """The fields of one sample, as text by heading."""
     fields = {"sample": name}
@@ -105,13 +102,6 @@ def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
     lost = [gaps.get(name, name) for name, seen in views if name in gaps or not seen]
     fields["missing"] = ", ".join(" ".join(words.split()) for words in lost) or "nothing"
     return fields
-
-
-def _sample(fields: dict[str, str], about: str, values: str) -> str:
-    """A line of the list that opens to the values of its sample."""
-    spans = "".join(f"<span>{escape(field)}</span>" for field in fields.values())
-    head = f'<summary class="line">{spans}</summary>'
-    return f'<details class="sample">{head}{about}{values}</details>'
 
 
 def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
@@ -133,29 +123,24 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
 
 
 def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
-    """A table of inferred values with intervals, followed by observed ones."""
+    """A table of inferred values with intervals, followed by observed ones, each with a bar from
+    three standard deviations below the mean to three above."""
     if not cells:
         return ""
-    heads = ["view", "feature", "value", "90 % interval", ""]
-    ranked = sorted(cells, key=lambda cell: cell.seen)
-    return table(heads, [_value(run.names[cell.view], cell) for cell in ranked], 99)
-
-
-def _value(view: str, cell: Cell) -> list[str]:
-    wide = not cell.seen and not cell.word and cell.high > cell.low
-    text = escape(cell.word) or number(cell.value)
-    interval = f"{number(cell.low)} to {number(cell.high)}" if wide else NONE
-    return [
-        escape(view),
-        escape(feature_name(cell.name)),
-        text if cell.seen else f"<b>{text}</b>",
-        "observed" if cell.seen else interval,
-        "" if cell.word else _bar(cell.z, wide),
-    ]
-
-
-def _bar(z: Sequence[float], wide: bool) -> str:
-    """A bar of value and interval, from three standard deviations below the mean to three above."""
-    at, low, high = (round(50 + 48 * float(np.clip(v, -HIGH, HIGH)) / HIGH) for v in z)
-    low, high = (low, high) if wide else (at, at)
-    return f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
+    rows = []
+    for cell in sorted(cells, key=lambda cell: cell.seen):
+        wide = not cell.seen and not cell.word and cell.high > cell.low
+        text = escape(cell.word) or number(cell.value)
+        interval = f"{number(cell.low)} to {number(cell.high)}" if wide else NONE
+        at, *ends = (round(50 + 48 * float(np.clip(z, -HIGH, HIGH)) / HIGH) for z in cell.z)
+        low, high = ends if wide else (at, at)
+        style = f"--m:{at};--a:{low};--b:{high}"
+        row = [
+            escape(run.names[cell.view]),
+            escape(feature_name(cell.name)),
+            text if cell.seen else f"<b>{text}</b>",
+            "observed" if cell.seen else interval,
+            "" if cell.word else f'<i class="iv{"" if wide else " was"}" style="{style}"></i>',
+        ]
+        rows.append(row)
+    return table(["view", "feature", "value", "90 % interval", ""], rows, 99)
