@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Shapes = Sequence[tuple[int, ...]]  # one sample of each view
 Names = Sequence[str]  # one per view
+Context = Mapping[str, Tensor]  # named tensors of the rows, (n, ...)
 MOST_SUMMARIZED = 2**25  # entries of views whose kind a notebook omits, since it takes a second
 
 
@@ -55,6 +56,7 @@ class Views:
     y      (n,) labels, or None (evaluation only: no method ever sees them)
     specs  L descriptions of the user's views: columns, categories; or None
     sizes  per view (n,), divisors of its rows in scaling, or None
+    context  named tensors (n, ...) that a network or a likelihood may read: covariates, weights
     """
 
     x: Sequence[Tensor]
@@ -66,6 +68,7 @@ class Views:
     y: Array | None = None
     specs: tuple[ViewSpec, ...] | None = None
     sizes: tuple[Tensor | None, ...] = ()
+    context: Context = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -286,6 +289,7 @@ class Views:
             index=f(self.index),
             holes=tensors([None if h is None else f(h) for h in self.hole_parts]),
             sizes=tuple(None if s is None else f(s) for s in self.sizes),
+            context={name: f(t) for name, t in self.context.items()},
         )
 
 
@@ -438,7 +442,7 @@ class _Completed:
         for v in self.with_gaps:
             holes[v] = x[v].isnan()
             x[v] = x[v].nan_to_num(0.0)
-        return Views(tuple(x), mask, X.index, tuple(holes), X.names, X.ids, X.y, X.specs)
+        return replace(X, x=tuple(x), mask=mask, holes=tuple(holes), sizes=())
 
 
 def _observed(views: Views, mask: Any) -> Views:

@@ -49,6 +49,9 @@ class FittedView:
     bounds: tuple[float, float] = FREE
     at_holes: Calibration | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "likelihood", self.likelihood.for_view(self.shape))
+
     @classmethod
     def of(
         cls,
@@ -226,8 +229,8 @@ def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: 
     if kind != AUTO_WORD:
         return Recognised(KINDS[kind])
     if likelihood is not None and not likelihood.scaled:
-        match = next(k for k in KINDS.values() if k.likelihood == likelihood.name)
-        return Recognised(match, "by its likelihood")
+        own = (kind for kind in KINDS.values() if kind.likelihood == likelihood.name)
+        return Recognised(next(own, KINDS["numbers"]), "by its likelihood")
     result = kinds.recognise(raw.parts[v], raw.seen_part(v), raw.specs[v] if raw.specs else None)
     if likelihood is not None and result.kind.likelihood != "normal":
         return Recognised(KINDS["numbers"], "by its likelihood")

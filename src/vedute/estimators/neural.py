@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.mapped import stacked
-from vedute.data.views import Names, Shapes, Views
+from vedute.data.views import Context, Names, Shapes, Views
 from vedute.estimators import categories, front, saving, sentence_decoding
 from vedute.estimators.base import Estimator, check_count
 from vedute.estimators.context import FitContext
@@ -202,7 +203,7 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         for v, out in enumerate(model.decode(batch, draws)):
             if self.views_[v].likelihood.text and not draws:  # one sentence, not likely words
                 out = sentence_decoding.decode_sentence(model, batch, out[0], v).unsqueeze(0)
-            values.append(np.array(self._values(v, out), order="K"))  # copies expanded draws
+            values.append(np.array(self._values(v, out, batch.context), order="K"))  # of draws
         return values
 
     @torch.no_grad()
@@ -224,7 +225,7 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         with noise.seeded(self.learner.seed(random_state)):
             values = {}
             for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
-                mean = self._values(v, out[0])
+                mean = self._values(v, out[0], {})
                 drawn = view.noisy(mean, view.calibrated.noise)
                 p = categories.of_view(view, view.in_units(mean))
                 drawn = categories.drawn(drawn, p) if p else drawn
@@ -239,9 +240,9 @@ class NeuralEstimator(LearnedNetworks, Estimator):
             self.device = "auto"
         return super().restore(learned)
 
-    def modules(self) -> dict[str, torch.nn.Module]:
+    def modules(self) -> dict[str, nn.Module]:
         model: Any = getattr(self, "model_", None)
-        if not isinstance(model, torch.nn.Module):  # when loading: build it, then load its weights
+        if not isinstance(model, nn.Module):  # when loading: build it, then load its weights
             with torch.device("meta"):  # without memory
                 saving.check_sizes(self.build_networks(), model or {})
             with noise.WeightsFrom(torch.Generator()):  # replaced by saved weights
@@ -258,9 +259,10 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         """Convert data to the input of the networks."""
         return front.narrow(self.front_, data.bare())
 
-    def _values(self, v: int, out: torch.Tensor) -> Array:
+    def _values(self, v: int, out: Tensor, context: Context) -> Array:
         """Return the expected values of view v, with all its columns, given decoder outputs."""
-        part, mean = self.front_[v], self.views_[v].likelihood.mean(out.float()).cpu().numpy()
+        part, likelihood = self.front_[v], self.views_[v].likelihood
+        mean = likelihood.mean(out.float(), context).cpu().numpy()
         return mean if part is None else part.widen(mean)
 
     def table_numbers(self) -> int:
@@ -279,6 +281,7 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         hp = self.having(self.settings_)  # later changes apply to the next fit
         hp.check_settings()
         model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
+        model.observation = nn.ModuleList(likelihoods)  # their parameters are trained and saved
         channels_last = any(p.ndim == 4 for p in model.parameters())
         channels_last &= not (ARM and self.torch_device().type == "cpu")
         return model.to(memory_format=torch.channels_last) if channels_last else model  # type: ignore[call-overload]

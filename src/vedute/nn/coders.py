@@ -79,7 +79,7 @@ class Encoder(nn.Module):
         bounded: bool = True,
     ) -> None:
         super().__init__()
-        self.bounded = bounded
+        self.bounded, self.input = bounded, likelihood.encoder_input
         _register_center(self, shape, network, likelihood)
         self.net: nn.Module
         if likelihood.text:
@@ -91,6 +91,7 @@ class Encoder(nn.Module):
             self.net = dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
 
     def forward(self, x: Tensor) -> Gaussian:
+        x = self.input(x)
         out = self.net(x if self.center is None else x - self.center).float()
         out = out.tanh() if self.bounded else out.clamp(-MAX_OUTPUT, MAX_OUTPUT)
         return Gaussian(*out.chunk(2, dim=-1))
@@ -114,7 +115,9 @@ class Decoder(nn.Module):
         likelihood: Likelihood = NORMAL,
     ) -> None:
         super().__init__()
-        self.shape, self.tanh = tuple(shape), output == "tanh"
+        shape = tuple(shape) if likelihood.outputs == 1 else (*shape, likelihood.outputs)
+        network = network if likelihood.outputs == 1 else "mlp"
+        self.shape, self.tanh = shape, output == "tanh"
         _register_center(self, shape, network, likelihood)
         self.net: nn.Module
         self.linear: nn.Module | None = None

@@ -11,24 +11,29 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from vedute.data.views import Views
+from vedute.data.views import Context, Views
 from vedute.nn import shards
 from vedute.nn.cuda_streams import parallel_streams
 from vedute.nn.gaussian import Gaussian
-from vedute.nn.likelihoods import Likelihood, Likelihoods
+from vedute.nn.likelihoods import NO_CONTEXT, Likelihood, Likelihoods
 
 Rows = slice | Tensor
 
 
 def view_error(
-    likelihood: Likelihood, out: Tensor, x: Tensor, holes: Tensor | None, mean: bool
+    likelihood: Likelihood,
+    out: Tensor,
+    x: Tensor,
+    holes: Tensor | None,
+    mean: bool,
+    context: Context = NO_CONTEXT,
 ) -> Tensor:
     """Return -log p(x | out) up to a constant, over the observed entries of a view.
 
     out (..., B, *shape), x and holes (B, *shape) -> (..., B); `mean` averages over the observed
     entries (independent of the width of the view), else they are summed.
     """
-    e = likelihood.error(out.float(), x)
+    e = likelihood.error(out.float(), x, context)
     axes = tuple(range(-x.ndim + 1, 0))
     if holes is None:
         return e.mean(axes) if mean else e.sum(axes)
@@ -55,11 +60,13 @@ def view_errors(
         x, holes = batch.x[v], batch.holes[v]
         rows: Rows = slice(None) if present is None else present[v]
         missing = None if holes is None else holes[rows]
-        e = view_error(likelihoods[v], decode(v, rows), x[rows], missing, mean)
+        context = {name: t[rows] for name, t in batch.context.items()}
+        e = view_error(likelihoods[v], decode(v, rows), x[rows], missing, mean, context)
         return e if isinstance(rows, slice) else e.new_zeros(len(e), len(x)).index_copy(1, rows, e)
 
     tasks = [partial(one, v) for v in range(len(likelihoods))]
-    inputs = () if code is None else (code, *batch.x, *(h for h in batch.holes if h is not None))
+    holes = [h for h in batch.holes if h is not None]
+    inputs = () if code is None else (code, *batch.x, *holes, *batch.context.values())
     errors = parallel_streams(tasks, inputs) if inputs else [task() for task in tasks]
     return torch.stack(errors, dim=-1)
 

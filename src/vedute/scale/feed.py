@@ -69,5 +69,6 @@ def _read(data: Views, fetch: Sequence[Tensor]) -> tuple[Views, Tensor]:
 
 
 def _tensors(views: Views) -> list[Tensor]:
-    tensors = [*views.x, views.mask, views.index, *views.holes, *views.sizes]
+    rest = (*views.holes, *views.sizes, *views.context.values())
+    tensors = [*views.x, views.mask, views.index, *rest]
     return [t for t in tensors if t is not None]

@@ -225,7 +225,8 @@ class Loop:
         assert isinstance(model, Generative)
         model.eval()
         outs = zip(self.likelihoods, model.decode(held.inputs), strict=True)
-        values = [likelihood.mean(out[0].float()) for likelihood, out in outs]
+        context = held.inputs.context
+        values = [likelihood.mean(out[0].float(), context) for likelihood, out in outs]
         squared = ranks.mean(held.mean_error(values), len(held.hidden))
         if stage.measure is None:
             return squared, squared

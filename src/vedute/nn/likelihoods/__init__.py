@@ -5,32 +5,45 @@ the possible values, and whether the view is scaled. `error` is -log p without t
 scale where it equals the squared error (normal, variance 1/2) or the absolute error (laplace, 1). A
 categorical view is one-hot over its last axis; its output and the bernoulli one are logits. A view
 of tokens holds integers (T,); its output (T, V) holds the logits of every word.
+
+Another likelihood is a class in a module of this folder, or in another distribution as an entry
+point of the group `vedute.likelihoods`; it may have parameters of its own, several decoder outputs
+for each feature, and read the context of a batch.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from vedute.data import plugins
 from vedute.data.kinds import per_view
-from vedute.data.views import Names
+from vedute.data.views import Context, Names
 from vedute.nn import noise
 
 Array = NDArray[Any]
+NO_CONTEXT: Context = MappingProxyType({})
+GROUP = "vedute.likelihoods"  # entry points of other distributions
 ROUNDING = 1e-6  # tolerance of values scaled to [0, 1]
 
 
-class Likelihood(ABC):
-    """The distribution of a view given decoder outputs; one object per class.
+class Likelihood(nn.Module, ABC):
+    """The distribution of a view given decoder outputs. The context holds named tensors of the rows
+    of a batch, (B, ...): size factors, covariates.
 
+    outputs      decoder outputs for each feature, as a last axis if there are several
     logits       decoder outputs are logits, not values
     text         samples are sequences of words, as integers
     scaled       the estimator's scaling applies
@@ -39,6 +52,7 @@ class Likelihood(ABC):
     """
 
     name: ClassVar[str]
+    outputs: ClassVar[int] = 1
     logits: ClassVar[bool] = False
     text: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
@@ -48,12 +62,21 @@ class Likelihood(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
+    def for_view(self, shape: Sequence[int]) -> Likelihood:
+        """Return the likelihood of a view with samples of this shape: a new module where it learns
+        parameters for each feature."""
+        return self
+
+    def encoder_input(self, x: Tensor) -> Tensor:
+        """Return the values (B, *shape) that an encoder sees: logarithms of counts, say."""
+        return x
+
     @abstractmethod
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         """Return -log p(x | out) up to its constant per element; out (..., *shape), x broadcasts.
         Categorical: the sum of the terms is -log p."""
 
-    def mean(self, out: Tensor) -> Tensor:
+    def mean(self, out: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         """Return E[x | out], or the most likely tokens."""
         return out
 
@@ -86,7 +109,7 @@ class Likelihood(ABC):
 class Normal(Likelihood):
     name = "normal"
 
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return (x - out).square()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
@@ -102,7 +125,7 @@ class Normal(Likelihood):
 class Laplace(Likelihood):
     name = "laplace"
 
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return (x - out).abs()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
@@ -132,10 +155,10 @@ class _Probability(Likelihood):
 class Bernoulli(_Probability):
     name = "bernoulli"
 
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return F.binary_cross_entropy_with_logits(out, x.expand_as(out), reduction="none")
 
-    def mean(self, out: Tensor) -> Tensor:
+    def mean(self, out: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return out.sigmoid()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
@@ -146,10 +169,10 @@ class Categorical(_Probability):
     name = "categorical"
     shares = True
 
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return -x * out.log_softmax(-1)
 
-    def mean(self, out: Tensor) -> Tensor:
+    def mean(self, out: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return out.softmax(-1)
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
@@ -168,11 +191,11 @@ class Tokens(Likelihood):
     name = "tokens"
     logits, text, scaled = True, True, False
 
-    def error(self, out: Tensor, x: Tensor) -> Tensor:
+    def error(self, out: Tensor, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         words = x.long().expand(out.shape[:-1]).unsqueeze(-1)
         return -out.log_softmax(-1).gather(-1, words).squeeze(-1)
 
-    def mean(self, out: Tensor) -> Tensor:
+    def mean(self, out: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return out.argmax(-1).float()
 
     def draw(self, mean: Tensor, std: Tensor) -> Tensor:
@@ -191,10 +214,33 @@ class Tokens(Likelihood):
 
 
 Likelihoods = Sequence[Likelihood]  # one per view
-LIKELIHOODS: Mapping[str, Likelihood] = {
-    likelihood.name: likelihood
-    for likelihood in (Normal(), Laplace(), Bernoulli(), Categorical(), Tokens())
-}
+OWN = {kind.name: kind() for kind in (Normal, Laplace, Bernoulli, Categorical, Tokens)}
+
+
+class _Registry(Mapping[str, Likelihood]):
+    """Likelihoods by name: our own, those of the modules in this folder, and those of others."""
+
+    def __getitem__(self, name: str) -> Likelihood:
+        return OWN[name] if name in OWN else _others()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (OWN | _others())
+
+    def __len__(self) -> int:
+        return len(OWN | _others())
+
+
+LIKELIHOODS = _Registry()
+
+
+def _others() -> dict[str, Likelihood]:
+    """Import the likelihoods of the modules in this folder, and those of other distributions."""
+    modules = [import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
+    classes = [plugins.imported(entry) for entry in plugins.registered(GROUP).values()]
+    for module in modules:
+        members = inspect.getmembers(module, inspect.isclass)
+        classes += [c for _, c in members if issubclass(c, Likelihood) and c is not Likelihood]
+    return {kind.name: kind() for kind in classes}
 
 
 def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:
