@@ -18,10 +18,11 @@ from shell import done, refused, short_mvp, vedute_
 
 from vedute import MVP, Views, io, load
 from vedute.data import fill, mapped
+from vedute.data import rows as read_rows
 from vedute.data import store as stored
 from vedute.estimators.fitted_view import FittedView
 from vedute.io import parquet, store, streaming
-from vedute.training import feed
+from vedute.scale import feed
 
 N = 90
 IDS = np.array([f"p{i}" for i in range(N)])
@@ -307,7 +308,7 @@ def test_what_is_no_store():
 
 
 def test_what_comes_of_a_store_stays_on_the_disk(place, monkeypatch):
-    monkeypatch.setattr(mapped, "READ_ROWS", 13)
+    monkeypatch.setattr(read_rows, "READ_ROWS", 13)
     model, views = small(MVP, n_clusters=3).fit(Views.open("store")), Views.open("store")
     assert isinstance(model.embedding_, np.memmap)
     assert np.allclose(model.embedding_, model.transform(views.in_memory()), atol=1e-5)
@@ -338,7 +339,7 @@ def test_an_array_of_a_model_that_was_changed_is_refused(place):
 
 def test_kinds_and_scaling_are_those_of_data_in_memory(tmp_path, monkeypatch):
     """Whatever the kind, found in passes; the largest value, or the only broken one, comes late."""
-    monkeypatch.setattr(mapped, "READ_ROWS", 16)
+    monkeypatch.setattr(read_rows, "READ_ROWS", 16)
     rng, n = np.random.default_rng(0), 200
     counts = rng.poisson(rng.gamma(1.0, 5.0, size=(n, 1)), size=(n, 12)).astype(float)
     late = rng.integers(3, size=(n, 4)).astype(float)
@@ -416,7 +417,7 @@ def test_large_files_are_converted_piece_by_piece_to_the_same_store(tmp_path, mo
     done("convert", "data", "-o", "whole")
     monkeypatch.setattr(streaming, "STREAMED_BYTES", 0)
     monkeypatch.setattr(streaming, "TABLE_CHUNK_ROWS", 16)
-    monkeypatch.setattr(mapped, "READ_ROWS", 7)
+    monkeypatch.setattr(read_rows, "READ_ROWS", 7)
     monkeypatch.setattr(store, "BUCKET_ROWS", 11)
     monkeypatch.setattr(io, "enter", None)  # which reads all at once
     done("convert", "data", "-o", "pieces")
@@ -481,8 +482,8 @@ def cut(path):
     os.truncate(path, path.stat().st_size - 8)
 
 
-@pytest.mark.parametrize("change", [rewritten, replaced, cut, lambda path: path.unlink()])
-def test_an_open_store_is_not_mixed_with_what_replaces_it(place, change):
+@pytest.mark.parametrize("change", [rewritten, cut])
+def test_an_open_store_is_not_mixed_with_what_is_written_into_it(place, change):
     views = Views.open("store")
     whole = views.in_memory()
     change(place / "store" / "view0.npy")
@@ -492,17 +493,26 @@ def test_an_open_store_is_not_mixed_with_what_replaces_it(place, change):
     assert views.ids.tolist() == whole.ids.tolist()
 
 
-def test_a_fit_ends_where_its_store_is_replaced(place):
-    replaced_at = [3]
+@pytest.mark.parametrize("change", [replaced, lambda path: path.unlink()])
+def test_an_open_store_stays_what_it_was_where_its_files_are_replaced(place, change):
+    views = Views.open("store")
+    whole = views.in_memory()
+    change(place / "store" / "view0.npy")
+    same(views, whole)
+    assert torch.equal(views[[3, 1]].x[0], whole.x[0][[3, 1]])
 
+
+def test_a_fit_goes_on_with_the_store_that_it_opened(place):
     def swap(record):
-        if record["epoch"] == replaced_at[0]:
+        if record["epoch"] == 3:
             Path("store").rename("old")
             np.savez("d.npz", **other(arrays()))
             done("convert", "d.npz", "-o", "store")
 
-    with pytest.raises(ValueError, match=r"npy has changed since it was opened"):
-        small(MVP, callbacks=[swap], steps=90).fit(Views.open("store"))
+    expected = small(MVP, steps=90).fit(Views.open("store")).embedding_
+    model = small(MVP, callbacks=[swap], steps=90).fit(Views.open("store"))
+    assert Path("old").exists()
+    assert np.array_equal(model.embedding_, expected)
 
 
 def test_a_store_that_is_open_is_not_replaced(place):

@@ -18,6 +18,7 @@ from vedute.data.views import Views
 from vedute.estimators.settings import declared
 from vedute.methods.deep.shared import regularization
 from vedute.methods.deep.shared.vae import VAEEstimator
+from vedute.methods.mvp import MVPModel
 
 VAES = {name: cls for name, cls in METHODS.items() if issubclass(cls, VAEEstimator)}
 TRIMMED = [*VAES, "mvp"]
@@ -182,20 +183,23 @@ def test_going_on_is_half_training_and_half_cool_down(name):
 
 
 def test_a_second_learning_goes_on_from_the_first(monkeypatch):
-    cls, states = METHODS["mvp"], []
-    go_on = cls.go_on
+    cls, ends, begins = METHODS["mvp"], [], []
+    finish, again = MVPModel.finish, MVPModel.stages_again
 
-    def spied(self, device):
-        states.append(deepcopy(self.model_.state_dict()))
-        go_on(self, device)
-        states.append(deepcopy(self.model_.state_dict()))
+    def finished(self, data):
+        finish(self, data)
+        ends.append(deepcopy(self.state_dict()))
 
-    monkeypatch.setattr(cls, "go_on", spied)
+    def begun(self, data):
+        begins.append(deepcopy(self.state_dict()))
+        return again(self, data)
+
+    monkeypatch.setattr(MVPModel, "finish", finished)
+    monkeypatch.setattr(MVPModel, "stages_again", begun)
     assert small(cls, steps=6, again=2).fit(blobs(60)).steps_ == 2
-    first, second = states
-    assert all(torch.equal(first[k], second[k]) for k in first)
+    assert all(torch.equal(ends[0][k], begins[0][k]) for k in begins[0])
     assert small(cls, again=None).fit(blobs(60)).learned_again_
-    assert len(states) == 2  # anew
+    assert len(begins) == 1  # anew
 
 
 def test_steps_and_batches_by_the_number_of_rows():
