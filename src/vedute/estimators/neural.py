@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vedute.data import fill
 from vedute.data.holdout import HoldOut
 from vedute.data.mapped import stacked
-from vedute.data.views import Context, Names, Shapes, Views
+from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import categories, front, saving, sentence_decoding
 from vedute.estimators.base import Estimator, check_count
 from vedute.estimators.context import FitContext
@@ -259,7 +259,7 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         """Convert data to the input of the networks."""
         return front.narrow(self.front_, data.bare())
 
-    def _values(self, v: int, out: Tensor, context: Context) -> Array:
+    def _values(self, v: int, out: Tensor, context: Mapping[str, Tensor]) -> Array:
         """Return the expected values of view v, with all its columns, given decoder outputs."""
         part, likelihood = self.front_[v], self.views_[v].likelihood
         mean = likelihood.mean(out.float(), context).cpu().numpy()
