@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
 from vedute.data.rows import Rows, pieces, tensors
 from vedute.data.views import Views, loses
-from vedute.io import csv, folder, npy, parquet, table
+from vedute.io import csv, folder, npy, table
 from vedute.io.contents import (
     Only,
     Reading,
@@ -59,8 +58,12 @@ class Table(NamedTuple):
 def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     """Open the views in a folder or table, and the name of their ids; None where it is small or of
     another format. Raise where it cannot be read in chunks."""
-    files = _files(path)
-    if files is None or sum(file.stat().st_size for file in files.values()) < STREAMED_BYTES:
+    if path.is_dir():
+        files = folder.files(path)
+    else:
+        files = {"": path} if table.ending(path) in table.TABLE_FORMATS else {}
+    size = sum(file.stat().st_size for file in files.values())
+    if not files or size < STREAMED_BYTES or not all(file.is_file() for file in files.values()):
         return None
     if how.label is not None:
         raise NotPlainError("labels are taken out of it")
@@ -79,19 +82,12 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     return _views(parts, specs, None if ids is None else plain(ids)), name_of(indices)
 
 
-def _files(path: Path) -> dict[str, Path] | None:
-    if path.is_dir():
-        files = folder.files(path)
-        return files if all(file.is_file() for file in files.values()) else None
-    return {"": path} if table.ending(path) in table.TABLE_FORMATS else None
-
-
 def _table(path: Path, how: Reading, only: Only) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
-    is_text = table.TABLE_FORMATS[table.ending(path)] is csv
+    form = table.form(path)
     scratch, ids, dtypes, seen = Scratch(), list[pd.Index](), list[Dtypes](), list[_Bools]()
-    with closing((csv if is_text else parquet).chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
+    with closing(form.chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for chunk_columns in chunks:
             chunk = chunk_columns[only(list(chunk_columns.columns))]
             _check_numbers(chunk)
@@ -104,7 +100,7 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
         raise NotPlainError(f"{path} has no rows, or no column")
     index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
-    if is_text:
+    if form is csv:
         csv.check_ids(index, str(index.name), path)
         any_empty, all_empty, fractional = np.stack(seen).swapaxes(0, 1)
         maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
@@ -137,17 +133,11 @@ def _array(path: Path) -> Table:
         raise NotPlainError(f"{path} holds {a.dtype}")
     x = File(Opened(path, version), a.dtype, a.shape, a.offset).rows()
     if x.dtype == torch.uint8 and images.have_channels_last(path.stem, a.shape):
-        x = x.then(_channels_first, None, a.shape[3], *a.shape[1:3])
+        shape = (a.shape[3], *a.shape[1:3])
+        x = x.then(lambda x, _: x.movedim(-1, -3).contiguous(), None, *shape)
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
-    return Table(x if kept else x.then(_double, torch.float64), ids, {None: a.dtype})
-
-
-def _channels_first(x: Tensor, rows: Any) -> Tensor:
-    return x.movedim(-1, -3).contiguous()
-
-
-def _double(x: Tensor, rows: Any) -> Tensor:
-    return x.double()
+    x = x if kept else x.then(lambda x, _: x.double(), torch.float64)
+    return Table(x, ids, {None: a.dtype})
 
 
 def _check_numbers(chunk: pd.DataFrame) -> None:
@@ -185,16 +175,13 @@ def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
     if how.views is None:
         raise NotPlainError("no view is chosen")
     columns = list(whole.dtypes)
-    views = {}
-    for name, part in table.chosen(how.views, columns, path).items():
+
+    def view(part: list[Any]) -> Table:
         at = torch.tensor([columns.index(c) for c in part])
-        x = whole.x.then(partial(_columns, at), None, len(part))
-        views[name] = Table(x, whole.ids, {c: whole.dtypes[c] for c in part})
-    return views
+        x = whole.x.then(lambda x, _: x[:, at], None, len(part))
+        return Table(x, whole.ids, {c: whole.dtypes[c] for c in part})
 
-
-def _columns(at: Tensor, x: Tensor, rows: Any) -> Tensor:
-    return x[:, at]
+    return {k: view(part) for k, part in table.chosen(how.views, columns, path).items()}
 
 
 def _placed(t: Table, ids: pd.Index | None) -> Rows:
@@ -204,15 +191,14 @@ def _placed(t: Table, ids: pd.Index | None) -> Rows:
     if not t.x.dtype.is_floating_point:
         raise NotPlainError("some samples have no image")
     at = torch.from_numpy(t.ids.get_indexer(pd.Index(ids.astype(str))))
-    shape = (len(ids), *t.x.shape[1:])
-    return Rows(shape, t.x.dtype, partial(_rows_of, t.x, at))
 
+    def read(rows: Any) -> Tensor:
+        source_rows = at[rows]
+        values = t.x[source_rows.clamp(min=0)]
+        values[source_rows < 0] = torch.nan
+        return values
 
-def _rows_of(x: Rows, at: Tensor, rows: Any) -> Tensor:
-    source_rows = at[rows]
-    values = x[source_rows.clamp(min=0)]
-    values[source_rows < 0] = torch.nan
-    return values
+    return Rows((len(ids), *t.x.shape[1:]), t.x.dtype, read)
 
 
 def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
@@ -228,20 +214,25 @@ def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
 
 
 def _views(parts: Sequence[Rows], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
-    scans = [_scan(x, s.name) for x, s in zip(parts, specs, strict=True)]
-    names = [s.name for s in specs]
+    names = tuple(s.name for s in specs)
+    scans = [_scan(x, name) for x, name in zip(parts, names, strict=True)]
     present = np.stack([scan.present.numpy() for scan in scans], axis=1)
     mask = torch.from_numpy(checks.observed(present, None, names, ids))
-    x = [
-        part.then(partial(_zeros, scan.dtype), scan.dtype) if part.dtype.is_floating_point else part
-        for part, scan in zip(parts, scans, strict=True)
-    ]
-    holes = [
-        part.then(partial(_holes, mask[:, v]), torch.bool) if scans[v].holes else None
-        for v, part in enumerate(parts)
-    ]
+    triples = zip(parts, scans, mask.T, strict=True)
+    x, holes = zip(*(_in_two(*triple) for triple in triples), strict=True)
     index = torch.arange(len(mask))
-    return Views(tensors(x), mask, index, tensors(holes), tuple(names), ids, specs=tuple(specs))
+    return Views(tensors(x), mask, index, tensors(holes), names, ids, specs=tuple(specs))
+
+
+def _in_two(part: Rows, scan: _Scan, mask: Tensor) -> tuple[Rows, Rows | None]:
+    """Split values with NaN into values with zeros, and holes."""
+    if not part.dtype.is_floating_point:
+        return part, None
+    x = part.then(lambda x, _: x.masked_fill(x.isnan(), 0.0).to(scan.dtype), scan.dtype)
+    if not scan.holes:
+        return x, None
+    row = mask.view(-1, *[1] * (part.ndim - 1))
+    return x, part.then(lambda x, rows: x.isnan() & row[rows], torch.bool)
 
 
 class _Scan(NamedTuple):
@@ -257,6 +248,7 @@ def _scan(x: Rows, name: str) -> _Scan:
     if not x.dtype.is_floating_point:
         return _Scan(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
     present, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
+    # minus the smallest value, the largest, and the rounding error of float32, per feature
     ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
     for rows in pieces(x):
         a = x[rows]
@@ -265,22 +257,9 @@ def _scan(x: Rows, name: str) -> _Scan:
             raise NotPlainError(f"view {name!r} holds infinite values")
         present[rows] = ~missing.flatten(1).all(1)
         holes = holes or bool(missing[present[rows]].any())
-        torch.maximum(ends, _ends(a, missing), out=ends)
+        low, high = (sign * a.masked_fill(missing, -sign * torch.inf) for sign in (-1, 1))
+        rounding = (a.float().to(a.dtype) - a).abs().masked_fill(missing, 0)
+        block = torch.stack([x.amax(0) for x in (low, high, rounding)])
+        torch.maximum(ends, block, out=ends)
     wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
     return _Scan(present, holes, torch.float64 if wide else torch.float32)
-
-
-def _ends(a: Tensor, missing: Tensor) -> Tensor:
-    """Minus the smallest value, the largest, and the rounding error of float32, per feature: (3,
-    *shape)."""
-    low, high = (sign * a.masked_fill(missing, -sign * torch.inf) for sign in (-1, 1))
-    rounding = (a.float().to(a.dtype) - a).abs().masked_fill(missing, 0)
-    return torch.stack([x.amax(0) for x in (low, high, rounding)])
-
-
-def _zeros(dtype: torch.dtype, x: Tensor, rows: Any) -> Tensor:
-    return x.masked_fill(x.isnan(), 0.0).to(dtype)
-
-
-def _holes(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
-    return x.isnan() & mask[rows].view(-1, *[1] * (x.ndim - 1))
