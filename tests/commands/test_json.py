@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from shell import done, vedute_
 
-from vedute.commands import _answer
+from vedute.commands import _command
 
 FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
 STUDY = """
@@ -125,4 +125,4 @@ def test_a_mistake_leaves_stdout_empty(place, monkeypatch):
 
 def test_what_json_does_not_have():
     odd = {1: np.float32(2), "x": (float("nan"), np.array([1, 2])), "p": Path("a"), "n": None}
-    assert _answer.plain(odd) == {"1": 2.0, "x": [None, [1, 2]], "p": "a", "n": None}
+    assert _command.plain(odd) == {"1": 2.0, "x": [None, [1, 2]], "p": "a", "n": None}

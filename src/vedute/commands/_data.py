@@ -1,20 +1,15 @@
-"""Input data of commands: options for reading them, and output files of the same kind."""
+"""Input data of commands, and output files of the same kind."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from vedute.commands import _answer, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _options
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from vedute import io
@@ -22,105 +17,7 @@ if TYPE_CHECKING:
     from vedute.data.views import Entry, Views
     from vedute.estimators.base import Estimator
 
-T = TypeVar("T")
-INPUTS = (
-    "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
-    ".h5mu, .h5ad, one table with --views, a store, or the name of a dataset"
-)
-Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
-OptionalSource = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA",
-        help=f"Any views missing: {INPUTS}; default: what RUN was fitted on.",
-        show_default=False,
-    ),
-]
-OutViews = Annotated[Path, _options.out("What to write: a folder or file like DATA, or .npz.")]
-OutRows = Annotated[
-    Path, _options.out("The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).")
-]
-
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN|FILE",
-        help="Which samples belong together: a column of DATA, if that is one table, or a file "
-        "(.csv, .tsv, .parquet) of ids and groups.",
-    ),
-]
-
-
-class ReadingOptions(NamedTuple):
-    """Options for reading DATA; `reads` adds them to a command."""
-
-    views: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SPEC",
-            help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
-        ),
-    ] = None
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
-    ] = None
-    one_hot: Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")] = (
-        False
-    )
-    samples: Annotated[
-        str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
-    ] = None
-    decimal: Annotated[
-        str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
-    ] = None
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Leave a column of the tables out; repeatable, or a,b for several.",
-        ),
-    ] = None
-
-    def checked(self) -> io.Reading:
-        from vedute import io
-
-        if self.samples not in (None, "rows", "columns"):
-            raise ValueError(f"--samples takes rows or columns, got {self.samples!r}")
-        if self.decimal not in (None, ","):
-            raise ValueError(
-                f"--decimal takes a comma, got {self.decimal!r}; points need no option"
-            )
-        spec, column = (None, None) if self.views is None else io.read_spec(self.views)
-        return io.Reading(
-            *(spec, column, self.label, self.one_hot, self.samples, self.decimal), drop=self.drop
-        )
-
-    def words(self) -> list[str]:
-        """The options as typed on the command line."""
-        given = {k: v for k, v in self._asdict().items() if v and k not in ("one_hot", "drop")}
-        pairs = [*given.items(), *(("drop", name) for name in self.drop or ())]
-        typed = [str(word) for name, v in pairs for word in (f"--{name}", v)]
-        return [*typed, "--one-hot"] if self.one_hot else typed
-
-
-def reads(run: Callable[..., T]) -> Callable[..., T]:
-    """Add `ReadingOptions` to a command before its last option; `run` takes them first."""
-
-    @wraps(run)
-    def command(**options: Any) -> T:
-        reading = ReadingOptions(*(options.pop(name) for name in ReadingOptions._fields))
-        return run(reading, **options)
-
-    _, *parameters, last = inspect.signature(run, eval_str=True).parameters.values()
-    shared = [
-        inspect.Parameter(
-            name, last.kind, default=ReadingOptions._field_defaults[name], annotation=kind
-        )
-        for name, kind in get_type_hints(ReadingOptions, include_extras=True).items()
-    ]
-    _options.declare(command, [*parameters, *shared, last])
-    return command
+    Columns = Callable[[Estimator, Views], Mapping[str, Any]]
 
 
 def open_data(source: str, how: io.Reading) -> io.Data:
@@ -139,13 +36,6 @@ def open_data(source: str, how: io.Reading) -> io.Data:
         known = ", ".join(datasets.available())
         raise FileNotFoundError(f"{source} is neither a file nor a dataset; datasets are {known}")
     return io.read(source, how)
-
-
-def groups_of(word: str | None, data: io.Data) -> Any:
-    """Groups of samples, read from what --groups names and matched by id."""
-    from vedute.io import table
-
-    return None if word is None else table.read_groups(word, data)
 
 
 def check(views: Views) -> None:
@@ -195,12 +85,13 @@ def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[io.
     """Training data as read, their checked views, and the groups of samples; lists all problems."""
     from vedute import io
     from vedute.data.problems import all_at_once, noted
+    from vedute.io import table
 
     known: Any = None
     with all_at_once():
         given = open_data(source, how)
         with noted(part=False):
-            known = groups_of(groups, given)
+            known = None if groups is None else table.read_groups(groups, given)
         views = io.enter(given).views
         check(views)
     return given, views, known
@@ -262,89 +153,54 @@ def guarded_ids(safe: bool) -> Iterator[None]:
         )
 
 
-def writes_rows(columns: Callable[[Estimator, Views], Mapping[str, Any]]) -> Callable[..., None]:
-    """A command that writes `columns` computed by a fitted estimator, one row per sample."""
+def writes_rows(columns: Columns) -> Callable[..., None]:
+    """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
+    or annotations of the data in formats that hold both."""
 
     def run(
-        reading: ReadingOptions,
+        reading: _options.ReadingOptions,
         run: _options.RunFolder,
-        out: OutRows,
-        data: OptionalSource = None,
+        out: _options.OutRows,
+        data: _options.OptionalSource = None,
         method: _options.OutsideMethod = None,
         safe_csv: _options.SafeCsv = False,
         force: _options.Force = False,
     ) -> Answer:
-        return _write_rows(run, data, reading, out, method, force, safe_csv, columns)
+        from vedute import io
+
+        how, source, ending = reading.checked(), source_of(run, data), out.suffix.lower()
+        check_place(out, source)
+        annotated = ending in io.ANNOTATED
+        if annotated and ending != Path(source).suffix.lower():
+            raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
+        endings = [ending] if annotated else [*io.RESULT_FORMATS]
+        with guarded_ids(safe_csv), new_file(out, force, endings) as part:
+            model, given, entry = open_run(run, source, how, method)
+            ids, table = computed(columns, model, given, entry.views)
+            if annotated:
+                io.annotate(part, Path(source), table)
+            else:
+                write_table(part, ids, table, given)
+        shapes = {name: column.shape for name, column in table.items()}
+        return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
     run.__doc__ = columns.__doc__
-    return _answer.offers_json(reads(run))
+    return command(run)
 
 
-def _write_rows(
-    run: Path,
-    source: str | None,
-    how: ReadingOptions,
-    out: Path,
-    method: str | None,
-    force: bool,
-    safe_csv: bool,
-    columns: Callable[[Estimator, Views], Mapping[str, Any]],
-) -> Answer:
-    """Write computed columns as a table with a row per sample, or as annotations of the data in
-    formats that hold both."""
+def write_table(part: Path, ids: Any, columns: Mapping[str, Any], given: io.Data) -> None:
+    """Write a row per sample, with its id."""
     from vedute import io
 
-    reading, source = how.checked(), source_of(run, source)
-    check_place(out, source)
-    ending = out.suffix.lower()
-    annotated = ending in io.ANNOTATED
-    if annotated and ending != Path(source).suffix.lower():
-        raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-    endings = [ending] if annotated else [*io.RESULT_FORMATS]
-    with guarded_ids(safe_csv), new_file(out, force, endings) as part:
-        model, given, entry = open_run(run, source, reading, method)
-        if annotated:
-            written = _rows(columns, model, given, entry.views)
-            written.pop("")
-            io.annotate(part, Path(source), written)
-        else:
-            written = write_table(part, columns, model, given, entry.views)
-    shapes = {name: column.shape for name, column in written.items()}
-    return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
+    ending = part.suffix.lower()
+    io.RESULT_FORMATS[ending](part, io.with_ids(ids, given.id_name, columns, ending))
 
 
-def new_table(out: Path, force: bool, source: str) -> AbstractContextManager[Path]:
-    """A context with the temporary path of a new table, outside the data."""
-    from vedute import io
-
-    check_place(out, source)
-    return new_file(out, force, [*io.RESULT_FORMATS])
-
-
-def write_table(
-    part: Path,
-    columns: Callable[[Estimator, Views], Mapping[str, Any]],
-    model: Estimator,
-    given: io.Data,
-    views: Views,
-) -> dict[str, Any]:
-    """Write a row per sample with columns computed by a fitted estimator; return the columns."""
-    from vedute import io
-
-    table, ending = _rows(columns, model, given, views), part.suffix.lower()
-    ids = table.pop("")
-    io.RESULT_FORMATS[ending](part, io.with_ids(ids, given.id_name, table, ending))
-    return table
-
-
-def _rows(
-    columns: Callable[[Estimator, Views], Mapping[str, Any]],
-    model: Estimator,
-    given: io.Data,
-    views: Views,
-) -> dict[str, Any]:
-    """Columns of all samples, and their ids, or else row numbers, under "". A store is processed
-    in blocks, and its results are put into the order of the original data."""
+def computed(
+    columns: Columns, model: Estimator, given: io.Data, views: Views
+) -> tuple[Any, dict[str, Any]]:
+    """Ids of all samples, or else row numbers, and columns computed by a fitted estimator. A store
+    is processed in blocks, and its results are put into the order of the original data."""
     import numpy as np
 
     from vedute.estimators import progress
@@ -352,15 +208,18 @@ def _rows(
 
     ids = views.index.numpy() if views.ids is None else views.ids
     if given.whole is None:
-        return {"": ids, **columns(model, views)}
+        return ids, dict(columns(model, views))
     parts = []
     with progress.shown(), progress.task("processing the store", len(views), "row"):
         for block in store.blocks(given.whole, model.specs):
             parts.append(columns(model, block))
             progress.advance(len(block), "row")
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    row_ids = ids if given.ids is not None or given.order is None else given.order
-    return store.in_order({"": row_ids, **table}, given.order)
+    if given.order is None:
+        return ids, table
+    back = np.argsort(given.order)
+    row_ids = given.order if given.ids is None else ids
+    return row_ids[back], {name: column[back] for name, column in table.items()}
 
 
 @contextmanager

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+
+if TYPE_CHECKING:
+    from vedute import io
+
+INPUTS = (
+    "a folder with one file per view (.csv, .tsv, .parquet, .npy, images), .npz, .mat, .xlsx, "
+    ".h5mu, .h5ad, one table with --views, a store, or the name of a dataset"
+)
 
 
 def out(help: str, metavar: str = "OUT", show_default: bool = False) -> Any:
@@ -20,15 +26,28 @@ def settings(help: str) -> Any:
     return typer.Option("--set", metavar="NAME=VALUE", help=help)
 
 
-def declare(command: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:
-    """Declare parameters to typer of a command that takes any keywords."""
-    declared = list(parameters)
-    signature = inspect.Signature(declared, return_annotation=None)
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in declared}
-
-
+Source = Annotated[str, typer.Argument(metavar="DATA", help=f"{INPUTS[0].upper()}{INPUTS[1:]}.")]
+OptionalSource = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        help=f"Any views missing: {INPUTS}; default: what RUN was fitted on.",
+        show_default=False,
+    ),
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")]
+OutViews = Annotated[Path, out("What to write: a folder or file like DATA, or .npz.")]
+OutRows = Annotated[
+    Path, out("The .csv, .parquet or .npz file to write (.h5mu, .h5ad if DATA is one).")
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="Which samples belong together: a column of DATA, if that is one table, or a file "
+        "(.csv, .tsv, .parquet) of ids and groups.",
+    ),
+]
 OutsideMethod = Annotated[
     str | None,
     typer.Option(
@@ -52,3 +71,56 @@ Ids = Annotated[
 Values = Annotated[
     bool, typer.Option("--values/--no-values", help="Keep values and labels of single samples.")
 ]
+
+
+class ReadingOptions(NamedTuple):
+    """Options for reading DATA, of each command whose first parameter is `reading`."""
+
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SPEC",
+            help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
+        ),
+    ] = None
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
+    ] = None
+    one_hot: Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")] = (
+        False
+    )
+    samples: Annotated[
+        str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar=",", help="For numbers like 1,234 that are not thousands.")
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Leave a column of the tables out; repeatable, or a,b for several.",
+        ),
+    ] = None
+
+    def checked(self) -> io.Reading:
+        from vedute import io
+
+        if self.samples not in (None, "rows", "columns"):
+            raise ValueError(f"--samples takes rows or columns, got {self.samples!r}")
+        if self.decimal not in (None, ","):
+            raise ValueError(
+                f"--decimal takes a comma, got {self.decimal!r}; points need no option"
+            )
+        spec, column = (None, None) if self.views is None else io.read_spec(self.views)
+        return io.Reading(
+            *(spec, column, self.label, self.one_hot, self.samples, self.decimal), drop=self.drop
+        )
+
+    def words(self) -> list[str]:
+        """The options as typed on the command line."""
+        given = {k: v for k, v in self._asdict().items() if v and k not in ("one_hot", "drop")}
+        pairs = [*given.items(), *(("drop", name) for name in self.drop or ())]
+        typed = [str(word) for name, v in pairs for word in (f"--{name}", v)]
+        return [*typed, "--one-hot"] if self.one_hot else typed

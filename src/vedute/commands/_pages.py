@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vedute import io
-from vedute.commands._terminal import say
+from vedute.commands._command import say
 from vedute.data.store import is_store, manifest
 from vedute.estimators import progress
 

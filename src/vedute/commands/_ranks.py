@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vedute.commands._terminal import say
+from vedute.commands._command import say
 
 STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # set by torchrun in each process
 

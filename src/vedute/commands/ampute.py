@@ -6,19 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _options
+from vedute.commands._command import Answer, command, say
 
 EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
-    out: _data.OutViews,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
+    out: _options.OutViews,
     rate: Annotated[float, typer.Option(metavar="R", help="From 0 to 1; see the protocols.")],
     protocol: Annotated[
         str,
@@ -27,7 +25,7 @@ def run(
             "cohorts of two views: chain, ring, star, two_components; by value: mar, mnar; group."
         ),
     ] = "bernoulli",
-    groups: _data.Groups = None,
+    groups: _options.Groups = None,
     seed: Annotated[int, typer.Option(help="Seed of the choice of views.")] = 42,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
@@ -43,7 +41,7 @@ def run(
     """
     from vedute import io
     from vedute.data import missing
-    from vedute.io import hide
+    from vedute.io import hide, table
 
     how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
@@ -58,7 +56,7 @@ def run(
         given = _data.open_data(data, how)
         if given.whole is not None:
             raise ValueError(f"{data} is a store; hide views in the data, and convert them then")
-        known = _data.groups_of(groups, given)
+        known = None if groups is None else table.read_groups(groups, given)
         views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol, known)
         hide.write(part, given, left.mask.numpy())

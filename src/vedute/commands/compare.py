@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vedute.commands import _answer, _data, _engine, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _engine, _options
+from vedute.commands._command import Answer, command, say
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
@@ -22,11 +21,10 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute compare data/ --methods blend,mvp -o compared"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
     methods: Annotated[
         str,
         typer.Option(

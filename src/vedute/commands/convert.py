@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _answer, _data, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _options
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from vedute import io
@@ -20,11 +19,10 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute convert data/ -o store/"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
     out: Annotated[Path, _options.out("The store to write, a folder.", "STORE")],
     seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     keep_order: Annotated[

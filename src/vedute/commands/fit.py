@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _options, _ranks
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _options, _ranks
+from vedute.commands._command import Answer, command, say
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
@@ -24,11 +23,10 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
     out: Annotated[Path, _options.out("The folder to write.", "RUN")],
     method: Annotated[
         str | None,
@@ -57,7 +55,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same result.", show_default="0")
     ] = None,
-    groups: _data.Groups = None,
+    groups: _options.Groups = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted fit of RUN.")
     ] = False,

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _answer, _data, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _options
+from vedute.commands._command import Answer, command, say
 
 EXAMPLE = "vedute generate run -n 100 -o new.npz"
 
 
-@_answer.offers_json
+@command
 def run(
     run: _options.RunFolder,
     out: Annotated[Path, _options.out("The .npz file or the folder of .csv files to write.")],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _options
-from vedute.commands._answer import Answer
+from vedute.commands import _data, _options
+from vedute.commands._command import Answer, command
 
 if TYPE_CHECKING:
     from vedute import io
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute impute run data/ -o filled/ --interval 0.9"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
+    reading: _options.ReadingOptions,
     run: _options.RunFolder,
-    out: _data.OutViews,
-    data: _data.OptionalSource = None,
+    out: _options.OutViews,
+    data: _options.OptionalSource = None,
     method: _options.OutsideMethod = None,
     interval: Annotated[
         float | None,
@@ -63,26 +61,30 @@ def run(
     three or more categories are empty: they have no order. DATA is read as the
     data of RUN were, unless an option says otherwise. A store is read and written piece by piece.
     """
+    from vedute import io
+    from vedute.io import parquet
+
+    formats = [*io.RESULT_FORMATS]
     how = reading.checked()
     source = _data.source_of(run, data)
-    _check_scale(scale)
-    _check_apart(proba, out)
     tables = _as_tables(form, source)
+    _check(scale, proba, out, source)
     with (
         _data.guarded_ids(safe_csv),
         _data.new_views(out, force, source, tables) as part,
-        nullcontext() if proba is None else _data.new_table(proba, force, source) as table,
+        nullcontext() if proba is None else _data.new_file(proba, force, formats) as table,
     ):
         model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
-        if proba is not None and table is not None:
-            _data.write_table(table, _probabilities, model, given, views)
+        if table is not None:
+            rows = _data.computed(_probabilities, model, given, views)
+            _data.write_table(table, *rows, given)
+        if tables:
+            parquet.check_writable(out, model.specs)
         if given.whole is None:
             _write(part, given, entry, model, interval, scale)
-        elif tables:
-            _write_tables(part, out, given, model, interval, scale)
         else:
-            _write_store(part, given, model, interval, scale)
+            _write_blocks(part, given, model, interval, scale, tables)
     missing = (~views.mask).sum(0).tolist()
     result = {"samples": len(views), "imputed": dict(zip(views.names, missing, strict=True))}
     return Answer(result | {"wrote": [out, *([] if proba is None else [proba])]})
@@ -99,16 +101,15 @@ def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
     return columns
 
 
-def _check_apart(proba: Path | None, out: Path) -> None:
-    if proba is not None and out.resolve() in (proba.resolve(), *proba.resolve().parents):
-        raise ValueError(f"--proba {proba} is OUT, or inside it; write it outside {out}")
-
-
-def _check_scale(scale: str) -> None:
+def _check(scale: str, proba: Path | None, out: Path, source: str) -> None:
     from vedute.estimators.base import SCALES
 
     if scale not in SCALES:
         raise ValueError(f"--scale takes {' or '.join(SCALES)}, got {scale!r}")
+    if proba is not None and out.resolve() in (proba.resolve(), *proba.resolve().parents):
+        raise ValueError(f"--proba {proba} is OUT, or inside it; write it outside {out}")
+    if proba is not None:
+        _data.check_place(proba, source)
 
 
 def _as_tables(form: str | None, source: str) -> bool:
@@ -143,73 +144,41 @@ def _write(
         io.annotate(part, part, rows)
 
 
-def _write_store(
-    part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
+def _write_blocks(
+    part: Path, given: io.Data, model: Estimator, interval: float | None, scale: str, tables: bool
 ) -> None:
-    """Write a store like that of the data in blocks; lower and upper ends are stores inside it."""
-    from contextlib import ExitStack
-
-    from vedute.data import store as stored
-    from vedute.io import store
-
-    assert given.whole is not None
-    assert given.path is not None
-    n, writers, specs = len(given.whole), dict[str, store.Writer](), dict[str, Any]()
-    with ExitStack() as whole:
-        for _, block in _blocks(given.whole, model, interval, scale):
-            for end, views in block.items():
-                if end not in writers:
-                    writers[end] = whole.enter_context(store.Writer(_folder(part, end), n))
-                writers[end].add(store.arrays(views))
-                specs[end] = views.specs or ()
-        for end, writer in writers.items():
-            writer.finish(specs[end], given.order, stored.manifest(given.path))
-
-
-def _write_tables(
-    part: Path, out: Path, given: io.Data, model: Estimator, interval: float | None, scale: str
-) -> None:
-    """Write one table per view in blocks, lower and upper ends into separate folders. Samples
-    without ids have the row numbers of the original data."""
+    """Write the rows of a store in blocks, as a store or as one table per view; lower and upper
+    ends into folders inside it. Samples without ids have the row numbers of the original data."""
     from contextlib import ExitStack
 
     import numpy as np
 
-    from vedute.io import parquet
+    from vedute.data import store as stored
+    from vedute.estimators import progress
+    from vedute.io import parquet, store
 
     assert given.whole is not None
-    parquet.check_writable(out, model.specs)
-    rows = np.arange(len(given.whole)) if given.order is None else given.order
-    ids, writers = rows if given.ids is None else given.ids, dict[str, parquet.Writer]()
-    with ExitStack() as whole:
-        for at, block in _blocks(given.whole, model, interval, scale):
-            for end, views in block.items():
+    assert given.path is not None
+    n, start, writers, specs = len(given.whole), 0, dict[str, Any](), dict[str, Any]()
+    row_ids = np.arange(n) if given.order is None else given.order
+    ids = row_ids if given.ids is None else given.ids
+    with ExitStack() as files, progress.shown(), progress.task("imputing", n, "row"):
+        for block in store.blocks(given.whole, model.specs):
+            for end, views in _ends(model.impute(block, interval, scale)).items():
                 if end not in writers:
-                    writer = parquet.Writer(_folder(part, end), given.id_name)
-                    writers[end] = whole.enter_context(writer)
-                writers[end].add(views, ids[at])
-
-
-def _blocks(
-    whole: Views, model: Estimator, interval: float | None, scale: str
-) -> Iterator[tuple[slice, dict[str, Views]]]:
-    """Consecutive blocks of rows of a store, each with its imputed views."""
-    from vedute.estimators import progress
-    from vedute.io import store
-
-    start = 0
-    with progress.shown(), progress.task("imputing", len(whole), "row"):
-        for block in store.blocks(whole, model.specs):
-            imputed = _ends(model.impute(block, interval, scale))
-            yield slice(start, start + len(block)), imputed
+                    folder = part if end == "mean" else part / end
+                    folder.mkdir(exist_ok=True)
+                    new = (
+                        parquet.Writer(folder, given.id_name) if tables else store.Writer(folder, n)
+                    )
+                    writers[end] = files.enter_context(new)
+                writers[end].add(views, ids[start : start + len(block)])
+                specs[end] = views.specs or ()
             start += len(block)
             progress.advance(len(block), "row")
-
-
-def _folder(part: Path, end: str) -> Path:
-    folder = part if end == "mean" else part / end
-    folder.mkdir(exist_ok=True)
-    return folder
+        if not tables:
+            for end, writer in writers.items():
+                writer.finish(specs[end], given.order, stored.manifest(given.path))
 
 
 def _ends(imputed: Any) -> dict[str, Views]:

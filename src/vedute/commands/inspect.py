@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from rich.table import Table
 
-from vedute.commands import _answer, _data, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _options
+from vedute.commands._command import Answer, command, say
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
@@ -23,11 +22,10 @@ MOST_PAIRED = 12  # views whose pairs have room in a table
 SEEN, LOST = "●", "·"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
     out: Annotated[
         Path | None, _options.out("Draw the missing patterns to a .png.", show_default=True)
     ] = None,

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _answer
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +23,7 @@ class Kind(StrEnum):
     settings = "settings"
 
 
-@_answer.offers_json
+@command
 def run(
     kind: Annotated[
         Kind | None,

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _answer, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _options
+from vedute.commands._command import Answer, command, say
 
 EXAMPLE = "vedute report run -o page.html"
 
 
-@_answer.offers_json
+@command
 def run(
     source: Annotated[
         Path, typer.Argument(metavar="RUN", help="A folder that `vedute fit` wrote.")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _answer, _data, _engine, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _data, _engine, _options
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from vedute.analysis.tuning import Tried, Tuned
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute tune data/ --time 10 -o tuned.toml"
 
 
-@_answer.offers_json
-@_data.reads
+@command
 def run(
-    reading: _data.ReadingOptions,
-    data: _data.Source,
+    reading: _options.ReadingOptions,
+    data: _options.Source,
     out: Annotated[Path, _options.out("The .toml file to write.", show_default=True)] = Path(
         "tuned.toml"
     ),

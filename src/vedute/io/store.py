@@ -86,7 +86,7 @@ def write(
     with Writer(folder, n) as writer:
         jumps = views.on_disk and seed is not None
         for block in _from_buckets(views, order) if jumps else _in_order(views, order):
-            writer.add(block)
+            writer.append(block)
             progress(len(block["mask.npy"]))
         about = {"seed": seed, "id_name": id_name}
         writer.finish(views.specs or (), None if seed is None else order, about)
@@ -148,14 +148,6 @@ def arranged(views: Views, like: Sequence[ViewSpec]) -> Views:
     )
 
 
-def in_order(columns: dict[str, Array], order: Array | None) -> dict[str, Array]:
-    """Reorder rows of a store to the order of the data it was made of."""
-    if order is None:
-        return columns
-    back = np.argsort(order)
-    return {name: a[back] for name, a in columns.items()}
-
-
 class Writer:
     """Writes blocks of rows as a store of n samples in `folder`, which exists."""
 
@@ -170,10 +162,16 @@ class Writer:
         for file in self.files.values():
             file.handle.close()
 
-    def add(self, block: Arrays) -> None:
+    def add(self, views: Views, ids: Array) -> None:
+        """Append rows of views, whose ids are in them."""
+        self.append(arrays(views))
+
+    def append(self, block: Arrays) -> None:
         """Append rows, as `arrays` has them."""
         for name, a in block.items():
-            self._write(name, a)
+            if name not in self.files:
+                self.files[name] = _File(self.folder / name, (self.n, *a.shape[1:]), a.dtype)
+            self.files[name].write(a)
 
     def finish(
         self, specs: Sequence[ViewSpec], order: Array | None, about: Mapping[str, Any]
@@ -181,18 +179,13 @@ class Writer:
         """Write the manifest after all rows; about: seed and id_name, also those of another store's
         manifest."""
         if order is not None:
-            self._write("order.npy", order.astype(np.int64))
+            self.append({"order.npy": order.astype(np.int64)})
         facts = {"format": store.MANIFEST_FORMAT, "samples": self.n}
         facts |= {word: about[word] for word in ("seed", "id_name")}
         views = [_described(spec) for spec in specs]
         files = {name: file.facts() for name, file in self.files.items()}
         text = json.dumps(facts | {"views": views, "files": files}, indent=1)
         (self.folder / store.MANIFEST).write_text(text, encoding="utf-8")
-
-    def _write(self, name: str, a: Array) -> None:
-        if name not in self.files:
-            self.files[name] = _File(self.folder / name, (self.n, *a.shape[1:]), a.dtype)
-        self.files[name].write(a)
 
 
 class _File:

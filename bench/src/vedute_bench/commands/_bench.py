@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from vedute import datasets, methods
 from vedute.commands import _settings
-from vedute.commands._terminal import say
+from vedute.commands._command import say
 from vedute.estimators import progress
 from vedute_bench import studies
 from vedute_bench.runner import lines, plan, records

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _answer, _engine, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _engine, _options
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from vedute_bench.commands._bench import Work
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute bench mvp-clustering --datasets handwritten --rates .5 -o records.jsonl"
 
 
-@_answer.offers_json
+@command
 def run(
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="A study by its name, or a .toml file.")

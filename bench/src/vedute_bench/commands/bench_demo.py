@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _answer, _options
-from vedute.commands._answer import Answer
+from vedute.commands import _options
+from vedute.commands._command import Answer, command
 
 EXAMPLE = "vedute bench-demo -o demo-out"
 
 
-@_answer.offers_json
+@command
 def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
     seed: Annotated[int, typer.Option(help="Of the model; the data stay the same.")] = 0,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _answer, _options
-from vedute.commands._answer import Answer
-from vedute.commands._terminal import say
+from vedute.commands import _options
+from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
     from vedute_bench.runner.records import RunRecord
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute bench-tables records.jsonl -o tables"
 
 
-@_answer.offers_json
+@command
 def run(
     source: Annotated[
         Path,

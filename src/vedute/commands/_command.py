@@ -1,0 +1,80 @@
+"""What makes a function a command: its options, its answer, and its output to the terminal."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, redirect_stdout
+from functools import wraps
+from math import isfinite
+from typing import Annotated, Any, NamedTuple, TextIO, get_type_hints
+
+import typer
+
+from vedute.commands._options import ReadingOptions
+from vedute.data.escaping import escaped
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object; the rest goes to stderr.")
+]
+
+
+class Answer(NamedTuple):
+    """The result of a command, a function that prints it, and the exit code (1: negative)."""
+
+    result: Mapping[str, Any]
+    show: Callable[[], object] = lambda: None
+    code: int = 0
+
+
+def command(run: Callable[..., Answer]) -> Callable[..., None]:
+    """Add --json to a command, under which everything else that it prints goes to stderr; and
+    `ReadingOptions` before its last option, if `reading` is its first parameter."""
+    parameters = [*inspect.signature(run, eval_str=True).parameters.values()]
+    reads, kind = parameters[0].name == "reading", inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if reads:
+        hints = get_type_hints(ReadingOptions, include_extras=True)
+        parameters[:1] = []
+        parameters[-1:-1] = [
+            inspect.Parameter(k, kind, default=ReadingOptions._field_defaults[k], annotation=hint)
+            for k, hint in hints.items()
+        ]
+    parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=Json))
+
+    @wraps(run)
+    def wrapped(*, as_json: bool, **options: Any) -> None:
+        if reads:
+            options["reading"] = ReadingOptions(*map(options.pop, ReadingOptions._fields))
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            answer = run(**options)
+        if as_json:
+            print(json.dumps(plain(answer.result), allow_nan=False))
+        else:
+            answer.show()
+        if answer.code:
+            raise typer.Exit(answer.code)
+
+    declared = inspect.Signature(parameters, return_annotation=None)
+    wrapped.__signature__ = declared  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+def plain(value: Any) -> Any:
+    """Convert a value to JSON types: null for NaN and infinity, text for paths."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):  # of numpy or torch
+        return plain(value.tolist())
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+def say(*words: object, file: TextIO | None = None) -> None:
+    """Print words with terminal control characters escaped."""
+    print(*(escaped(word, keep="\n\t") for word in words), file=file)
