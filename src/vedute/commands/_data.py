@@ -180,20 +180,12 @@ def writes_rows(columns: Columns) -> Callable[..., None]:
             if annotated:
                 io.annotate(part, Path(source), table)
             else:
-                write_table(part, ids, table, given)
+                io.write_rows(part, ids, given.id_name, table)
         shapes = {name: column.shape for name, column in table.items()}
         return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
 
     run.__doc__ = columns.__doc__
     return command(run)
-
-
-def write_table(part: Path, ids: Any, columns: Mapping[str, Any], given: io.Data) -> None:
-    """Write a row per sample, with its id."""
-    from vedute import io
-
-    ending = part.suffix.lower()
-    io.RESULT_FORMATS[ending](part, io.with_ids(ids, given.id_name, columns, ending))
 
 
 def computed(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from vedute import io
     from vedute.data.views import Views
     from vedute.estimators.base import Estimator
-    from vedute.report.run_folder import Keep
 
 EXAMPLE = "vedute fit data/ -o run --clusters 10 --set mvp__latent_dim=16"
 
@@ -80,8 +77,9 @@ def run(
 
     from vedute import io
     from vedute.commands import _pages
+    from vedute.estimators import saving
     from vedute.io import toml
-    from vedute.report.run_folder import Keep
+    from vedute.report import run_folder
     from vedute.training import checkpoints
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
@@ -90,22 +88,28 @@ def run(
         _check_forgets(method, model)
     how = reading.checked()
     _data.check_place(out, data)
-    if not _ranks.first():
-        return _fit_along(model, data, how, out, groups)
+    if not _ranks.first():  # the first rank alone writes the RUN and reports results
+        _learn(model, data, how, groups, _checkpoint(model, out, resume=True, force=False))
+        return Answer({})
     with ExitStack() as whole:
         if save_config is not None:
             part = whole.enter_context(io.atomic_file(save_config, force))
             kept = {"method": method, "settings": model.get_params(deep=False)}
             part.write_text(toml.dumps(kept), encoding="utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
-        how_kept = preset, out, force, resume, Keep(ids, values), groups
-        model, views, place = _fit(model, data, how, *how_kept)
+        with io.atomic_folder(out, force, stale=("report.npz",)) as folder:  # of the model before
+            place = _checkpoint(model, out, resume, force)
+            model, views = _learn(model, data, how, groups, place)
+            keep = run_folder.Keep(ids, values)
+            run_folder.write(folder, model, views, data, preset, how.given(), keep)
+            before = saving.files_of(out)
+        saving.clean(out, before)
         if place is not None:
             checkpoints.clear(place)  # the run is published
         _pages.measure(out, data, method)  # an error here does not lose the model
         if page is not None:
             _pages.write(out, page)
-    advice = _advice(out)
+    advice = run_folder.FittedRun.of(out).advice()
 
     def show() -> None:
         _summarize(model, views)
@@ -134,7 +138,9 @@ def _estimator(
     named = file.pop("method"), file.pop("preset")
     preset = preset or named[1]
     typed, method = method, method or named[0] or ("blend" if preset is None else "mvp")
-    cls = _settings.method(method) if typed else _registered(method)
+    if not typed and ":" in method:
+        raise ValueError(f"a file cannot name code; say --method {method} as well")
+    cls = _settings.method(method)
     wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
     wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
     if given["n_clusters"] is not None:
@@ -148,15 +154,6 @@ def _estimator(
     made = cls(**_settings.check(cls, wanted))
     made.check_settings()
     return made, method, preset
-
-
-def _registered(method: str) -> type[Estimator]:
-    """The class of a method that a file may name."""
-    from vedute import methods
-
-    if ":" in method:
-        raise ValueError(f"a file cannot name code; say --method {method} as well")
-    return methods.find(method)
 
 
 def _check_forgets(method: str, model: Estimator) -> None:
@@ -192,83 +189,33 @@ def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path 
     return place
 
 
-def _fit(
-    model: Estimator,
-    source: str,
-    how: io.Reading,
-    preset: str | None,
-    out: Path,
-    force: bool,
-    resume: bool,
-    keep: Keep,
-    groups: str | None,
-) -> tuple[Estimator, Views, Path | None]:
-    """Read the data, fit, and publish the RUN; also return the folder of checkpoints, if any. RUN
-    and checkpoints are locked meanwhile."""
-    from vedute import io
-    from vedute.estimators import saving
-    from vedute.report import run_folder
-
-    with (
-        io.atomic_folder(out, force, stale=("report.npz",)) as folder,  # of the model before
-        _ranks.joined(),
-    ):
-        place = _checkpoint(model, out, resume, force)
-        with _resumable(place):
-            model, views = _learn(model, source, how, groups)
-        _without_checkpoint(model)
-        run_folder.write(folder, model, views, source, preset, how.given(), keep)
-        before = saving.files_of(out)
-    saving.clean(out, before)
-    return model, views, place
-
-
-@contextmanager
-def _resumable(place: Path | None) -> Iterator[None]:
-    """A context in which the message on a terminating signal says how to resume, if possible."""
-    from vedute.training import checkpoints, stopping
-
-    try:
-        yield
-    except stopping.TerminatedError as ended:
-        if place is not None and checkpoints.are_in(place):
-            ended.advice = "the same command with --resume goes on from here"
-        raise
-
-
-def _fit_along(
-    model: Estimator, source: str, how: io.Reading, out: Path, groups: str | None
-) -> Answer:
-    """Fit together with the first rank, which alone writes the RUN and reports results."""
-    with _ranks.joined():
-        _checkpoint(model, out, resume=True, force=False)
-        _learn(model, source, how, groups)
-    return Answer({})
-
-
 def _learn(
-    model: Estimator, source: str, how: io.Reading, groups: str | None
+    model: Estimator, source: str, how: io.Reading, groups: str | None, place: Path | None
 ) -> tuple[Estimator, Views]:
-    """Read the data and fit; with several ranks, wait for all of them."""
+    """Read the data and fit, with checkpoints in the folder `place`; with several ranks, wait for
+    all of them. The message on a terminating signal says how to resume, if possible."""
     from vedute.methods.best_pair import for_views
     from vedute.scale import ranks
+    from vedute.training import checkpoints, stopping
 
-    _, views, known = _data.opened(source, how, groups)
-    model = for_views(model, len(views.names))
-    model.keep_checkpoint = True  # until the run is published
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the views form groups")  # said below
-        model.fit(views, groups=known)
-    ranks.all_have("fitted")
-    return model, views
-
-
-def _without_checkpoint(model: Estimator) -> None:
-    """Remove the checkpoint folder from a model before it is saved."""
+    with _ranks.joined():
+        try:
+            _, views, known = _data.opened(source, how, groups)
+            model = for_views(model, len(views.names))
+            model.keep_checkpoint = True  # until the run is published
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "the views form groups")  # said below
+                model.fit(views, groups=known)
+        except stopping.TerminatedError as ended:
+            if place is not None and checkpoints.are_in(place):
+                ended.advice = "the same command with --resume goes on from here"
+            raise
+        ranks.all_have("fitted")
     model.keep_checkpoint = False
     for part in (model, *model.parts()):
         if "checkpoint" in part.get_params(deep=False):
             part.set_params(checkpoint=None)
+    return model, views
 
 
 def _summarize(model: Estimator, views: Views) -> None:
@@ -286,7 +233,8 @@ def _summarize(model: Estimator, views: Views) -> None:
     ends = [r["hidden_error"] for r in getattr(model, "history_", [])]
     if model.get_params().get("early_stopping") and all(e is None for e in ends):
         say("too few rows with two views for early stopping: trained a fixed number of steps")
-    for line in _settings.chosen_clusters(*_clusters(model)):
+    number, curve = getattr(model, "n_clusters_", None), getattr(model, "stability_", {})
+    for line in _settings.chosen_clusters(number, curve):
         say(line)
     if isinstance(model, BestPair):
         say(f"best pair: {' and '.join(escaped(views.names[v]) for v in model.chosen())}")
@@ -298,27 +246,14 @@ def _summarize(model: Estimator, views: Views) -> None:
 
 def _found(model: Estimator, views: Views) -> dict[str, Any]:
     """A summary of the fitted model for --json."""
-    number, curve = _clusters(model)
     return {
         "samples": len(views),
         "views": [{"name": v.name, "kind": v.kind, "why": v.why} for v in model.views_],
         "explained": getattr(model, "r2_", None),
         "explained_in_units": getattr(model, "r2_in_units_", None),
-        "n_clusters": number,
-        "stability": curve,
+        "n_clusters": getattr(model, "n_clusters_", None),
+        "stability": getattr(model, "stability_", {}),
     }
-
-
-def _clusters(model: Estimator) -> tuple[int | None, dict[str, Any]]:
-    """The number of clusters, and the stability curve if `auto` chose it."""
-    return getattr(model, "n_clusters_", None), getattr(model, "stability_", {})
-
-
-def _advice(run: Path) -> str | None:
-    """Advice to use a simple fill if it is as good on hidden views, else None."""
-    from vedute.report.run_folder import FittedRun
-
-    return FittedRun.of(run).advice()
 
 
 def _share(model: Estimator, v: int) -> str:

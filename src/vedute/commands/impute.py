@@ -77,8 +77,8 @@ def run(
         model, given, entry = _data.open_run(run, source, how, method)
         views = entry.views
         if table is not None:
-            rows = _data.computed(_probabilities, model, given, views)
-            _data.write_table(table, *rows, given)
+            ids, columns = _data.computed(_probabilities, model, given, views)
+            io.write_rows(table, ids, given.id_name, columns)
         if tables:
             parquet.check_writable(out, model.specs)
         if given.whole is None:

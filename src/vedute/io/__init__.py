@@ -23,20 +23,18 @@ from vedute.data.frames import ViewSpec
 from vedute.data.lock import locked as locked
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
-from vedute.io import csv, excel, folder, mat, mudata, npz, store, table
-from vedute.io.contents import DEFAULT_READING, Filled, Format
+from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
+from vedute.io.contents import DEFAULT_READING, Filled, Format, flat
 from vedute.io.contents import Array as Array
 from vedute.io.contents import Data as Data
 from vedute.io.contents import Reading as Reading
+from vedute.io.csv import write_csv as write_csv
 from vedute.io.files import atomic_file as atomic_file
 from vedute.io.files import atomic_folder as atomic_folder
 from vedute.io.files import below as below
 from vedute.io.mudata import OMICS_ENDINGS
 from vedute.io.mudata import annotate as annotate
-from vedute.io.rows import RESULT_FORMATS as RESULT_FORMATS
-from vedute.io.rows import with_ids as with_ids
-from vedute.io.rows import write_csv as write_csv
-from vedute.io.rows import write_npz as write_npz
+from vedute.io.npz import write_npz as write_npz
 from vedute.io.table import read_spec as read_spec
 
 FORMATS: Mapping[str, Format] = {
@@ -47,6 +45,7 @@ FORMATS: Mapping[str, Format] = {
     **dict.fromkeys(OMICS_ENDINGS, mudata),
 }
 ANNOTATED = OMICS_ENDINGS  # files that take results beside the data
+RESULT_FORMATS = {".npz": write_npz, ".csv": write_csv, ".parquet": parquet.write_parquet}
 NOT_HIDDEN = (*OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
 FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
          "decimal": "--decimal", "drop": "--drop"}  # fmt: skip
@@ -128,17 +127,15 @@ def write_views(
 
     ends: {"lower": ..., "upper": ...}, views that go beside them
     """
-    views, *others = (_own_columns(group, data) for group in (views, *(ends or {}).values()))
+    columns = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
+    views, *others = (  # without columns of fitting that the data lack
+        {k: v[columns[k]] if k in columns else v for k, v in group.items()}
+        for group in (views, *(ends or {}).values())
+    )
     ends = dict(zip(ends or {}, others, strict=True))
     plain = path.suffix.lower() == ".npz" or data.path is None
     form: Format = npz if plain else format_of(data.path or path)
     form.write(path, data, views, ends)
-
-
-def _own_columns(views: Filled, data: Data) -> Filled:
-    """Drop columns of fitting that the data lack."""
-    columns = {k: v.columns for k, v in data.views.items() if isinstance(v, pd.DataFrame)}
-    return {k: v[columns[k]] if k in columns else v for k, v in views.items()}
 
 
 def write_new(out: Path, views: Filled) -> None:
@@ -148,3 +145,12 @@ def write_new(out: Path, views: Filled) -> None:
             np.save(below(out, name, ".npy"), view)
         else:
             csv.write_new(below(out, name, ".csv"), pd.DataFrame(view))
+
+
+def write_rows(path: Path, ids: Array, id_name: str | None, columns: Mapping[str, Array]) -> None:
+    """Write results, one row per sample. The id column comes first, under its name; as `ids` in
+    .npz, or if that name is taken."""
+    ending = path.suffix.lower()
+    if id_name is None or ending == ".npz" or id_name in flat(columns):
+        id_name = "ids"
+    RESULT_FORMATS[ending](path, {id_name: ids, **columns})

@@ -141,6 +141,14 @@ def nullable(dtype: Any) -> Any:
     return pd.api.types.pandas_dtype(name)
 
 
+def flat(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Split 2-D arrays into a column per feature: name0, name1."""
+    one_each: dict[str, Array] = {}
+    for name, a in columns.items():
+        one_each |= {name: a} if a.ndim == 1 else {f"{name}{d}": c for d, c in enumerate(a.T)}
+    return one_each
+
+
 def every(columns: list[Any]) -> list[Any]:
     """Select all columns."""
     return columns

@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import date
@@ -50,7 +50,7 @@ from vedute.data.cells import (
 from vedute.data.dates import Wording, wording, written
 from vedute.data.frames import is_number, listed
 from vedute.data.problems import noted
-from vedute.io.contents import Only, Reading, checked_ids, every, id_column, own_first
+from vedute.io.contents import Array, Only, Reading, checked_ids, every, flat, id_column, own_first
 from vedute.io.files import literal
 
 SEPARATORS = ("\t", ";", ",", "|")
@@ -176,6 +176,18 @@ def write_new(out: Path, frame: pd.DataFrame) -> None:
     with opened(out, "w", "utf-8") as file:
         label = str(frame.index.name or "id")
         frame.set_axis(ids).to_csv(file, index_label=label, lineterminator="\n")
+
+
+def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write a column per name, (n,) each; a 2-D array takes one per feature."""
+    table = {
+        name: [escaped_id(x) if isinstance(x, str) else x for x in a.tolist()]
+        for name, a in flat(columns).items()
+    }
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
 
 
 def _by_dtype(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
@@ -433,23 +445,24 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
-class _Guard(NamedTuple):
-    """Treatment of formulas: an apostrophe if `safe`, else they are listed in `unescaped`."""
-
-    safe: bool
-    unescaped: list[str]
-
-
-_guard: ContextVar[_Guard | None] = ContextVar("guard", default=None)
+_guard: ContextVar[Callable[[str], str]] = ContextVar("guard", default=str)
 
 
 @contextmanager
 def formula_guard(safe: bool) -> Iterator[list[str]]:
-    """Escape formulas among ids that are written, if `safe`; else yield the list of them."""
-    guard = _Guard(safe, [])
+    """Put an apostrophe before formulas among ids that are written, if `safe`; else yield the list
+    of them."""
+    unescaped: list[str] = []
+
+    def guard(formula: str) -> str:
+        if safe:
+            return f"'{formula}"
+        unescaped.append(formula)
+        return formula
+
     before = _guard.set(guard)
     try:
-        yield guard.unescaped
+        yield unescaped
     finally:
         _guard.reset(before)
 
@@ -460,13 +473,7 @@ def is_formula(text: str) -> bool:
 
 def escaped_id(text: str) -> str:
     """Prepare an id for a .csv file."""
-    guard = _guard.get()
-    if guard is None or not is_formula(text):
-        return text
-    if guard.safe:
-        return f"'{text}"
-    guard.unescaped.append(text)
-    return text
+    return _guard.get()(text) if is_formula(text) else text
 
 
 def unescaped_id(text: str) -> str:
@@ -490,7 +497,7 @@ def typed(
         if name == how.label or isinstance(cells.dtype, pd.CategoricalDtype):
             columns[name] = cells
         elif cells.dtype.kind in "biuf":
-            columns[name] = _nullable(cells) if name in whole else cells
+            columns[name] = cells if name not in whole else _nullable(cells)
         elif dates.are_in(cells):
             columns[name] = cells
         else:
@@ -526,10 +533,11 @@ def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _Pars
     limit_cells = text[are_limits(text)] if cells is not text else text[:0]
     number = numbers(cells)
     if number is not None:
-        pair = truth_words(cells)
-        return _ParsedText(
-            number if pair is None else _two_categories(number, pair), limit_cells, cells
-        )
+        pair = truth_words(cells)  # the words for no and yes, where these are two categories
+        if pair is not None:
+            words = number.astype(object).map({False: pair[0], True: pair[1]})
+            number = words.astype(pd.CategoricalDtype([*pair]))
+        return _ParsedText(number, limit_cells, cells)
     if have_commas(cells):
         number = numbers(cells.str.replace(",", "."))
         if number is not None:
@@ -545,12 +553,6 @@ def _nullable(column: pd.Series) -> Any:
     values = column.to_numpy(np.float64)
     missing = np.isnan(values)
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
-
-
-def _two_categories(truth: pd.Series, pair: tuple[str, str]) -> pd.Series:
-    """Convert truth values to two categories, the words for no and yes."""
-    words = truth.astype(object).map({False: pair[0], True: pair[1]})
-    return words.astype(pd.CategoricalDtype([*pair]))
 
 
 def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
@@ -584,7 +586,8 @@ def _check_commas(
     example = next(x for x in cells.dropna() if "," in x)
     floats = raw.select_dtypes("float64")
     pointed = [c for c in floats if bool((floats[c].dropna() % 1 != 0).any())]
-    pointed += [c for c, column in parsed.items() if len(column.limits) and _has_points(column)]
+    limited = {c: x.cells for c, x in parsed.items() if len(x.limits) and not x.commas}
+    pointed += [c for c, x in limited.items() if any(isinstance(k, str) and "." in k for k in x)]
     if pointed:
         raise ValueError(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
@@ -596,8 +599,3 @@ def _check_commas(
             f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "
             "pass --decimal , for decimal commas, or remove the thousands separators"
         )
-
-
-def _has_points(column: _ParsedText) -> bool:
-    """Whether some numbers have a decimal point."""
-    return not column.commas and any(isinstance(x, str) and "." in x for x in column.cells)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from vedute import io
 from vedute.data.views import Views
-from vedute.io import csv, folder, npy, table
+from vedute.io import csv, folder, npy, npz, table
 from vedute.io.contents import known_labels
 
 Bools = NDArray[np.bool_]
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 def numbers(views: Views) -> dict[str, Any]:
     """Convert views to arrays by name, NaN where nothing is observed."""
     arrays: dict[str, Any] = dict(zip(views.names, views.arrays(), strict=True))
-    return arrays | _extras(views.mask.numpy(), views.ids, views.y)
+    return arrays | {"mask": views.mask.numpy(), "ids": views.ids, "y": views.y}
 
 
 def write(part: Path, data: io.Data, mask: Bools) -> None:
@@ -52,23 +52,13 @@ def _npz(data: io.Data, mask: Bools) -> dict[str, Any]:
         arrays[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
     if keys != tuple(data.views):
         arrays["view_names"] = np.array(list(data.views))
-    return arrays | _extras(mask, data.ids, data.y)
-
-
-def _extras(mask: Bools, ids: Any, y: Any) -> dict[str, Any]:
-    return {k: a for k, a in {"mask": mask, "ids": ids, "y": y}.items() if a is not None}
+    return arrays | {"mask": mask, "ids": data.ids, "y": data.y}
 
 
 def _array(name: str, view: Any) -> Any:
     if not isinstance(view, pd.DataFrame):
         return view.toarray() if sparse.issparse(view) else np.asarray(view)
-    text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
-    if text:
-        held = "dates" if dict(view.dtypes.items())[text[0]].kind == "M" else "categories"
-        raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds {held}, which an .npz file cannot; "
-            "write OUT in the format of DATA"
-        )
+    npz.check_numbers(name, view)
     return view.to_numpy(np.float64, na_value=np.nan)
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from vedute.data import limits
 from vedute.io.contents import Array, Data, Filled, Reading, no_label
-from vedute.io.rows import write_npz
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
@@ -67,24 +66,36 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
         arrays |= {f"{keys.get(k, k)}_{end}": numbers(k, a) for k, a in others.items()}
     if any(key != name for name, key in keys.items()):
         arrays["view_names"] = np.array(list(views))
-    if data.mask is not None:
-        arrays["mask"] = np.ones((len(data.mask), len(views)), bool)
-    extras = {"ids": data.ids, "y": data.y}
-    write_npz(out, arrays | {k: a for k, a in extras.items() if a is not None})
+    mask = None if data.mask is None else np.ones((len(data.mask), len(views)), bool)
+    write_npz(out, arrays | {"mask": mask, "ids": data.ids, "y": data.y})
+
+
+def write_npz(path: Path, arrays: Mapping[str, Array | None]) -> None:
+    """Write arrays by name; None are left out."""
+    with path.open("wb") as file:
+        kept: Any = {k: a for k, a in arrays.items() if a is not None}
+        np.savez_compressed(file, **kept)
 
 
 def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA") -> Array:
     """Convert a view to one array."""
     if not isinstance(view, pd.DataFrame):
         return np.asarray(view)
-    text = [c for c, d in view.dtypes.items() if d.kind not in "biuf"]
-    if text:
-        held = "dates" if dict(view.dtypes.items())[text[0]].kind == "M" else "categories"
-        raise ValueError(
-            f"view {name!r}, column {text[0]!r} holds {held}, which an .npz file cannot; {hint}"
-        )
+    check_numbers(name, view, hint)
     kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
     return view.to_numpy(np.result_type(*kinds))
+
+
+def check_numbers(
+    name: str, view: pd.DataFrame, hint: str = "write OUT in the format of DATA"
+) -> None:
+    """Reject columns that an array of numbers cannot hold."""
+    for column, dtype in view.dtypes.items():
+        if dtype.kind not in "biuf":
+            held = "dates" if dtype.kind == "M" else "categories"
+            raise ValueError(
+                f"view {name!r}, column {column!r} holds {held}, which an .npz file cannot; {hint}"
+            )
 
 
 def _arrays(path: Path) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from vedute.data import fill, limits
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.views import Views
 from vedute.io import csv
-from vedute.io.contents import Array, Only, Reading, checked_ids, every, id_column, own_first
+from vedute.io.contents import Array, Only, Reading, checked_ids, every, flat, id_column, own_first
 from vedute.io.files import below, literal
 
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
@@ -31,7 +31,7 @@ def needs_pyarrow(path: Path) -> None:
 def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
     """Read columns in their own dtypes, text as categories with --one-hot; the index is ids, as
     text."""
-    frame = _columns_by_id(path, how)
+    frame = _with_ids(_stored(path), path, how)
     wanted = set(only(list(frame.columns)))
     return csv.typed(frame[[c for c in frame.columns if c in wanted]], path, how)
 
@@ -111,11 +111,6 @@ def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
     except (TypeError, ValueError, OverflowError):
         return ids
     return converted if converted.is_unique else ids
-
-
-def _columns_by_id(path: Path, how: Reading) -> pd.DataFrame:
-    """Read all columns, indexed by id."""
-    return _with_ids(_stored(path), path, how)
 
 
 def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
@@ -212,69 +207,51 @@ def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
             )
 
 
+def write_parquet(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write a column per name, (n,) each; a 2-D array takes one per feature."""
+    needs_pyarrow(path)
+    pd.DataFrame(flat(columns)).to_parquet(literal(path), index=False)
+
+
 class Writer:
-    """Writes blocks of rows as tables in `folder`, which exists; ids are their index."""
+    """Writes blocks of rows as tables in `folder`, which exists; ids are their index. The first
+    rows of a table determine its columns."""
 
     def __init__(self, folder: Path, id_name: str | None) -> None:
         self.folder, self.id_name = folder, id_name or "id"
-        self.files, self.tables = ExitStack(), dict[str, _Table]()
+        self.open, self.files = ExitStack(), dict[str, Any]()
+        self.waiting = dict[str, list[Any]]()
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.files.close()
+        with self.open:
+            for name in self.files:
+                self._write(name)
 
     def add(self, views: Views, ids: Array) -> None:
         """Append rows, complete but for the ends of intervals of categories."""
-        index = pd.Index(ids, name=self.id_name)
-        for v, spec in enumerate(views.specs or ()):
-            if spec.name not in self.tables:
-                path = below(self.folder, spec.name, ".parquet")
-                self.tables[spec.name] = self.files.enter_context(_Table(path))
-            self.tables[spec.name].add(_frame(views.filled(v), spec).set_axis(index))
-
-
-def _frame(x: Array, spec: ViewSpec) -> pd.DataFrame:
-    """Build a frame with the columns, dtypes and categories of the data; unnamed columns are
-    numbered."""
-    view = fill.as_fitted(x, spec)
-    return view if isinstance(view, pd.DataFrame) else pd.DataFrame(view).rename(columns=str)
-
-
-class _Table:
-    """One file; the first rows determine its columns."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.waiting, self.numbers = path, list[Any](), 0
-        self.file: Any = None
-
-    def __enter__(self) -> _Table:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._write()
-        if self.file is not None:
-            self.file.close()
-
-    def add(self, frame: pd.DataFrame) -> None:
         from pyarrow import Table
-
-        schema = self.waiting[0].schema if self.waiting else None
-        schema = schema if self.file is None else self.file.schema
-        self.waiting.append(Table.from_pandas(frame, schema))
-        self.numbers += int(np.prod(frame.shape))
-        if self.numbers >= ROW_GROUP_VALUES:
-            self._write()
-
-    def _write(self) -> None:
-        from pyarrow import concat_tables
         from pyarrow.parquet import ParquetWriter
 
-        if not self.waiting:
-            return
-        table = concat_tables(self.waiting)
-        if self.file is None:
-            self.file = ParquetWriter(self.path, table.schema)
-        self.file.write_table(table)
-        self.waiting, self.numbers = [], 0
+        index = pd.Index(ids, name=self.id_name)
+        for v, spec in enumerate(views.specs or ()):
+            x, name = fill.as_fitted(views.filled(v), spec), spec.name
+            frame = x if isinstance(x, pd.DataFrame) else pd.DataFrame(x).rename(columns=str)
+            file = self.files.get(name)
+            table = Table.from_pandas(frame.set_axis(index), None if file is None else file.schema)
+            if file is None:
+                file = ParquetWriter(below(self.folder, name, ".parquet"), table.schema)
+                self.files[name], self.waiting[name] = self.open.enter_context(file), []
+            self.waiting[name].append(table)
+            if sum(map(len, self.waiting[name])) * frame.shape[1] >= ROW_GROUP_VALUES:
+                self._write(name)
+
+    def _write(self, name: str) -> None:
+        """Write the rows that wait as a group."""
+        from pyarrow import concat_tables
+
+        if self.waiting[name]:
+            self.files[name].write_table(concat_tables(self.waiting[name]))
+            self.waiting[name] = []

@@ -94,7 +94,7 @@ def write(
     arrays = {"mask": run.mask, "labels": run.labels, "ids": run.ids}
     if not isinstance(model.embedding_, np.memmap):  # else `save` wrote its file
         arrays["embedding"] = model.embedding_
-    io.write_npz(folder / "embedding.npz", {k: a for k, a in arrays.items() if a is not None})
+    io.write_npz(folder / "embedding.npz", arrays)
     io.write_npz(folder / "hidden.npz", run.hidden)
 
 
