@@ -93,7 +93,9 @@ def _swap(part: Path, target: Path, dropped: Collection[Path]) -> bool:
         for folder, inside, files in os.walk(target, topdown=False):
             relative = Path(folder).relative_to(target)
             names = [*files, *(n for n in inside if Path(folder, n).is_symlink())]
-            _link(target, part, [relative / n for n in names if relative / n not in dropped])
+            for name in [relative / n for n in names if relative / n not in dropped]:
+                (part / name).parent.mkdir(parents=True, exist_ok=True)
+                os.link(target / name, part / name, follow_symlinks=False)
             if not (inside or files):
                 (part / relative).mkdir(parents=True, exist_ok=True)
             if (part / relative).is_dir():
@@ -101,13 +103,6 @@ def _swap(part: Path, target: Path, dropped: Collection[Path]) -> bool:
         return exchange(part, target)
     except (OSError, NotImplementedError):
         return False
-
-
-def _link(source: Path, target: Path, names: Sequence[Path]) -> None:
-    """Hard-link files into another folder."""
-    for name in names:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        os.link(source / name, target / name, follow_symlinks=False)
 
 
 def exchange(a: Path, b: Path) -> bool:
@@ -191,18 +186,13 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
         raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
     parent = next(p for p in target.parents if p.exists())
     _collect(parent, target.name)
-    place = parent / f".{target.name}{_mark(target, parent, folder)}{SCRATCH}"
+    path = str(target.relative_to(parent))
+    mark = "" if path == target.name else f"-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
+    if not folder:  # all writers of one folder share it
+        mark = f".{secrets.token_hex(4)}"
+    place = parent / f".{target.name}{mark}{SCRATCH}"
     place.mkdir(mode=0o700, exist_ok=True)
     return place
-
-
-def _mark(target: Path, home: Path, folder: bool) -> str:
-    """Suffix of a scratch folder: unique for each file that is written, but shared by all
-    writers of one folder."""
-    if not folder:
-        return f".{secrets.token_hex(4)}"
-    path = str(target.relative_to(home))
-    return "" if path == target.name else f"-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 def _clear(place: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data.ids import warn_of_look_alikes
-from vedute.data.problems import EnoughError, incomplete, noted, noted_any
+from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.io import csv, images, npy, table
 from vedute.io.contents import (
     Data,
@@ -44,10 +44,12 @@ def read(path: Path, how: Reading) -> Data:
     sources = files(path)
     for name, file in sources.items():
         with noted():
-            if _is_table(file):
-                views[name] = table.form(file).read(file, how, unwanted.rest)
+            if file.is_dir():
+                views[name] = images.read(file)
+            elif file.suffix.lower() == ".npy":
+                views[name] = npy.read(file)
             else:
-                views[name] = images.read(file) if file.is_dir() else npy.read(file)
+                views[name] = table.form(file).read(file, how, unwanted.rest)
     return join_views(views, path, how, unwanted, len(views) == len(sources))
 
 
@@ -72,8 +74,8 @@ def join_views(
     y: pd.Series | None = None
     with noted(part=False):
         y = _take_labels(views, path, how)
-    if y is None and how.label is not None and noted_any():
-        views = _without_labels(views, how.label)
+    if not views:
+        raise EnoughError
     if all(isinstance(v, Keyed) and v.ids is None for v in views.values()):
         return Data({k: v.values for k, v in views.items()}, keys=tuple(views), path=path, how=how)
     for name, view in views.items():
@@ -128,38 +130,24 @@ def files(path: Path) -> dict[str, Path]:
 
 
 def _is_view(file: Path) -> bool:
-    """Whether a file or folder is a view; raise where it looks like an unsupported one."""
+    """Whether a file or folder is a view. Reject what is named like one: another kind of table or
+    store, a folder with parts of a table, a pipe."""
     if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise ValueError(f"{file} is a spreadsheet; export it as CSV")
     if not file.exists():
         raise FileNotFoundError(f"{file} is a broken link; repair or remove it")
     if file.name.startswith("."):
         return False
-    if _is_table(file) or _is_keyed(file):
-        return True
-    _check_ignored(file)
-    return False
-
-
-def _check_ignored(file: Path) -> None:
-    """Reject what is named like a view and is none: a folder with parts of a table, another kind of
-    store, a pipe."""
-    if file.is_file() or table.ending(file) not in FOLDERS:
-        return
+    if file.is_file():
+        return table.ending(file) in (*table.TABLE_FORMATS, ".npy")
+    if images.are_in(file) or table.ending(file) not in FOLDERS:
+        return images.are_in(file)
     if not file.is_dir():
         raise ValueError(f"{file} is a pipe or a device; write the view as a file {READ}")
     raise ValueError(
         f"{file} is a folder without images; write the view as one file {READ}, or move the "
         "folder elsewhere"
     )
-
-
-def _is_table(file: Path) -> bool:
-    return file.is_file() and table.ending(file) in table.TABLE_FORMATS
-
-
-def _is_keyed(file: Path) -> bool:
-    return file.suffix.lower() == ".npy" if file.is_file() else images.are_in(file)
 
 
 def _take_labels(
@@ -172,9 +160,12 @@ def _take_labels(
     sources = [k for k, v in tables.items() if how.label in v.columns]
     if not sources and not how.lenient:
         raise no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
-    y: pd.Series | None = None
+    columns = {name: tables[name].pop(how.label).dropna() for name in sources}
     for name in sources:
-        more = tables[name].pop(how.label).dropna()
+        if not tables[name].shape[1]:
+            del views[name]
+    y: pd.Series | None = None
+    for name, more in columns.items():
         y = more if y is None else y
         both = y.index.intersection(more.index)
         differ = both[(y[both].astype(str) != more[both].astype(str)).to_numpy()]
@@ -184,25 +175,9 @@ def _take_labels(
                 f"{more[differ[0]]} in {name}; correct one"
             )
         y = pd.concat([y, more[more.index.difference(y.index, sort=False)]])
-        if not tables[name].shape[1]:
-            del views[name]
     if not views:
         raise ValueError(f"{path} has labels and nothing else; add one file per view {READ}")
     return y
-
-
-def _without_labels(
-    views: Mapping[str, pd.DataFrame | Keyed], label: str
-) -> dict[str, pd.DataFrame | Keyed]:
-    """Drop the label column from all views, where the labels have errors."""
-    rest = {
-        k: v if isinstance(v, Keyed) else v.drop(columns=label, errors="ignore")
-        for k, v in views.items()
-    }
-    kept = {k: v for k, v in rest.items() if isinstance(v, Keyed) or v.shape[1]}
-    if not kept:
-        raise EnoughError
-    return kept
 
 
 def write_view(

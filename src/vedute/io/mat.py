@@ -26,6 +26,7 @@ CELL_NAMES = ("x", "data", "views", "fea", "features")
 LABEL_NAMES = ("y", "gt", "gnd", "label", "labels", "truth", "truelabel", "truelabels", "target")
 NUMBERED = re.compile(r"(view|x|v|data|fea)_?\d+", re.IGNORECASE)
 
+ORDERS = {b"IM": "<", b"MI": ">"}  # of bytes, by the mark in the header
 MATRIX, COMPRESSED = 14, 15  # elements with elements inside
 NUMERIC = (*range(1, 8), 9, 12, 13, *range(16, 19))
 NESTED, SPARSE_CLASS = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
@@ -71,7 +72,10 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 def _variables(path: Path) -> dict[str, Any]:
     limits.check(_unpacked(path), path)
     try:
-        _check_file(path.read_bytes())
+        content = memoryview(path.read_bytes())
+        order = ORDERS.get(bytes(content[126:128]))
+        if order is not None:
+            _check_elements(content[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
         limits.check(_declared(path), path)
         return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     except NotImplementedError:
@@ -82,16 +86,9 @@ def _variables(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a MATLAB file ({e}); save it again") from None
 
 
-def _check_file(content: bytes) -> None:
-    """Reject elements of unknown kind, or larger than their container: scipy would read beyond
-    it in memory (v5 to v7)."""
-    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
-    if order is not None:
-        _check_elements(memoryview(content)[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
-
-
 def _check_elements(content: memoryview, order: str, allowed: Sequence[int]) -> int:
-    """Check elements and count them. allowed: valid kinds."""
+    """Count elements; reject those of unknown kind, or larger than their container: scipy would
+    read beyond it in memory (v5 to v7). allowed: valid kinds."""
     at = count = 0
     while at + 8 <= len(content):
         kind, size = struct.unpack_from(f"{order}II", content, at)
@@ -132,7 +129,7 @@ def _unpacked(path: Path) -> int:
     """Bytes of all variables after decompression, up to the limit (v5 to v7)."""
     total, limit = 0, limits.most_bytes()
     with path.open("rb") as file:
-        order = {b"IM": "<", b"MI": ">"}.get(file.read(128)[126:])
+        order = ORDERS.get(file.read(128)[126:])
         while order and total <= limit and len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
             if kind == COMPRESSED:

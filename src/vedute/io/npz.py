@@ -19,7 +19,6 @@ from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vedute.data import limits
 from vedute.io.contents import Array, Data, Filled, Reading, no_label
@@ -53,7 +52,15 @@ def read(path: Path, how: Reading) -> Data:
     if ids is not None and len(np.unique(ids)) < n:
         raise ValueError(f"ids in {path} name a sample twice; keep one row per sample")
     y = _one_per_row("y", extras["y"], n, path)
-    mask = _mask(extras["mask"], (n, len(views)), path)
+    mask, shape = extras["mask"], (n, len(views))
+    if mask is not None:
+        if mask.shape != shape:
+            raise ValueError(
+                f"mask in {path} has shape {mask.shape}; expected (samples, views) = {shape}"
+            )
+        if mask.dtype != bool and not np.isin(mask, (0, 1)).all():
+            raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
+        mask = mask.astype(bool)
     return Data(views, mask, ids, y, tuple(arrays), path, how)
 
 
@@ -177,13 +184,3 @@ def _one_per_row(key: str, a: Array | None, n: int, path: Path) -> Array | None:
     if a.size != n or max(a.shape) != n:
         raise ValueError(f"{key} in {path} has shape {a.shape}; expected one per sample, ({n},)")
     return a.reshape(n)
-
-
-def _mask(a: Array | None, shape: tuple[int, int], path: Path) -> NDArray[np.bool_] | None:
-    if a is None:
-        return None
-    if a.shape != shape:
-        raise ValueError(f"mask in {path} has shape {a.shape}; expected (samples, views) = {shape}")
-    if a.dtype != bool and not np.isin(a, (0, 1)).all():
-        raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
-    return a.astype(bool)

@@ -13,7 +13,6 @@ from typing import IO, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vedute.data import store
 from vedute.data.frames import ViewSpec
@@ -84,18 +83,14 @@ def write(
     n = len(views)
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     with Writer(folder, n) as writer:
+        starts = range(0, n, rows_of(views))
+        blocks = (arrays(views[order[i : i + rows_of(views)]]) for i in starts)
         jumps = views.on_disk and seed is not None
-        for block in _from_buckets(views, order) if jumps else _in_order(views, order):
+        for block in _from_buckets(views, order) if jumps else blocks:
             writer.append(block)
             progress(len(block["mask.npy"]))
         about = {"seed": seed, "id_name": id_name}
         writer.finish(views.specs or (), None if seed is None else order, about)
-
-
-def _in_order(views: Views, order: Array) -> Iterator[Arrays]:
-    """Read blocks of rows."""
-    for start in range(0, len(order), rows_of(views)):
-        yield arrays(views[order[start : start + rows_of(views)]])
 
 
 def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
@@ -216,12 +211,8 @@ def arrays(block: Views) -> Arrays:
     files["mask.npy"] = block.mask.numpy()
     files |= {f"holes{v}.npy": h.numpy() for v, h in enumerate(block.holes) if h is not None}
     rows = {"ids.npy": block.ids, "y.npy": block.y}
-    return files | {name: _plain(a) for name, a in rows.items() if a is not None}
-
-
-def _plain(a: NDArray[Any]) -> Array:
-    """Convert objects to text."""
-    return a.astype(np.str_) if a.dtype.kind == "O" else a
+    known = {name: a for name, a in rows.items() if a is not None}
+    return files | {k: a.astype(np.str_) if a.dtype.kind == "O" else a for k, a in known.items()}
 
 
 def _described(spec: ViewSpec) -> dict[str, Any]:
