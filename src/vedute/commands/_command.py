@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from math import isfinite
-from typing import Annotated, Any, NamedTuple, TextIO, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO, get_type_hints
 
 import typer
 
 from vedute.commands._options import ReadingOptions
 from vedute.data.escaping import escaped
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object; the rest goes to stderr.")
@@ -78,3 +81,15 @@ def plain(value: Any) -> Any:
 def say(*words: object, file: TextIO | None = None) -> None:
     """Print words with terminal control characters escaped."""
     print(*(escaped(word, keep="\n\t") for word in words), file=file)
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **style: Any) -> Table:
+    """A table for the terminal: the first column is aligned left, the others right."""
+    from rich.table import Table
+
+    made = Table(header_style="bold", **style)
+    for i, head in enumerate(heads):
+        made.add_column(head, justify="right" if i else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
 from vedute import datasets, io, methods
 from vedute.analysis.comparison import MethodScores
+from vedute.commands._command import table
 from vedute.data.missing import drop_views
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
@@ -47,13 +47,12 @@ class Result(NamedTuple):
         }
 
     def show(self, console: Console, out: Path) -> None:
-        table = Table(header_style="bold")
-        for head in ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds"):
-            table.add_column(head, justify="left" if head == "method" else "right")
+        lines = []
         for row in self.rows:
             percent = [f"{100 * x:.1f}" for x in row.scores.values()]
-            table.add_row(row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}")
-        console.print(table)
+            lines.append([row.method, *percent, f"{row.error:.3f}", f"{row.seconds:.1f}"])
+        heads = ("method", "ACC %", "NMI %", "ARI %", "hidden-view error", "seconds")
+        console.print(table(heads, lines))
         console.print(
             "Hidden-view error: mean squared error of held-out views, in standard "
             "deviations; 1 is the mean. Blend's 90 % intervals cover "

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from vedute.commands import _data, _engine, _options
-from vedute.commands._command import Answer, command, say
+from vedute.commands._command import Answer, command, say, table
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from vedute.analysis.comparison import MethodScores
     from vedute.estimators.base import Estimator
 
@@ -56,6 +57,8 @@ def run(
 
     from vedute import io
     from vedute.analysis import comparison
+    from vedute.commands import _settings
+    from vedute.io.contents import known_labels
 
     how = reading.checked()
     if out is not None:
@@ -63,7 +66,10 @@ def run(
     with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
-        common = {"n_clusters": _clusters(clusters, views.y), "random_state": seed}
+        number: int | str | None = None if clusters is None else _settings.clusters(clusters)
+        if clusters is None and views.y is not None:
+            number = len(set(views.y[known_labels(views.y)].tolist()))
+        common = {"n_clusters": number, "random_state": seed}
         models = _models(methods, common, settings or [], len(views.names))
         trial = comparison.Trial.of(views, seed)
         with _engine.running(engine, scheduler):
@@ -96,28 +102,22 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
         say(f"wrote {out}")
 
 
-def _clusters(given: str | None, y: Any) -> int | str | None:
-    from vedute.commands import _settings
-    from vedute.io.contents import known_labels
-
-    if given is None:
-        return None if y is None else len(set(y[known_labels(y)].tolist()))
-    return _settings.clusters(given)
-
-
 def _models(
     names: str, common: dict[str, Any], settings: list[str], n_views: int
 ) -> dict[str, Estimator]:
     """An estimator per method, the simple fills last; each gets the settings that it has."""
     from vedute import methods
     from vedute.commands import _settings
+    from vedute.estimators import settings as declarations
     from vedute.methods import best_pair
 
     asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
     wanted, models, used = _settings.parse(settings), {}, set()
     for name in dict.fromkeys([*asked, *methods.baselines()]):
         cls = _settings.method(name)
-        mine = {k: v for k, v in wanted.items() if _is_of(cls, k)}
+        known = declarations.declared(cls)  # mvp__latent_dim is one of methods with experts
+        nested = "expert_settings" in known
+        mine = {k: v for k, v in wanted.items() if k in known or ("__" in k and nested)}
         used |= set(mine)
         models[name] = best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
     unknown = {k: v for k, v in wanted.items() if k not in used}
@@ -125,42 +125,25 @@ def _models(
     return models
 
 
-def _is_of(cls: type[Estimator], name: str) -> bool:
-    """Whether a method has a setting; mvp__latent_dim is one of methods with experts."""
-    from vedute.estimators import settings
-
-    known = settings.declared(cls)
-    return name in known or ("__" in name and "expert_settings" in known)
-
-
 def _trust(row: MethodScores) -> Table:
     """A table of expert weights by view, in percent."""
     experts = list(next(iter(row.weights.values())))
-    table = Table(
-        title=f"{row.method}: expert weights, %", title_justify="left", header_style="bold"
-    )
-    table.add_column("view")
-    for name in (*experts, "mean"):
-        table.add_column(name, justify="right")
+    lines = []
     for view, weights in row.weights.items():
         shares = [*weights.values(), max(0.0, 1 - sum(weights.values()))]
-        table.add_row(escape(escaped(view)), *(f"{100 * w:.0f}" for w in shares))
-    return table
+        lines.append([escape(escaped(view)), *(f"{100 * w:.0f}" for w in shares)])
+    title = f"{row.method}: expert weights, %"
+    return table(["view", *experts, "mean"], lines, title=title, title_justify="left")
 
 
 def _table(rows: list[MethodScores]) -> Table:
-    labeled = any(row.scores for row in rows)
-    table = Table(header_style="bold")
-    table.add_column("method")
-    for head in ("hidden-view error", *(["ACC %", "NMI %", "ARI %"] if labeled else []), "seconds"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        if row.failed:
-            continue
+    labels = ["ACC %", "NMI %", "ARI %"] if any(row.scores for row in rows) else []
+    lines = []
+    for row in (row for row in rows if not row.failed):
         error = "–" if row.error != row.error else f"{row.error:.3f}"
-        scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–"] * 3
-        table.add_row(row.method, error, *(scores if labeled else []), f"{row.seconds:.1f}")
-    return table
+        scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–" for _ in labels]
+        lines.append([row.method, error, *scores, f"{row.seconds:.1f}"])
+    return table(["method", "hidden-view error", *labels, "seconds"], lines)
 
 
 def _draw(path: Path, rows: list[MethodScores]) -> None:

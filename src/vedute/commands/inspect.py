@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from vedute.commands import _data, _options
-from vedute.commands._command import Answer, command, say
+from vedute.commands._command import Answer, command, say, table
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
     from vedute.analysis.inspection import Inspection, ViewFacts
 
 EXAMPLE = "vedute inspect data/ -o missing.png"
+PLAIN: dict[str, Any] = {"box": None, "padding": (0, 2, 0, 0)}  # of tables
 MOST_PATTERNS, BAR = 16, 20
 MOST_PAIRED = 12  # views whose pairs have room in a table
 SEEN, LOST = "●", "·"
@@ -69,19 +70,18 @@ def run(
         if out is not None:
             say(f"wrote {out}")
 
-    return Answer(_found(facts) | {"wrote": [] if out is None else [out]}, show)
-
-
-def _found(facts: Inspection) -> dict[str, Any]:
     result = asdict(facts) | {"rates": facts.rates.named()}
-    return result | {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    result |= {"early_stopping": facts.early_stopping, "warnings": list(facts.warnings())}
+    return Answer(result | {"wrote": [] if out is None else [out]}, show)
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     from shlex import join
 
     console = Console(highlight=False, markup=False, emoji=False)
-    facts, source = _escaped(facts), escaped(source)
+    source, views = escaped(source), [replace(v, name=escaped(v.name)) for v in facts.views]
+    patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
+    facts = replace(facts, views=views, patterns=patterns)
     rows, slots = (f"{100 * share:.1f} %" for share in facts.rates)
     console.print(
         f"{source}: {facts.n} samples, {len(facts.views)} views", style="bold", soft_wrap=True
@@ -91,7 +91,10 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     console.print(_patterns(facts))
     if facts.rates.slots and 2 < len(facts.views) <= MOST_PAIRED:
         console.print("\nSamples that have both views", style="bold")
-        console.print(_together(facts))
+        names = [v.name for v in facts.views]
+        counts = zip(names, facts.together, strict=True)
+        lines = [[name, *map(str, row)] for name, row in counts]
+        console.print(table(["", *names], lines, **PLAIN))
     console.print("Taken for (--kind VIEW=KIND corrects it)", style="bold")
     for view in facts.views:
         console.print(f"  {view.taken_for}", soft_wrap=True)
@@ -104,79 +107,55 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     console.print(f"  {escaped(command)}", soft_wrap=True)
 
 
-def _escaped(facts: Inspection) -> Inspection:
-    """The facts with terminal control characters escaped in names of views."""
-    views = [replace(v, name=escaped(v.name)) for v in facts.views]
-    patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
-    return replace(facts, views=views, patterns=patterns)
-
-
 def _views(facts: Inspection) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    made = Table(header_style="bold", **PLAIN)
     for head in ("view", "shape", "type", "range", "missing", "holes", "kind"):
-        table.add_column(head, justify="right" if head in ("missing", "holes") else "left")
+        made.add_column(head, justify="right" if head in ("missing", "holes") else "left")
     for v in facts.views:
         span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
         shape = " x ".join(map(str, v.shape))
         shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
-        table.add_row(v.name, shape, v.dtype, span, *shares, v.kind)
-    return table
+        made.add_row(v.name, shape, v.dtype, span, *shares, v.kind)
+    return made
 
 
 def _patterns(facts: Inspection) -> Table:
     """A table with a line per pattern, most frequent first, and a column per view if they fit."""
     names, shown = [v.name for v in facts.views], facts.patterns[:MOST_PATTERNS]
     roomy = sum(len(k) + 2 for k in names) <= 44
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    made = Table(header_style="bold", **PLAIN)
     for head in names if roomy else ["views in the order above"]:
-        table.add_column(head, justify="center" if roomy else "left", no_wrap=True)
-    table.add_column("samples", justify="right")
-    table.add_column("")
+        made.add_column(head, justify="center" if roomy else "left", no_wrap=True)
+    made.add_column("samples", justify="right")
+    made.add_column("")
     for seen, count in shown:
         dots = [SEEN if k in seen else LOST for k in names]
         bar = "█" * max(1, round(BAR * count / shown[0][1]))
-        table.add_row(*(dots if roomy else ["".join(dots)]), str(count), bar)
+        made.add_row(*(dots if roomy else ["".join(dots)]), str(count), bar)
     rest = facts.patterns[MOST_PATTERNS:]
     if rest:
         blank = [""] * (len(names) if roomy else 1)
-        table.add_row(*blank, str(sum(c for _, c in rest)), f"in {len(rest)} rarer patterns")
-    return table
-
-
-def _together(facts: Inspection) -> Table:
-    """A table of how many samples have both views of a pair, on the diagonal the view."""
-    names = [v.name for v in facts.views]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("")
-    for name in names:
-        table.add_column(name, justify="right")
-    for name, row in zip(names, facts.together, strict=True):
-        table.add_row(name, *map(str, row))
-    return table
+        made.add_row(*blank, str(sum(c for _, c in rest)), f"in {len(rest)} rarer patterns")
+    return made
 
 
 def _suggestions(facts: Inspection) -> list[tuple[str, str]]:
+    from vedute.estimators.progress import duration
+
     few = f"too few views can be hidden ({facts.hideable}): a fixed number of steps"
     enough = f"on: {facts.hideable} of the observed views can be hidden to end training"
+    time = []
+    if facts.seconds is not None:
+        longest = duration(max(float(f"{facts.seconds:.0e}"), 1))
+        faster = "faster: a GPU, smaller images, or fewer steps (--set mvp__steps=N)"
+        time = [("time", f"up to about {longest} to learn images on this CPU; {faster}")]
     return [
         ("likelihood", _each(facts.views, "likelihood")),
         ("scaling", _each(facts.views, "scaling")),
         ("early_stopping", enough if facts.early_stopping else few),
         ("device", facts.device),
-        *_time(facts),
+        *time,
         ("n_clusters", 'you choose; "auto" takes the most stable number'),
-    ]
-
-
-def _time(facts: Inspection) -> list[tuple[str, str]]:
-    from vedute.estimators.progress import duration
-
-    if facts.seconds is None:
-        return []
-    digit = float(f"{facts.seconds:.0e}")
-    faster = "faster: a GPU, smaller images, or fewer steps (--set mvp__steps=N)"
-    return [
-        ("time", f"up to about {duration(max(digit, 1))} to learn images on this CPU; {faster}")
     ]
 
 

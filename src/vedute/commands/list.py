@@ -50,8 +50,15 @@ def _all(kinds: Iterable[Kind]) -> Answer:
     listing = {kind.value: made[kind]() for kind in kinds}
 
     def show() -> None:
+        from rich.table import Table
+
         for title, rows in listing.items():
-            _print_table(title, rows)
+            heads = [head.replace("_", " ") for head in rows[0]]
+            table = Table(*heads, box=None, title=title, title_justify="left", padding=(0, 2, 0, 0))
+            table.columns[0].no_wrap, table.columns[0].style = True, "bold"
+            for row in rows:
+                table.add_row(*row.values())
+            _console().print(table)
         if Kind.methods in listing:
             say("All about one of them: vedute list methods mvp")
 
@@ -96,17 +103,6 @@ def _settings(name: str) -> Answer:
     return Answer({"settings": declared}, show)
 
 
-def _print_table(title: str, rows: list[dict[str, str]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, title=title, title_justify="left", padding=(0, 2, 0, 0))
-    for i, head in enumerate(rows[0]):
-        table.add_column(head.replace("_", " "), no_wrap=i == 0, style="bold" if i == 0 else None)
-    for row in rows:
-        table.add_row(*row.values())
-    _console().print(table)
-
-
 def _console() -> Console:
     from rich.console import Console
 
@@ -114,19 +110,16 @@ def _console() -> Console:
 
 
 def _methods() -> list[dict[str, str]]:
+    """The summary of each method in one line, or the error if it cannot be imported."""
     from vedute import methods
 
-    return [{"name": k, "what_it_is": _what_it_is(k)} for k in methods.available()]
+    def what_it_is(name: str) -> str:
+        try:
+            return methods.summary(name)
+        except (ImportError, TypeError) as e:
+            return str(e)
 
-
-def _what_it_is(name: str) -> str:
-    """The summary of a method in one line, or the error if it cannot be imported."""
-    from vedute import methods
-
-    try:
-        return methods.summary(name)
-    except (ImportError, TypeError) as e:
-        return str(e)
+    return [{"name": k, "what_it_is": what_it_is(k)} for k in methods.available()]
 
 
 def _datasets() -> list[dict[str, str]]:

@@ -188,7 +188,7 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
     _collect(parent, target.name)
     path = str(target.relative_to(parent))
     mark = "" if path == target.name else f"-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
-    if not folder:  # all writers of one folder share it
+    if not folder:  # each file that is written has its own, a folder one for all its writers
         mark = f".{secrets.token_hex(4)}"
     place = parent / f".{target.name}{mark}{SCRATCH}"
     place.mkdir(mode=0o700, exist_ok=True)

@@ -72,10 +72,7 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 def _variables(path: Path) -> dict[str, Any]:
     limits.check(_unpacked(path), path)
     try:
-        content = memoryview(path.read_bytes())
-        order = ORDERS.get(bytes(content[126:128]))
-        if order is not None:
-            _check_elements(content[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
+        _check_file(path.read_bytes())
         limits.check(_declared(path), path)
         return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     except NotImplementedError:
@@ -86,9 +83,15 @@ def _variables(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a MATLAB file ({e}); save it again") from None
 
 
+def _check_file(content: bytes) -> None:
+    """Reject damaged files of which scipy would read beyond their end in memory (v5 to v7)."""
+    order = ORDERS.get(content[126:128])
+    if order is not None:
+        _check_elements(memoryview(content)[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
+
+
 def _check_elements(content: memoryview, order: str, allowed: Sequence[int]) -> int:
-    """Count elements; reject those of unknown kind, or larger than their container: scipy would
-    read beyond it in memory (v5 to v7). allowed: valid kinds."""
+    """Count elements; reject those of unknown kind, or larger than their container."""
     at = count = 0
     while at + 8 <= len(content):
         kind, size = struct.unpack_from(f"{order}II", content, at)
