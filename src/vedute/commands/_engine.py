@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,72 +44,63 @@ def running(engine: str | None, scheduler: str | None, jobs: int | None = None) 
         raise ValueError(f"--jobs is for engines started here; the one at {scheduler} has its own")
     if find_spec(NEEDED.get(engine, "joblib")) is None:
         raise ImportError(f"--engine {engine} needs: pip install 'vedute[{engine}]'")
-    with STARTS[engine](scheduler, jobs):
-        yield
-
-
-@contextmanager
-def _loky(scheduler: str | None, jobs: int | None) -> Iterator[None]:
     from joblib import parallel_config
 
+    with ExitStack() as started:
+        n_jobs = STARTS[engine](scheduler, jobs, started)
+        with parallel_config(engine, n_jobs=n_jobs):
+            yield
+
+
+def _cores() -> int:
     from vedute.scale import backends
 
+    return backends.cores()
+
+
+def _loky(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
     if scheduler is not None:
         raise ValueError("loky has no scheduler, it runs on this machine; leave --scheduler out")
-    with parallel_config("loky", n_jobs=jobs or backends.cores()):
-        yield
+    return jobs or _cores()
 
 
-@contextmanager
-def _dask(scheduler: str | None, jobs: int | None) -> Iterator[None]:
+def _dask(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
     from distributed import Client, LocalCluster
-    from joblib import parallel_config
 
-    from vedute.scale import backends
-
-    if scheduler is not None:
-        with Client(scheduler), parallel_config("dask"):
-            yield
-        return
-    local = LocalCluster(
-        n_workers=jobs or backends.cores(), threads_per_worker=1, dashboard_address=None
-    )
-    with local, Client(local), parallel_config("dask"):
-        yield
+    where: Any = scheduler
+    if where is None:
+        n = jobs or _cores()
+        local = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None)
+        where = started.enter_context(local)
+    started.enter_context(Client(where))
+    return -1
 
 
-@contextmanager
-def _ray(scheduler: str | None, jobs: int | None) -> Iterator[None]:
+def _ray(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
     import ray
-    from joblib import parallel_config
     from ray.util.joblib import register_ray
 
     ray.init(address=scheduler, num_cpus=jobs)
-    try:
-        register_ray()
-        with parallel_config("ray", n_jobs=-1):
-            yield
-    finally:
-        ray.shutdown()
+    started.callback(ray.shutdown)
+    register_ray()
+    return -1
 
 
-@contextmanager
-def _spark(scheduler: str | None, jobs: int | None) -> Iterator[None]:
-    from joblib import parallel_config
+def _spark(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
     from joblibspark import register_spark
     from pyspark.sql import SparkSession
 
-    from vedute.scale import backends
-
-    master = scheduler or f"local[{jobs or backends.cores()}]"
+    master = scheduler or f"local[{jobs or _cores()}]"
     session = SparkSession.builder.appName("vedute").master(master).getOrCreate()
-    try:
-        register_spark()
-        with parallel_config("spark", n_jobs=session.sparkContext.defaultParallelism):
-            yield
-    finally:
-        session.stop()
+    started.callback(session.stop)
+    register_spark()
+    return int(session.sparkContext.defaultParallelism)
 
 
-Start = Callable[[str | None, int | None], AbstractContextManager[None]]
-STARTS: dict[str, Start] = {"loky": _loky, "dask": _dask, "ray": _ray, "spark": _spark}
+# Each starts an engine, which `started` ends, and returns the number of parallel tasks; -1: all.
+STARTS: dict[str, Callable[[str | None, int | None, ExitStack], int]] = {
+    "loky": _loky,
+    "dask": _dask,
+    "ray": _ray,
+    "spark": _spark,
+}

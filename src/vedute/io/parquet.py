@@ -142,7 +142,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
     """Read `rows` rows per chunk, columns in their own dtypes."""
     needs_pyarrow(path)
-    _check_names(path)
+    _metadata(path)
     from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
@@ -153,8 +153,9 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 
 def _stored(path: Path) -> pd.DataFrame:
     needs_pyarrow(path)
-    limits.check(_size(path), path)
-    _check_names(path)
+    metadata = _metadata(path)
+    if metadata is not None:
+        limits.check(_size(metadata), path)
     try:
         return pd.read_parquet(literal(path))
     except (ValueError, OSError) as e:
@@ -163,27 +164,24 @@ def _stored(path: Path) -> pd.DataFrame:
         ) from None
 
 
-def _check_names(path: Path) -> None:
-    """Reject two columns of one name, which pandas cannot read."""
-    from pyarrow import ArrowException, parquet
-
-    try:
-        names = pd.Index(parquet.read_schema(path).names)
-    except (ArrowException, OSError):  # the reader reports the error
-        return
-    if not names.is_unique:
-        twice = names[names.duplicated()].unique()
-        raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
-
-
-def _size(path: Path) -> int:
-    """Memory of the columns: the larger of their stored size and that of arrays of one length."""
+def _metadata(path: Path) -> Any:
+    """Read the footer of a file, None where it is damaged: then the reader reports the error.
+    Reject two columns of one name, which pandas cannot read."""
     from pyarrow import ArrowException, parquet
 
     try:
         metadata = parquet.read_metadata(path)
-    except (ArrowException, OSError):  # the reader reports the error
-        return 0
+        names = pd.Index(metadata.schema.to_arrow_schema().names)
+    except (ArrowException, OSError):
+        return None
+    if not names.is_unique:
+        twice = names[names.duplicated()].unique()
+        raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")
+    return metadata
+
+
+def _size(metadata: Any) -> int:
+    """Memory of the columns: the larger of their stored size and that of arrays of one length."""
     kinds = (metadata.schema.column(j).physical_type for j in range(metadata.num_columns))
     stored = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
     return int(max(stored, metadata.num_rows * sum(VALUE_BYTES.get(kind, 8) for kind in kinds)))
