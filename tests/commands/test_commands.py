@@ -13,15 +13,14 @@ import warnings
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from shell import done, refused, short_mvp, vedute_
 
 import vedute
-from vedute import Blend, cli, io, methods
-from vedute.commands import _demo_digits, _settings, available
+from vedute import Blend, cli, datasets, io, methods
+from vedute.commands import _settings, available
 from vedute.estimators.base import Estimator
 from vedute.estimators.saving import sealed
 from vedute.io import toml
@@ -343,12 +342,11 @@ def test_toml_is_read_back():
 def test_demo(tmp_path, monkeypatch):
     """The whole demo with a short training and few digits; its scores are tested elsewhere."""
     pytest.importorskip("matplotlib")
-    digits = _demo_digits.datasets.load("handwritten")
-    monkeypatch.setattr(_demo_digits.datasets, "load", lambda name: digits[::10])
+    digits, find = datasets.load("handwritten"), methods.find
+    monkeypatch.setattr(datasets, "load", lambda name: digits[::10])
     short = {"mvp__steps": 30, "mvp__warmup": 10}
     known = {"blend": partial(Blend, expert_settings=short)}
-    find = SimpleNamespace(find=lambda name: known.get(name) or methods.find(name))
-    monkeypatch.setattr(_demo_digits, "methods", find)
+    monkeypatch.setattr(methods, "find", lambda name: known.get(name) or find(name))
     output = done("demo", "-o", tmp_path / "out", "--json", "--seed", "1")
     scores = json.loads(output.splitlines()[-1])
     assert list(scores) == [
