@@ -67,8 +67,7 @@ def run(
     formats = [*io.RESULT_FORMATS]
     how = reading.checked()
     source = _data.source_of(run, data)
-    tables = _as_tables(form, source)
-    _check(scale, proba, out, source)
+    tables = _tables(form, scale, proba, out, source)
     with (
         _data.guarded_ids(safe_csv),
         _data.new_views(out, force, source, tables) as part,
@@ -101,21 +100,17 @@ def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
     return columns
 
 
-def _check(scale: str, proba: Path | None, out: Path, source: str) -> None:
+def _tables(form: str | None, scale: str, proba: Path | None, out: Path, source: str) -> bool:
+    """Check options, and return whether --format asks for tables."""
     from vedute.estimators.base import SCALES
+    from vedute.io import store
 
     if scale not in SCALES:
         raise ValueError(f"--scale takes {' or '.join(SCALES)}, got {scale!r}")
-    if proba is not None and out.resolve() in (proba.resolve(), *proba.resolve().parents):
-        raise ValueError(f"--proba {proba} is OUT, or inside it; write it outside {out}")
     if proba is not None:
+        if out.resolve() in (proba.resolve(), *proba.resolve().parents):
+            raise ValueError(f"--proba {proba} is OUT, or inside it; write it outside {out}")
         _data.check_place(proba, source)
-
-
-def _as_tables(form: str | None, source: str) -> bool:
-    """Whether --format asks for tables."""
-    from vedute.io import store
-
     if form not in (None, "store", "parquet"):
         raise ValueError(f"--format takes store or parquet, got {form!r}")
     if form is not None and not store.is_store(source):

@@ -47,8 +47,7 @@ FORMATS: Mapping[str, Format] = {
 ANNOTATED = OMICS_ENDINGS  # files that take results beside the data
 RESULT_FORMATS = {".npz": write_npz, ".csv": write_csv, ".parquet": parquet.write_parquet}
 NOT_HIDDEN = (*OMICS_ENDINGS, excel.ENDING)  # files in which `ampute` hides nothing
-FLAGS = {"views": "--views", "label": "--label", "one_hot": "--one-hot", "samples": "--samples",
-         "decimal": "--decimal", "drop": "--drop"}  # fmt: skip
+FLAGS = ("views", "label", "one_hot", "samples", "decimal", "drop")  # --views, --label, ...
 
 
 def ending(path: str | Path) -> str:
@@ -88,9 +87,10 @@ def read(path: str | Path, how: Reading = DEFAULT_READING) -> Data:
 def check_options(how: Reading, supported: Sequence[str], source: str | Path) -> None:
     """Reject options that this format ignores."""
     options = how.given()
-    for option, flag in FLAGS.items():
+    for option in FLAGS:
         if option not in supported and option in options and not how.lenient:
-            raise ValueError(f"{flag} is not for {source}; leave it out")
+            flag = option.replace("_", "-")
+            raise ValueError(f"--{flag} is not for {source}; leave it out")
 
 
 def of_views(views: Views) -> Data:

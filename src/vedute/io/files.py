@@ -214,10 +214,7 @@ def _collect(home: Path, name: str) -> None:
 
 MAX_NAME_BYTES = 255  # bytes of a file name on every common file system
 WINDOWS_DEVICES = {
-    "CON",
-    "PRN",
-    "AUX",
-    "NUL",
+    *("CON", "PRN", "AUX", "NUL"),
     *(f"{d}{i}" for d in ("COM", "LPT") for i in range(10)),
 }
 PATH_SEPARATORS = "/\\" if os.name != "nt" else '/\\<>:"|?*'

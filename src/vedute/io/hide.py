@@ -80,11 +80,7 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
             folder.write_view(part, name, sources[name], left, replace(data, ids=ids[seen]), none)
     if data.how.label is not None and data.y is not None:
         home = next(k for k in ("labels", "labels_", "labels__") if k not in data.views)
-        csv.write_new(io.below(part, home, ".csv"), _labels(data.how.label, data.y, ids))
-
-
-def _labels(name: str, y: io.Array, ids: io.Array) -> pd.DataFrame:
-    """Frame of the known labels; integers even where missing ones made floats of them."""
-    known = known_labels(y)
-    cells = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in y[known].tolist()]
-    return pd.DataFrame({name: pd.Series(cells, dtype=object)}).set_axis(ids[known])
+        known = known_labels(data.y)  # integers even where missing ones made floats of them
+        y = [int(x) if isinstance(x, float) and x % 1 == 0 else x for x in data.y[known].tolist()]
+        labels = pd.DataFrame({data.how.label: pd.Series(y, dtype=object)}).set_axis(ids[known])
+        csv.write_new(io.below(part, home, ".csv"), labels)

@@ -44,7 +44,7 @@ def read(path: Path, how: Reading) -> Data:
             )
     if not arrays:
         raise ValueError(f"{path} has no view; save arrays (samples, features) by name")
-    arrays = _ordered(_without_ends(arrays))
+    arrays = _views(arrays)
     names = _names(extras["view_names"], list(arrays), path)
     views = dict(zip(names, arrays.values(), strict=True))
     n = len(next(iter(views.values())))
@@ -148,22 +148,18 @@ def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
     return a
 
 
-def _without_ends(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Drop a_lower and a_upper, which `vedute impute --interval` puts beside a view a."""
+def _views(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Drop a_lower and a_upper, which `vedute impute --interval` puts beside a view a; order as in
+    the file, but view2 before view10."""
     shapes = {key: a.shape for key, a in arrays.items()}
     both = [
         k for k, s in shapes.items() if shapes.get(f"{k}_lower") == shapes.get(f"{k}_upper") == s
     ]
     ends = {f"{k}_{end}" for k in both for end in ("lower", "upper")}
-    return {key: a for key, a in arrays.items() if key not in ends}
-
-
-def _ordered(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Order keys as in the file, but view2 before view10."""
-    numbers = [re.fullmatch(r"view(\d+)", key) for key in arrays]
-    if not all(numbers):
-        return arrays
-    return dict(sorted(arrays.items(), key=lambda item: int(item[0].removeprefix("view"))))
+    views = {key: a for key, a in arrays.items() if key not in ends}
+    if not all(re.fullmatch(r"view(\d+)", key) for key in views):
+        return views
+    return dict(sorted(views.items(), key=lambda item: int(item[0].removeprefix("view"))))
 
 
 def _names(stored: Array | None, keys: list[str], path: Path) -> list[str]:

@@ -48,27 +48,21 @@ def read(path: Path) -> Data:
 
 @contextmanager
 def new_store(out: Path, force: bool) -> Iterator[Path]:
-    """Yield a folder to write that becomes `out`; `force` replaces a store, and nothing else."""
+    """Yield a folder to write that becomes `out`; `force` replaces a store, and nothing else. The
+    stores in it are locked against readers; raise if one has it open."""
     if force and out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise FileExistsError(f"{out} is a folder, but no store; choose another name")
     old = [file for end in (".", *INTERVAL_ENDS) for file in (out / end).glob("*.npy")]
     old += [out / end / store.MANIFEST for end in INTERVAL_ENDS]
     stale = [str(file.relative_to(out)) for file in old]
-    with atomic_folder(out, force, stale=stale) as part, _unread(out):
-        yield part
-
-
-@contextmanager
-def _unread(out: Path) -> Iterator[None]:
-    """Lock the store `out`, and those in it, against readers; raise if one has it open."""
-    with ExitStack() as locks:
+    with atomic_folder(out, force, stale=stale) as part, ExitStack() as locks:
         for manifest in [out / end / store.MANIFEST for end in (".", *INTERVAL_ENDS)]:
             if manifest.is_file() and locks.enter_context(try_lock(manifest)) is False:
                 raise FileExistsError(
                     f"{out} is open, and its rows are still read; wait until it is closed, or "
                     "choose another name"
                 )
-        yield
+        yield part
 
 
 def write(
