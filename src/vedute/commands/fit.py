@@ -84,8 +84,7 @@ def run(
 
     given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
     model, method, preset = _estimator(method, preset, config, settings or [], given)
-    if not values:
-        _check_forgets(method, model)
+    _check_keeps(method, model, values)
     how = reading.checked()
     _data.check_place(out, data)
     if not _ranks.first():  # the first rank alone writes the RUN and reports results
@@ -93,9 +92,8 @@ def run(
         return Answer({})
     with ExitStack() as whole:
         if save_config is not None:
-            part = whole.enter_context(io.atomic_file(save_config, force))
-            kept = {"method": method, "settings": model.get_params(deep=False)}
-            part.write_text(toml.dumps(kept), encoding="utf-8")
+            kept = toml.dumps({"method": method, "settings": model.get_params(deep=False)})
+            whole.enter_context(io.atomic_file(save_config, force)).write_text(kept, "utf-8")
         page = whole.enter_context(_pages.new(report, force)) if report is not None else None
         with io.atomic_folder(out, force, stale=("report.npz",)) as folder:  # of the model before
             place = _checkpoint(model, out, resume, force)
@@ -111,15 +109,10 @@ def run(
             _pages.write(out, page)
     advice = run_folder.FittedRun.of(out).advice()
 
-    def show() -> None:
-        _summarize(model, views)
-        if advice is not None:
-            say(advice)
-        say(f"wrote {out}{'' if report is None else f' and {report}'}")
-
     wrote = [path for path in (out, report, save_config) if path is not None]
     outputs = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
-    return Answer(_found(model, views) | outputs, show)
+    last = f"wrote {out}{'' if report is None else f' and {report}'}"
+    return Answer(_found(model, views) | outputs, lambda: _summarize(model, views, advice, last))
 
 
 def _estimator(
@@ -156,10 +149,12 @@ def _estimator(
     return made, method, preset
 
 
-def _check_forgets(method: str, model: Estimator) -> None:
-    """Reject a method whose model contains samples."""
+def _check_keeps(method: str, model: Estimator, values: bool) -> None:
+    """Reject a method whose model contains samples, with --no-values."""
     from vedute import methods
 
+    if values:
+        return
     inside = [method, *model.get_params(deep=False).get("experts", ())]
     known = methods.of_this_package()
     keeping = [k for k in inside if k not in known or methods.find(k).keeps_samples]
@@ -218,8 +213,8 @@ def _learn(
     return model, views
 
 
-def _summarize(model: Estimator, views: Views) -> None:
-    """Print a summary of the fitted model."""
+def _summarize(model: Estimator, views: Views, advice: str | None, last: str) -> None:
+    """Print a summary of the fitted model, advice if there is any, and a last line."""
     from vedute.commands import _settings
     from vedute.data import missing
     from vedute.methods.best_pair import BestPair
@@ -242,6 +237,9 @@ def _summarize(model: Estimator, views: Views) -> None:
         seen = "" if model.hidden_predictions_ else ", which training had seen,"
         shares = [f"{escaped(name)} {_share(model, v)}" for v, name in enumerate(model.r2_)]
         say(f"hidden views{seen} explained: {', '.join(shares)}")
+    if advice is not None:
+        say(advice)
+    say(last)
 
 
 def _found(model: Estimator, views: Views) -> dict[str, Any]:
