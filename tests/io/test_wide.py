@@ -8,6 +8,10 @@ from vedute.data.frames import from_frame
 from vedute.io import Reading, csv
 
 
+def read(path):
+    return csv.typed(csv.raw(path, Reading()), path, Reading())
+
+
 def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
@@ -18,12 +22,10 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
     wide.to_csv("d/wide.csv")
     pd.DataFrame(rng.normal(size=(13, 2)), [*ids, "more"]).to_csv("d/small.csv", index_label="id")
     assert max(map(len, (tmp_path / "d/wide.csv").read_text().splitlines())) > 131_072
-    pd.testing.assert_frame_equal(
-        csv.read(tmp_path / "d/wide.csv", Reading()), wide, check_names=False
-    )
+    pd.testing.assert_frame_equal(read(tmp_path / "d/wide.csv"), wide, check_names=False)
     done("fit", "d", "-o", "run", "--method", "mean_fill")
     done("impute", "run", "d", "-o", "out")
-    filled = csv.read(tmp_path / "out/wide.csv", Reading())
+    filled = read(tmp_path / "out/wide.csv")
     assert not filled.isna().any(axis=None)
     before, after = (pd.read_csv(f"{k}/wide.csv", dtype=str, index_col=0) for k in ("d", "out"))
     known = before.notna().to_numpy()  # as text: the parser of pandas 2.1 rounds
@@ -34,7 +36,7 @@ def test_a_line_of_any_length_is_read_and_written_back(tmp_path, monkeypatch):
 def test_parts_of_a_file_are_written_as_the_whole(tmp_path, monkeypatch):
     source = tmp_path / "a.csv"
     source.write_text("id;x;yes;n\np1;1,5;true;1\np2;;;\np3;2,5;false;3\n")
-    filled = csv.read(source, Reading()).copy()
+    filled = read(source).copy()
     missing = filled.isna().to_numpy()
     filled["x"] = filled["x"].fillna(0.25)
     filled["yes"], filled["n"] = filled["yes"].fillna(True), filled["n"].fillna(2)

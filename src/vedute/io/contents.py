@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,6 @@ from vedute.data.problems import noted
 from vedute.data.views import Views
 
 Array = NDArray[Any]
-Only = Callable[[list[Any]], Iterable[Any]]  # selects the columns to read
 Filled = Mapping[str, Any]  # by view: an array or a frame, complete
 
 
@@ -149,11 +148,6 @@ def flat(columns: Mapping[str, Array]) -> dict[str, Array]:
     return one_each
 
 
-def every(columns: list[Any]) -> list[Any]:
-    """Select all columns."""
-    return columns
-
-
 def id_column(columns: Sequence[Any], name: str | None, path: Path) -> int:
     """Return the position of the id column; the first if `name` is None."""
     if name is None:
@@ -212,10 +206,10 @@ class Unwanted:
         self.how = how
         self.known: dict[str, None] = {}
 
-    def rest(self, columns: list[Any]) -> list[Any]:
+    def rest(self, columns: Iterable[Any]) -> list[Any]:
         """Filter out the dropped columns of a table."""
         if not self.how.drop:
-            return columns
+            return [*columns]
         names = [str(c) for c in columns]
         self.known |= dict.fromkeys(names)
         dropped = {name for word in self.how.drop for name in _dropped(word, names)}

@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import date
@@ -50,7 +50,7 @@ from vedute.data.cells import (
 from vedute.data.dates import Wording, wording, written
 from vedute.data.frames import is_number, listed
 from vedute.data.problems import noted
-from vedute.io.contents import Array, Only, Reading, checked_ids, every, flat, id_column, own_first
+from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
 from vedute.io.files import literal
 
 SEPARATORS = ("\t", ";", ",", "|")
@@ -64,25 +64,34 @@ FEW_NAMES = 10  # more texts than this, all different, are names or notes
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands separators
 
 
-def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Read columns as numbers, categories or labels; the index is ids, as text."""
+def raw(path: Path, how: Reading) -> pd.DataFrame:
+    """Read columns as they are parsed; the index is ids, as text."""
     d = sniff(path)
     at = id_column(d.columns, how.id, path)
-    raw, ids = _raw(path, d, at)
+    frame, ids = _parsed_rows(path, d, at)
     index = checked_ids(ids.str.strip().map(unescaped_id), path)
     with noted():
         check_ids(index, d.columns[at], path)
     names = {j: name for j, name in enumerate(d.columns) if j != at}
     for j, name in names.items():
         with noted():
-            if not name and raw[j].notna().any():
+            if not name and frame[j].notna().any():
                 raise ValueError(f"{path}: column {j + 1} has no name; name it in the first line")
-    wanted = set(only([name for name in names.values() if name]))
-    names = {j: name for j, name in names.items() if name in wanted}
-    raw = raw[list(names)]
-    whole = frozenset(names[j] for j in _whole_columns(path, d, raw))
-    raw = raw.set_axis(list(names.values()), axis=1)
-    return typed(raw.set_axis(index.rename(d.columns[at])), path, how, whole)
+    named = {j: name for j, name in names.items() if name}
+    frame = frame if len(named) == frame.shape[1] else frame[list(named)]
+    return frame.set_axis([*named.values()], axis=1).set_axis(index.rename(d.columns[at]))
+
+
+def typed(cells: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
+    """Convert columns to numbers, categories or labels."""
+    floats = cells.select_dtypes("float64")
+    values = floats.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        missing = pd.isna(values)
+        whole = (values % 1 == 0) & (abs(values) < 2**53)
+        maybe = missing.any(0) & ~missing.all(0) & (whole | missing).all(0)
+    return typed_cells(cells, path, how, frozenset(whole_numbers(path, floats.columns[maybe])))
 
 
 def write(
@@ -225,14 +234,18 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
         _check_short(path, d)
 
 
-def whole_numbers(path: Path, how: Reading, names: Sequence[Any]) -> list[Any]:
-    """Select columns, whole but for empty cells, that are written without a decimal point."""
+def whole_numbers(path: Path, names: Iterable[Any]) -> list[Any]:
+    """Select columns, whole but for empty cells, that are written without a decimal point: pandas
+    reads them as floats."""
     d = sniff(path)
-    like = {d.columns.index(name): [np.nan, 1.0] for name in names}
-    return [d.columns[j] for j in _whole_columns(path, d, pd.DataFrame(like))]
+    at = {d.columns.index(name): name for name in names}
+    if not at:
+        return []
+    text = _parsed(path, d, dtype=object, usecols=[*at], na_filter=False, nrows=1000)
+    return [at[j] for j in at if not re.search(r"\.\d|\d\.|[eE]", " ".join(text[j].tolist()))]
 
 
-def _raw(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
+def _parsed_rows(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
     """Parse numbered columns and the ids; rows without any cell are dropped."""
     width = len(d.columns)
     frame = _parsed(path, d, na_values=list(MISSING), dtype={at: str})
@@ -331,22 +344,6 @@ def check_ids(index: pd.Index, name: str, path: Path) -> None:
             f"{path}: the first column, {name!r}, holds values like {index[0]!r}, not sample "
             "ids; put ids there, or name the column 'id' if these are ids"
         )
-
-
-def _whole_columns(path: Path, d: Dialect, raw: pd.DataFrame) -> list[int]:
-    """Find columns of whole numbers with missing values, which pandas reads as floats."""
-    floats = raw.select_dtypes("float64")
-    values = floats.to_numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        missing = pd.isna(values)
-        whole = (values % 1 == 0) & (abs(values) < 2**53)
-        maybe = missing.any(0) & ~missing.all(0) & (whole | missing).all(0)
-    at = [int(j) for j, yes in zip(floats.columns, maybe, strict=True) if yes]
-    if not at:
-        return []
-    text = _parsed(path, d, dtype=object, usecols=at, na_filter=False, nrows=1000)
-    return [j for j in at if not re.search(r"\.\d|\d\.|[eE]", " ".join(text[j].tolist()))]
 
 
 class Dialect(NamedTuple):
@@ -481,7 +478,7 @@ def unescaped_id(text: str) -> str:
     return text[1:] if text.startswith("'") and is_formula(text[1:]) else text
 
 
-def typed(
+def typed_cells(
     raw: pd.DataFrame, path: Path, how: Reading, whole: frozenset[Any] = frozenset()
 ) -> pd.DataFrame:
     """Convert columns to numbers, truth values, dates or categories; the label column stays as it

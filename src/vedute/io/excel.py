@@ -18,7 +18,7 @@ from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.data.problems import noted
 from vedute.io import csv, folder
-from vedute.io.contents import Data, Filled, Only, Reading, Unwanted, checked_ids
+from vedute.io.contents import Data, Filled, Reading, Unwanted, checked_ids
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"
@@ -33,7 +33,9 @@ def read(path: Path, how: Reading) -> Data:
     views: dict[str, Any] = {}
     for sheet in sheets:
         with noted():
-            views[sheet.title] = _frame(path, sheet, how, unwanted.rest)
+            cells = _raw(path, sheet)
+            cells = cells[unwanted.rest(cells.columns)]
+            views[sheet.title] = csv.typed_cells(cells, path / sheet.title, how)
     return folder.join_views(views, path, how, unwanted, len(views) == len(sheets))
 
 
@@ -73,8 +75,8 @@ def _cells(sheet: Any) -> list[tuple[Any, ...]]:
     return [row for row in rows if any(x is not None for x in row)]
 
 
-def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
-    """Read columns as numbers, truth values, categories or labels; the index is ids, as text."""
+def _raw(path: Path, sheet: Any) -> pd.DataFrame:
+    """Read columns in the dtypes of their cells; the index is ids, as text."""
     where = path / sheet.title
     head, *rows = _cells(sheet)
     raw = pd.DataFrame(rows, columns=range(len(head)), dtype=object)
@@ -89,8 +91,7 @@ def _frame(path: Path, sheet: Any, how: Reading, only: Only) -> pd.DataFrame:
     if not names.is_unique:
         raise ValueError(f"{where}: column {listed(names[names.duplicated()])} occurs twice")
     index = checked_ids(raw[0].map(_id), where).rename(None if head[0] is None else str(head[0]))
-    frame = raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
-    return csv.typed(frame[only(list(frame.columns))], where, how)
+    return raw[used].convert_dtypes().set_axis(names, axis=1).set_axis(index)
 
 
 def _id(cell: Any) -> str:

@@ -49,7 +49,9 @@ def read(path: Path, how: Reading) -> Data:
             elif file.suffix.lower() == ".npy":
                 views[name] = npy.read(file)
             else:
-                views[name] = table.form(file).read(file, how, unwanted.rest)
+                form = table.form(file)
+                cells = form.raw(file, how)
+                views[name] = form.typed(cells[unwanted.rest(cells.columns)], file, how)
     return join_views(views, path, how, unwanted, len(views) == len(sources))
 
 

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from vedute.data import fill, limits
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.views import Views
-from vedute.io import csv
-from vedute.io.contents import Array, Only, Reading, checked_ids, every, flat, id_column, own_first
+from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
+from vedute.io.csv import typed_cells as typed
 from vedute.io.files import below, literal
+
+__all__ = ["typed"]  # text as categories with --one-hot
 
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
 ROW_GROUP_VALUES = 2**22  # buffered per group of rows
@@ -28,12 +30,9 @@ def needs_pyarrow(path: Path) -> None:
         raise ImportError(f"{path} needs pyarrow: pip install 'vedute[parquet]'")
 
 
-def read(path: Path, how: Reading, only: Only = every) -> pd.DataFrame:
-    """Read columns in their own dtypes, text as categories with --one-hot; the index is ids, as
-    text."""
-    frame = _with_ids(_stored(path), path, how)
-    wanted = set(only(list(frame.columns)))
-    return csv.typed(frame[[c for c in frame.columns if c in wanted]], path, how)
+def raw(path: Path, how: Reading) -> pd.DataFrame:
+    """Read columns in their own dtypes; the index is ids, as text."""
+    return _with_ids(_stored(path), path, how)
 
 
 def write(

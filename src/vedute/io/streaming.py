@@ -26,7 +26,6 @@ from vedute.data.rows import Rows, pieces, tensors
 from vedute.data.views import Views, loses
 from vedute.io import csv, folder, npy, table
 from vedute.io.contents import (
-    Only,
     Reading,
     Unwanted,
     checked_ids,
@@ -68,7 +67,7 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     if how.label is not None:
         raise NotPlainError("labels are taken out of it")
     unwanted = Unwanted(how)
-    tables = {name: _table(file, how, unwanted.rest) for name, file in files.items()}
+    tables = {name: _table(file, how, unwanted) for name, file in files.items()}
     unwanted.check(path)
     indices = [t.ids for t in tables.values() if t.ids is not None]
     if indices and len(indices) < len(tables):
@@ -82,14 +81,14 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     return _views(parts, specs, None if ids is None else plain(ids)), name_of(indices)
 
 
-def _table(path: Path, how: Reading, only: Only) -> Table:
+def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
     if path.suffix.lower() == ".npy":
         return _array(path)
     form = table.form(path)
     scratch, ids, dtypes, seen = Scratch(), list[pd.Index](), list[Dtypes](), list[_Bools]()
     with closing(form.chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
-        for chunk_columns in chunks:
-            chunk = chunk_columns[only(list(chunk_columns.columns))]
+        for rows in chunks:
+            chunk = rows[unwanted.rest(rows.columns)]
             _check_numbers(chunk)
             values = chunk.to_numpy(np.float64, na_value=np.nan)
             scratch.add(values)
@@ -105,7 +104,7 @@ def _table(path: Path, how: Reading, only: Only) -> Table:
         any_empty, all_empty, fractional = np.stack(seen).swapaxes(0, 1)
         maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
         floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
-        common |= dict.fromkeys(csv.whole_numbers(path, how, floats), pd.Int64Dtype())
+        common |= dict.fromkeys(csv.whole_numbers(path, floats), pd.Int64Dtype())
     return Table(scratch.rows(), index, common)
 
 

@@ -59,32 +59,28 @@ def read(path: Path, how: Reading) -> Data:
         raise ValueError(
             f"{path} is one table; pass --views to choose the columns of each view: {VIEWS_EXAMPLE}"
         )
-    selected: dict[str, list[Any]] = {}
-    unwanted = Unwanted(how)
-
-    def only(columns: list[Any]) -> list[Any]:
-        with noted(part=False):
-            if how.label is not None and how.label not in columns and not how.lenient:
-                raise no_label(how.label, path, columns)
-        features = [c for c in columns if c != how.label]
-        kept = set(unwanted.rest(features))
-        with noted(part=False):
-            unwanted.check(path)
-        views = chosen(how.views or {}, features, path, how.lenient)
-        parts = {name: [c for c in part if c in kept] for name, part in views.items()}
-        selected.update({name: part for name, part in parts.items() if part})
-        return [how.label, *(c for part in selected.values() for c in part)]
-
-    frame = form(path).read(path, how, only)
+    raw, unwanted = form(path).raw(path, how), Unwanted(how)
+    with noted(part=False):
+        if how.label is not None and how.label not in raw.columns and not how.lenient:
+            raise no_label(how.label, path, raw.columns)
+    features = [c for c in raw.columns if c != how.label]
+    kept = set(unwanted.rest(features))
+    with noted(part=False):
+        unwanted.check(path)
+    wanted = chosen(how.views, features, path, how.lenient)
+    parts = {name: [c for c in part if c in kept] for name, part in wanted.items()}
+    used = {how.label, *(c for part in parts.values() for c in part)}
+    frame = form(path).typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
     id_name = name_of([frame.index])
     frame = aligned(frame, joined([frame.index]))
     y = labels(frame[how.label]) if how.label in frame.columns else None
+    names = tuple(name for name, part in parts.items() if part)
     available = set(frame.columns)  # fewer where problems were noted
-    parts = {name: [c for c in part if c in available] for name, part in selected.items()}
+    parts = {name: [c for c in part if c in available] for name, part in parts.items()}
     views = {name: frame[part] for name, part in parts.items() if part}
     if not views:
         raise EnoughError(f"{path} has no column left; --drop fewer of them")
-    return Data(views, None, plain(frame.index), y, tuple(selected), path, how, id_name)
+    return Data(views, None, plain(frame.index), y, names, path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -163,17 +159,12 @@ def read_groups(word: str, data: Data) -> pd.Series:
                 f"no file {word!r} of ids and groups; DATA has no columns beside views"
             )
         path, how = data.path, data.how
-    columns: list[Any] = []
-
-    def none(names: list[Any]) -> list[Any]:
-        columns.extend(names)
-        return []
-
-    form(path).read(path, how, none)
+    raw = form(path).raw(path, how)
+    columns = list(raw.columns)
     if in_file and len(columns) != 1:
         raise ValueError(f"{path} has {len(columns)} columns beside the ids; give one, the groups")
     if not in_file and word not in columns:
         raise ValueError(f"{path} has no column {word!r} for --groups; it has {listed(columns)}")
     name = columns[0] if in_file else word
-    groups: pd.Series = form(path).read(path, how._replace(label=name), lambda _: [name])[name]
+    groups: pd.Series = form(path).typed(raw[[name]], path, how._replace(label=name))[name]
     return groups
