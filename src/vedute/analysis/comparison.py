@@ -130,27 +130,21 @@ def figure(rows: Sequence[MethodScores]) -> Figure:
 
 def _row(shared: tuple[Trial, Array | None], named: tuple[str, Estimator]) -> MethodScores:
     (trial, y), (name, model), start = shared, named, perf_counter()
+    error, by_view, scores = np.nan, dict[str, float](), dict[str, float]()
     try:
-        return _measured(name, model.fit(trial.views), trial, y, start)
+        model = model.fit(trial.views)
+        if model.generative:
+            imputed = trial.imputed(model)
+            error = scoring.imputation_error(trial.truth, imputed, trial.hidden)
+            errors = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
+            by_view = dict(zip(trial.views.names, errors, strict=True))
+        seconds = perf_counter() - start
+        if y is not None and model.n_clusters is not None:
+            known = known_labels(y)
+            scores = scoring.clustering_scores(y[known], model.labels_[known])
+        learned = model.results()
     except (ValueError, TypeError, ArithmeticError) as e:
         return MethodScores(name, failed=" ".join(str(e).split()))
-
-
-def _measured(
-    name: str, model: Estimator, trial: Trial, y: Array | None, start: float
-) -> MethodScores:
-    error, by_view = np.nan, {}
-    if model.generative:
-        imputed = trial.imputed(model)
-        error = scoring.imputation_error(trial.truth, imputed, trial.hidden)
-        errors = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
-        by_view = dict(zip(trial.views.names, errors, strict=True))
-    seconds = perf_counter() - start
-    scores = {}
-    if y is not None and model.n_clusters is not None:
-        known = known_labels(y)
-        scores = scoring.clustering_scores(y[known], model.labels_[known])
-    learned = model.results()
     return MethodScores(
         name,
         error,

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from vedute.commands._command import say
 
@@ -58,16 +57,6 @@ def _mine_to_say(sentence: str) -> bool:
         return first()
 
 
-def _of_this_start(store: Any) -> Any:
-    """The rendezvous store of this start. On one machine torchrun keeps entries from before a
-    restart; docs/ranks.md describes how to avoid that on several."""
-    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
-
-    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
-    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return PrefixStore(f"start-{start}", store) if alone else store
-
-
 @contextmanager
 def joined() -> Iterator[None]:
     """A context in which ranks started by torchrun form a process group: over NCCL if every rank
@@ -86,6 +75,11 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(local)
     backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
     store, rank, size = next(rendezvous("env://"))
-    distributed.init_process_group(backend, store=_of_this_start(store), rank=rank, world_size=size)
+    # On one machine torchrun keeps entries of the store from before a restart; docs/ranks.md
+    # describes how to avoid that on several.
+    if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
+        start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = distributed.PrefixStore(f"start-{start}", store)  # type: ignore[attr-defined]
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
     yield  # after an error, the process ends without waiting for the others
     distributed.destroy_process_group()

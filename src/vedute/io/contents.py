@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -94,13 +94,13 @@ class Format(Protocol):
 
 def joined(indices: Iterable[pd.Index]) -> pd.Index:
     """Outer join of text ids in order of first appearance; as integers if all of them are."""
-    seen: dict[str, None] = {}
-    for index in indices:
-        seen.update(dict.fromkeys(index.tolist()))
-    ids = list(seen)
+    ids, *others = indices
+    if not all(index.equals(ids) for index in others):
+        every = chain(ids.tolist(), *(index.tolist() for index in others))
+        ids = pd.Index([*dict.fromkeys(every)], dtype=object)
     check_forms(ids)
-    whole = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", i) for i in ids)
-    return pd.Index(np.array(ids, dtype=np.int64 if whole else np.str_) if ids else [])
+    whole = len(ids) and ids.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all()
+    return pd.Index(ids.to_numpy(object).astype(np.int64 if whole else np.str_))
 
 
 def name_of(indices: Iterable[pd.Index]) -> str | None:

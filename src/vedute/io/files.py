@@ -165,7 +165,11 @@ def _scratch(out: Path, force: bool, folder: bool) -> Iterator[tuple[Path, Path]
             raise FileExistsError(
                 f"another process is writing {out}; wait for it, or choose another name"
             )
-        _clear(place)
+        for path in place.iterdir():  # what a killed process has left
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != "in-use":
+                path.unlink()
         try:
             yield place / target.name, target
         finally:
@@ -185,7 +189,10 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
     if target.exists() and not force:
         raise FileExistsError(f"{out} exists; choose another name, or --force to replace it")
     parent = next(p for p in target.parents if p.exists())
-    _collect(parent, target.name)
+    for stale in parent.glob(f".{glob.escape(target.name)}.*{SCRATCH}"):
+        with suppress(OSError), try_lock(stale / "in-use") as acquired:
+            if acquired:  # its process was killed or lost power
+                shutil.rmtree(stale)
     path = str(target.relative_to(parent))
     mark = "" if path == target.name else f"-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
     if not folder:  # each file that is written has its own, a folder one for all its writers
@@ -193,23 +200,6 @@ def _beside(out: Path, target: Path, force: bool, folder: bool) -> Path:
     place = parent / f".{target.name}{mark}{SCRATCH}"
     place.mkdir(mode=0o700, exist_ok=True)
     return place
-
-
-def _clear(place: Path) -> None:
-    """Remove what a killed process has left."""
-    for path in place.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "in-use":
-            path.unlink()
-
-
-def _collect(home: Path, name: str) -> None:
-    """Remove scratch folders of this output whose process was killed or lost power."""
-    for folder in home.glob(f".{glob.escape(name)}.*{SCRATCH}"):
-        with suppress(OSError), try_lock(folder / "in-use") as acquired:
-            if acquired:
-                shutil.rmtree(folder)
 
 
 MAX_NAME_BYTES = 255  # bytes of a file name on every common file system

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data import checks, images
-from vedute.data.frames import ViewSpec, check_forms, from_frame
+from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
 from vedute.data.rows import Rows, pieces, tensors
@@ -72,7 +72,10 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     indices = [t.ids for t in tables.values() if t.ids is not None]
     if indices and len(indices) < len(tables):
         raise NotPlainError("some views have no ids")
-    ids = _joined(dict(zip(tables, indices, strict=True))) if indices else None
+    ids = None
+    if indices:
+        warn_of_look_alikes(dict(zip(tables, indices, strict=True)))
+        ids = joined(indices)
     if ids is None and len({len(t.x) for t in tables.values()}) > 1:
         raise NotPlainError("views differ in length")
     views = tables if path.is_dir() else _cut(tables[""], how, path)
@@ -156,17 +159,6 @@ def _common(name: str, dtypes: Sequence[Any]) -> Any:
     if "float64" in different and all(d.kind in "iuf" for d in dtypes):
         return np.dtype(np.float64)
     raise NotPlainError(f"column {name!r} changes its type")
-
-
-def _joined(indices: Mapping[str, pd.Index]) -> pd.Index:
-    first, *others = indices.values()
-    same = all(index.equals(first) for index in others)
-    if not same:
-        warn_of_look_alikes(indices)
-        return joined(indices.values())
-    check_forms(first)
-    whole = bool(first.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all())
-    return pd.Index(first.to_numpy().astype(np.int64 if whole else np.str_))
 
 
 def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
