@@ -1,4 +1,4 @@
-"""Pages about runs: measure what they show, and write them."""
+"""Pages about runs: measure what they show."""
 
 from __future__ import annotations
 
@@ -57,15 +57,6 @@ def measure_here(run: Path, source: str, method: str) -> None:
     results = evidence(model, entry.views.in_memory()).kept(keeps(run).values)
     with io.atomic_file(run / "report.npz", force=True) as part:
         io.write_npz(part, results.arrays())
-
-
-def write(
-    run: Path, out: Path, ids: bool = True, shapes: Iterable[str] = (), values: bool = True
-) -> None:
-    """Write the page about a RUN; shapes: view=HxW."""
-    from vedute.report.page import write_page
-
-    write_page(run, out, ids, parse(shapes), values)
 
 
 def parse(shapes: Iterable[str]) -> Shapes:

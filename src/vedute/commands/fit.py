@@ -79,6 +79,7 @@ def run(
     from vedute.commands import _pages
     from vedute.estimators import saving
     from vedute.io import toml
+    from vedute.report import page as pages
     from vedute.report import run_folder
     from vedute.training import checkpoints
 
@@ -106,9 +107,8 @@ def run(
             checkpoints.clear(place)  # the run is published
         _pages.measure(out, data, method)  # an error here does not lose the model
         if page is not None:
-            _pages.write(out, page)
+            pages.write_page(out, page)
     advice = run_folder.FittedRun.of(out).advice()
-
     wrote = [path for path in (out, report, save_config) if path is not None]
     outputs = {"method": method, "preset": preset, "advice": advice, "wrote": wrote}
     last = f"wrote {out}{'' if report is None else f' and {report}'}"

@@ -35,7 +35,8 @@ def run(
     if not source.is_dir():
         raise ValueError(f"{source} is not a folder that `vedute fit` wrote; name one of these")
     from vedute.commands import _pages
+    from vedute.report.page import write_page
 
     with _pages.new(out, force) as part:
-        _pages.write(source, part, ids, shapes or (), values)
+        write_page(source, part, ids, _pages.parse(shapes or ()), values)
     return Answer({"wrote": [out]}, lambda: say(f"wrote {out}"))
