@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import date
@@ -85,12 +85,7 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
 def typed(cells: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     """Convert columns to numbers, categories or labels."""
     floats = cells.select_dtypes("float64")
-    values = floats.to_numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        missing = pd.isna(values)
-        whole = (values % 1 == 0) & (abs(values) < 2**53)
-        maybe = missing.any(0) & ~missing.all(0) & (whole | missing).all(0)
+    maybe = may_be_whole([flags(floats.to_numpy())])
     return typed_cells(cells, path, how, frozenset(whole_numbers(path, floats.columns[maybe])))
 
 
@@ -232,6 +227,21 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
             yield frame.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
     if short:
         _check_short(path, d)
+
+
+def flags(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Flag columns with an empty cell, with nothing else, with a fraction: (3, width)."""
+    empty = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        fractional = ~empty & ~((values % 1 == 0) & (abs(values) < 2**53))
+    return np.stack([empty.any(0), empty.all(0), fractional.any(0)])
+
+
+def may_be_whole(parts: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Columns of whole numbers and empty cells, by the flags of all parts of a table."""
+    any_empty, all_empty, fractional = np.stack(parts, axis=1)
+    maybe: NDArray[np.bool_] = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
+    return maybe
 
 
 def whole_numbers(path: Path, names: Iterable[Any]) -> list[Any]:

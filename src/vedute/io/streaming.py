@@ -97,26 +97,17 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
             scratch.add(values)
             ids.append(chunk.index)
             dtypes.append(dict(chunk.dtypes))
-            seen.append(_empty_and_whole(values))
+            seen.append(csv.flags(values))
     if not ids or not dtypes[0]:
         raise NotPlainError(f"{path} has no rows, or no column")
     index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if form is csv:
         csv.check_ids(index, str(index.name), path)
-        any_empty, all_empty, fractional = np.stack(seen).swapaxes(0, 1)
-        maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
-        floats = [c for c, yes in zip(common, maybe, strict=True) if yes and common[c].kind == "f"]
+        maybe = zip(common, csv.may_be_whole(seen), strict=True)
+        floats = [c for c, yes in maybe if yes and common[c].kind == "f"]
         common |= dict.fromkeys(csv.whole_numbers(path, floats), pd.Int64Dtype())
     return Table(scratch.rows(), index, common)
-
-
-def _empty_and_whole(values: NDArray[np.float64]) -> _Bools:
-    """Flag columns with an empty cell, with nothing else, with a fraction: (3, width)."""
-    empty = np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        fractional = ~empty & ~((values % 1 == 0) & (abs(values) < 2**53))
-    return np.stack([empty.any(0), empty.all(0), fractional.any(0)])
 
 
 def _array(path: Path) -> Table:
