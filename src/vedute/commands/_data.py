@@ -245,18 +245,16 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
         if tables and store.is_store(out):
             raise FileExistsError(f"{out} is a store; choose another name for tables")
         place = io.atomic_folder(out, force, ends) if tables else store.new_store(out, force)
-        with place as part:
-            yield part
-        say(f"wrote {out}")
-        return
-    like = ".npz" if datasets.has(source) else io.ending(source)
-    if like == "" and ending in io.FORMATS and ending != ".npz":
-        raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
-    if like != "" and table.ending(out) not in (like, ".npz"):
-        endings = " or ".join(dict.fromkeys((like, ".npz")))
-        raise ValueError(f"OUT must end in {endings}, got {out}")
-    folder = like == "" and ending != ".npz"
-    with io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force) as part:
+    else:
+        like = ".npz" if datasets.has(source) else io.ending(source)
+        if like == "" and ending in io.FORMATS and ending != ".npz":
+            raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
+        if like != "" and table.ending(out) not in (like, ".npz"):
+            endings = " or ".join(dict.fromkeys((like, ".npz")))
+            raise ValueError(f"OUT must end in {endings}, got {out}")
+        folder = like == "" and ending != ".npz"
+        place = io.atomic_folder(out, force, ends) if folder else io.atomic_file(out, force)
+    with place as part:
         yield part
     say(f"wrote {out}")
 

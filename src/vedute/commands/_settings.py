@@ -81,8 +81,10 @@ def chosen_clusters(number: int | None, curve: Mapping[str, Any]) -> Iterator[st
         yield "  " + ", ".join(f"{k}: {x:.2f}" for k, x in tried)
 
 
-def clusters(given: str) -> int | str:
+def clusters(given: str | None) -> int | str | None:
     """Parse the value of --clusters."""
+    if given is None:
+        return None
     if given != "auto" and not given.isdecimal():
         raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
     return given if given == "auto" else int(given)

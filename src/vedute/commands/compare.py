@@ -66,7 +66,7 @@ def run(
     with nullcontext() if out is None else io.atomic_folder(out, force) as folder:
         views = io.enter(_data.open_data(data, how)).views
         _data.check(views)
-        number: int | str | None = None if clusters is None else _settings.clusters(clusters)
+        number = _settings.clusters(clusters)
         if clusters is None and views.y is not None:
             number = len(set(views.y[known_labels(views.y)].tolist()))
         common = {"n_clusters": number, "random_state": seed}

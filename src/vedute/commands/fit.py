@@ -76,16 +76,16 @@ def run(
     from contextlib import ExitStack
 
     from vedute import io
-    from vedute.commands import _pages
+    from vedute.commands import _pages, _settings
     from vedute.estimators import saving
     from vedute.io import toml
     from vedute.report import page as pages
     from vedute.report import run_folder
     from vedute.training import checkpoints
 
-    given: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "kinds": kind}
-    model, method, preset = _estimator(method, preset, config, settings or [], given)
-    _check_keeps(method, model, values)
+    number, kinds = _settings.clusters(clusters), _settings.kinds(kind or []) or None
+    given = {"n_clusters": number, "random_state": seed, "kinds": kinds}
+    model, method, preset = _estimator(method, preset, config, settings or [], given, values)
     how = reading.checked()
     _data.check_place(out, data)
     if not _ranks.first():  # the first rank alone writes the RUN and reports results
@@ -121,6 +121,7 @@ def _estimator(
     config: Path | None,
     settings: list[str],
     given: dict[str, Any],
+    values: bool,
 ) -> tuple[Estimator, str, str | None]:
     """An unfitted estimator, its method and preset: --set overrides the file, and both override
     the preset."""
@@ -136,25 +137,20 @@ def _estimator(
     cls = _settings.method(method)
     wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
     wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
-    if given["n_clusters"] is not None:
-        wanted["n_clusters"] = _settings.clusters(given["n_clusters"])
-    if given["random_state"] is not None:
-        wanted["random_state"] = given["random_state"]
-    if given["kinds"]:
-        wanted["kinds"] = _settings.kinds(given["kinds"])
+    wanted |= {k: value for k, value in given.items() if value is not None}
     if cls.soft and wanted.get("n_clusters") is None:
         raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
     made = cls(**_settings.check(cls, wanted))
     made.check_settings()
+    if not values:
+        _check_forgets(method, made)
     return made, method, preset
 
 
-def _check_keeps(method: str, model: Estimator, values: bool) -> None:
-    """Reject a method whose model contains samples, with --no-values."""
+def _check_forgets(method: str, model: Estimator) -> None:
+    """Reject a method whose model contains samples."""
     from vedute import methods
 
-    if values:
-        return
     inside = [method, *model.get_params(deep=False).get("experts", ())]
     known = methods.of_this_package()
     keeping = [k for k in inside if k not in known or methods.find(k).keeps_samples]

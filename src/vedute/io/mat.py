@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,23 +136,15 @@ def _unpacked(path: Path) -> int:
         order = ORDERS.get(file.read(128)[126:])
         while order and total <= limit and len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
-            if kind == COMPRESSED:
-                total += _inflated(file.read(size), limit - total)
-            else:
+            if kind != COMPRESSED:
                 total += size
                 file.seek(size, 1)
-    return total
-
-
-def _inflated(packed: bytes, limit: int) -> int:
-    """Decompressed length, counted up to the limit."""
-    total, stream = 0, zlib.decompressobj()
-    try:
-        while packed and total <= limit:
-            total += len(stream.decompress(packed, 1 << 20))
-            packed = stream.unconsumed_tail
-    except zlib.error:  # the reader reports the error
-        pass
+                continue
+            packed, stream = file.read(size), zlib.decompressobj()
+            with suppress(zlib.error):  # the reader reports the error
+                while packed and total <= limit:
+                    total += len(stream.decompress(packed, 1 << 20))
+                    packed = stream.unconsumed_tail
     return total
 
 

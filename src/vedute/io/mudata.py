@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,9 @@ def _size(path: Path) -> int:
 def _opened(path: Path) -> Any:
     limits.check(_size(path), path)
     try:
-        return _reader(path)(path)
+        package = import_module("mudata" if _is_mu(path) else "anndata")
+        kind = "zarr" if is_zarr(path) else path.suffix[1:].lower()
+        return getattr(package, f"read_{kind}")(path)
     except MemoryError:
         raise
     except Exception as e:  # anndata raises what h5py does, and more
@@ -133,16 +136,6 @@ def _opened(path: Path) -> Any:
         raise ValueError(
             f"{path} is not a {path.suffix} {what} ({reason}); write it again"
         ) from None
-
-
-def _reader(path: Path) -> Any:
-    import anndata
-
-    if not _is_mu(path):
-        return anndata.read_zarr if is_zarr(path) else anndata.read_h5ad
-    import mudata
-
-    return mudata.read_zarr if is_zarr(path) else mudata.read_h5mu
 
 
 def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
