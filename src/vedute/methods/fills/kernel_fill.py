@@ -82,12 +82,9 @@ class KernelFill(ChainedFill):
         return fill_columns(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        squared = pdist(A, "sqeuclidean")
-        gammas = GAMMAS / ((np.median(squared) if squared.size else 0.0) or 1.0)
-        squared = squareform(squared) if len(A) > 1 else np.zeros((len(A), len(A)))
-        errors = [leave_one_out_errors(np.exp(-gamma / 2 * squared), Y, RIDGES) for gamma in gammas]
-        i, j = np.unravel_index(np.argmin(errors), (len(GAMMAS), len(RIDGES)))
-        return {"gamma": float(gammas[i]), "ridge": float(RIDGES[j])}
+        one = np.zeros((len(A), len(A)))
+        gamma, ridge = chosen_kernel(squareform(pdist(A, "sqeuclidean")) if len(A) > 1 else one, Y)
+        return {"gamma": gamma, "ridge": ridge}
 
     def _regress(
         self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
@@ -145,10 +142,8 @@ def _column_regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> 
     for j in holed.tolist():
         observed = np.flatnonzero(seen[:, j])
         if len(observed) > 1:
-            part, y = (
-                without_column(squared, x, x, j)[np.ix_(observed, observed)],
-                x[observed, j, None],
-            )
+            part = without_column(squared, x, x, j)[np.ix_(observed, observed)]
+            y = x[observed, j, None]
             sample = np.sort(rng.permutation(len(observed))[:COLUMN_SAMPLE])
             gammas[j], ridge = chosen_kernel(part[np.ix_(sample, sample)], y[sample])
             weights[observed, j] = dual(np.exp(-gammas[j] / 2 * part), y, ridge)[0][:, 0]
@@ -156,8 +151,9 @@ def _column_regressions(x: Array, seen: Array, holes: Array, rng: Generator) -> 
 
 
 def chosen_kernel(squared: Array, y: Array) -> tuple[float, float]:
-    """Choose gamma and ridge for y (n, 1), given squared distances (n, n)."""
-    gammas = GAMMAS / (np.median(squared[np.triu_indices(len(squared), 1)]) or 1.0)
+    """Choose gamma and ridge for y (n, k), given squared distances (n, n)."""
+    pairs = squared[np.triu_indices(len(squared), 1)]
+    gammas = GAMMAS / ((np.median(pairs) if pairs.size else 0.0) or 1.0)
     errors = [leave_one_out_errors(np.exp(-gamma / 2 * squared), y, RIDGES) for gamma in gammas]
     i, k = np.unravel_index(np.argmin(errors), (len(gammas), len(RIDGES)))
     return float(gammas[i]), float(RIDGES[k])
@@ -171,15 +167,13 @@ def fill_columns(columns: Columns, x: Array, holes: Array) -> Array:
 
 
 def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
-    rows, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
+    donors, weights = (columns[k].astype(np.float64) for k in ("rows", "weights"))
     new, holed = x.copy(), np.flatnonzero(holes.any(1))
-    for batch in (
-        holed[start : start + COLUMN_BATCH] for start in range(0, len(holed), COLUMN_BATCH)
-    ):
-        squared = distances(x[batch], rows)
+    for batch in (holed[rows] for rows in slices(len(holed), COLUMN_BATCH)):
+        squared = distances(x[batch], donors)
         for j in np.flatnonzero(holes[batch].any(0) & (columns["gammas"] > 0)).tolist():
             at = np.flatnonzero(holes[batch, j])
-            part = without_column(squared[at], x[batch[at]], rows, j)
+            part = without_column(squared[at], x[batch[at]], donors, j)
             new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
     return new
 

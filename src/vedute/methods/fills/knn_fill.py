@@ -16,7 +16,6 @@ cell contains all rows whose scores are nearest to the same landmark, one of a f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -84,16 +83,16 @@ class KNNFill(Estimator):
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
         for rows, near in self._searches(parts):
             among = [Part(d.x[near], d.seen[near]) for d in donors]
-            side, size = (
-                Side.of(among, holed, query=False),
-                max(1, DISTANCES // len(among[0].x)),
-            )
-            for part in slices(len(rows), size):
+            side = Side.of(among, holed, query=False)
+            for part in slices(len(rows), max(1, DISTANCES // len(among[0].x))):
                 subset = rows[part]
                 queries = [Part(p.x[subset], p.seen[subset]) for p in parts]
                 distance = distances(Side.of(queries, holed, query=True), side)
                 for x, query, donor in zip(filled, queries, among, strict=True):
-                    self._fill_view(x, subset, query, donor, distance)
+                    incomplete, has = ~query.seen.all(1), donor.seen.any(1)
+                    nearest = distance[np.ix_(incomplete, has)], donor.x[has], donor.seen[has]
+                    means, at = averages(*nearest, self.n_neighbors_), subset[incomplete]
+                    x[at] = np.where(query.seen[incomplete], x[at], means)
         return filled
 
     def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
@@ -105,13 +104,6 @@ class KNNFill(Estimator):
         queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
         for rows, near in search_cells(self.cells_, queries):
             yield lacking[rows], near
-
-    def _fill_view(self, x: Array, rows: Array, query: Part, donor: Part, distance: Array) -> None:
-        """Fill the missing values of a view in the queries, which are these rows of x."""
-        incomplete, has = ~query.seen.all(1), donor.seen.any(1)
-        among = distance[np.ix_(incomplete, has)]
-        means = averages(among, donor.x[has], donor.seen[has], self.n_neighbors_)
-        x[rows[incomplete]] = np.where(query.seen[incomplete], x[rows[incomplete]], means)
 
 
 class Side(NamedTuple):
@@ -176,9 +168,7 @@ def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
         count += take
     mean = total / np.maximum(count, 1)
     if holed and reach < n:
-        for c in np.flatnonzero(
-            (count < k).any(0)
-        ):  # too few candidates have this entry: search all
+        for c in np.flatnonzero((count < k).any(0)):  # too few candidates have it: search all
             rows, has = count[:, c] < k, seen[:, c]
             among = distance[np.ix_(rows, has)]
             mean[rows, c] = averages(among, x[has, c, None], seen[has, c, None], k)[:, 0]
@@ -191,7 +181,7 @@ def averages(distance: Array, x: Array, seen: Array, k: int) -> Array:
 def learn_cells(table: Table, rng: Generator) -> Cells:
     """Fit the matrix of low rank, choose landmarks (c, r), and assign a cell to each row, (n,)."""
     subset = np.sort(rng.permutation(len(table.x))[:CELL_SAMPLE])
-    part = _rows(table, subset)
+    part = table[subset]
     with threadpool_limits(1, "blas"):
         best = softimpute.chosen(part, CELL_RANK, rng)
         V, threshold = softimpute.refit(part, best.V, best.threshold, rng)
@@ -222,8 +212,3 @@ def _scores(cells: Cells, table: Table) -> Array:
 def _nearest_landmark(scores: Array, landmarks: Array) -> Array:
     """The nearest landmark of each row, (n,)."""
     return np.asarray(euclidean_distances(scores, landmarks, squared=True).argmin(1))
-
-
-def _rows(table: Table, rows: Array) -> Table:
-    holes = None if table.holes is None else table.holes[rows]
-    return replace(table, x=table.x[rows], mask=table.mask[rows], holes=holes)

@@ -14,7 +14,6 @@ The representation, u times the roots of the singular values, preserves the dist
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -55,9 +54,14 @@ class LowRankFill(Estimator):
         rng = np.random.default_rng(noise.seed())
         with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
-                self._choose(*self._split(data, held, context, rng), rng)
+                table, hidden = self._split(data, held, context, rng)
+                best = softimpute.search(table, hidden, self.max_rank, rng)
+                self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
+                self.threshold_ = best.threshold * softimpute.largest(table, rng)
+                self.components_ = best.V
             if held is None:
-                self._refit(self._table(data), rng)
+                start = self.components_, self.choice_["threshold"], rng
+                self.components_, self.threshold_ = softimpute.refit(self._table(data), *start)
 
     def embed(self, data: Views) -> Array:
         roots = np.linalg.norm(self.components_, axis=0)
@@ -68,16 +72,6 @@ class LowRankFill(Estimator):
         table = self._scores(data) @ self.components_.T
         edges = np.cumsum([s.mean.size for s in self.scalers])[:-1]
         return wide_table.values(np.split(table, edges, axis=1), self.scalers, draws)
-
-    def _choose(self, table: Table, hidden: Hidden | HiddenViews, rng: Generator) -> None:
-        best = softimpute.search(table, hidden, self.max_rank, rng)
-        self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
-        self.threshold_ = best.threshold * softimpute.largest(table, rng)
-        self.components_ = best.V
-
-    def _refit(self, table: Table, rng: Generator) -> None:
-        relative = self.choice_["threshold"]
-        self.components_, self.threshold_ = softimpute.refit(table, self.components_, relative, rng)
 
     def _scores(self, data: Views) -> Array:
         return softimpute.project(self._table(data), self.components_, self.threshold_)
@@ -93,11 +87,6 @@ class LowRankFill(Estimator):
             hidden = choose(data.mask, fewest=1, groups=context.groups, holes=data.hole_parts)
             if hidden is None:
                 return softimpute.hide_entries(self._table(data), rng)
-            held, data = HoldOut.of(data, hidden, self.scalers), data.hide(hidden)
-        rows, truth = held.truth.index.numpy(), self._table(held.truth)
-        if truth.compressed:
-            mask = held.hidden.numpy()
-            only = replace(truth, x=truth.x.only(mask), mask=truth.mask & mask)
-            return self._table(data), HiddenViews(rows, only)
-        where = truth.spread(held.hidden.numpy()) & truth.seen()
-        return self._table(data), Hidden(rows, truth.x, where)
+            return softimpute.hide_views(self._table(data), hidden.numpy())
+        rows, truth, mask = held.truth.index.numpy(), self._table(held.truth), held.hidden.numpy()
+        return self._table(data), softimpute.hidden_in(truth, mask, rows)

@@ -28,20 +28,17 @@ from sklearn.covariance import ledoit_wolf
 from vedute.data.rows import slices
 from vedute.data.views import Views
 from vedute.estimators import progress
-from vedute.estimators.base import Estimator
 from vedute.estimators.method import Array, WarmStart
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import wide_table
-from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.components import (
     MOST_AXES,
     ComponentsFill,
     narrowed,
-    taken,
     widened,
     without,
 )
-from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.softimpute import Table, factored
 
 SAMPLE = 500  # rows used to choose the settings of a regression
 MANY_COMPONENTS = 1024  # largest number of components of a view
@@ -89,21 +86,23 @@ class ChainedFill(WarmStart, ComponentsFill):
         """Predict the view, (n, d) -> (n, k)."""
 
     def _learn_components(self, small: Table, rng: Generator) -> None:
-        with progress.counted(self.n_rounds * len(small.widths), "regression"):
-            self._learn_regressions(small, rng)
-
-    def _learn_regressions(self, small: Table, rng: Generator) -> None:
         """Fit all rounds; x[v] holds rows that have v and another view, filled without v."""
-        able = small.mask.sum(1) > 1
-        rows = [self._sampled(np.flatnonzero(able & has), rng) for has in small.mask.T]
+        able, most = small.mask.sum(1) > 1, self.most_rows
+        rows = [np.flatnonzero(able & has) for has in small.mask.T]
+        if most is not None:
+            rows = [np.sort(rng.permutation(a)[:most]) if len(a) > most else a for a in rows]
         parts = [without(small, v, subset) for v, subset in enumerate(rows)]
         x = [self._initialized(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
+        chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
         for _ in range(self.n_rounds):
             regressions, predictions = [], []
             for v, at in small.views():
                 A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
-                regression, left_out = self._regress(A, Y, self._settings_of(v, A, Y, rng), rng)
+                if v == len(chosen):  # in the first round
+                    subset = np.sort(rng.permutation(len(A))[:SAMPLE])
+                    chosen.append(self._settings(A[subset], Y[subset]))
+                regression, left_out = self._regress(A, Y, chosen[v], rng)
                 regressions.append(regression)
                 predictions.append(left_out)
                 progress.advance(1, "regression")
@@ -118,25 +117,11 @@ class ChainedFill(WarmStart, ComponentsFill):
             for (v, at), e in zip(small.views(), residuals, strict=True)
         ]
 
-    def _sampled(self, rows: Array, rng: Generator) -> Array:
-        """A random subset of the rows, at most `most_rows`."""
-        if self.most_rows is None or len(rows) <= self.most_rows:
-            return rows
-        return np.sort(rng.permutation(rows)[: self.most_rows])
-
-    def _settings_of(self, v: int, A: Array, Y: Array, rng: Generator) -> dict[str, float]:
-        """The settings of the regression of view v, chosen in the first round."""
-        chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
-        if v == len(chosen):
-            subset = np.sort(rng.permutation(len(A))[:SAMPLE])
-            chosen.append(self._settings(A[subset], Y[subset]))
-        return chosen[v]
-
     def _initialized(self, small: Table) -> Array:
         if self.warm_start is None:
             return super()._initialized(small)
         nonempty = np.flatnonzero(small.mask.any(1))  # rows without any view stay at the mean
-        part = taken(small, nonempty)
+        part = small[nonempty]
         x: Array = np.zeros_like(small.x)
         x[nonempty] = np.where(part.seen(), part.x, self._inferred(part))
         return x
@@ -147,25 +132,20 @@ class ChainedFill(WarmStart, ComponentsFill):
         In batches beside a sparse view, whose basis is in single precision: its rows are wide.
         """
         assert self.warm_start is not None
-        sparse = any(W.dtype == np.float32 for W in self.bases_)
-        size = self.warm_start.learner.imputer().rows() if sparse else max(len(small.x), 1)
-        parts = slices(max(len(small.x), 1), size)
-        return np.vstack(
-            [self._inferred_rows(self.warm_start, taken(small, rows)) for rows in parts]
-        )
-
-    def _inferred_rows(self, start: Estimator, small: Table) -> Array:
-        wide = widened(small, small.x, self.bases_)
+        imputer, parts = self.warm_start.learner.imputer(), []
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
-        x = wide_table.values(np.split(wide, edges, axis=1), self.scalers)
-        names = tuple(view.name for view in self.views_)
-        mask, rows = torch.from_numpy(small.mask), torch.arange(len(wide))
-        data = Views(tuple(torch.from_numpy(a[0]) for a in x), mask, rows, (None,) * len(x), names)
-        imputed = start.learner.imputer().decoded(data)
-        decoded = tuple(torch.from_numpy(a[0]) for a in imputed)
-        whole = replace(data, x=decoded, mask=torch.ones_like(mask))
-        inferred: Array = narrowed(self._table(whole), self.bases_).x
-        return inferred
+        names, count = tuple(view.name for view in self.views_), max(len(small.x), 1)
+        sparse = any(W.dtype == np.float32 for W in self.bases_)
+        for rows in slices(count, imputer.rows() if sparse else count):
+            part = small[rows]
+            wide = np.split(widened(part, part.x, self.bases_), edges, axis=1)
+            x = tuple(torch.from_numpy(a[0]) for a in wide_table.values(wide, self.scalers))
+            mask, index = torch.from_numpy(part.mask), torch.arange(len(part.x))
+            data = Views(x, mask, index, (None,) * len(x), names)
+            decoded = tuple(torch.from_numpy(a[0]) for a in imputer.decoded(data))
+            whole = replace(data, x=decoded, mask=torch.ones_like(mask))
+            parts.append(narrowed(self._table(whole), self.bases_).x)
+        return np.vstack(parts)
 
     def _complete(self, small: Table) -> Array:
         x = self._initialized(small)

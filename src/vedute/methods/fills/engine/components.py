@@ -107,30 +107,23 @@ class ComponentsFill(Estimator):
         if table.holes is None:
             return x
         for (v, at), (_, columns) in zip(table.views(), small.views(), strict=True):
-            holed = np.flatnonzero(table.holes[:, at].any(1))
-            x[holed, columns] = self._given_entries(table, small, v, at, columns, holed)
+            holed, W = np.flatnonzero(table.holes[:, at].any(1)), self.bases_[v]
+            part, seen = without(small, v, holed), table.seen()[holed, at]
+            components = self._complete(part)[:, columns]
+            for _, rows in part.groups:
+                covariance = self._covariance(part[rows], v)
+                for i in rows:
+                    row = table.x[holed[i], at], seen[i], W, components[i]
+                    components[i] = given_entries(*row, covariance, self.noises_[v])
+            x[holed, columns] = components
         return x
-
-    def _given_entries(
-        self, table: Table, small: Table, v: int, at: slice, columns: slice, holed: Array
-    ) -> Array:
-        """Components (h, k) of view v in rows with some of its entries observed."""
-        part, seen, W = without(small, v, holed), table.seen()[holed, at], self.bases_[v]
-        x, components = table.x[holed, at], self._complete(part)[:, columns]
-        for _, rows in part.groups:
-            covariance = self._covariance(taken(part, rows), v)
-            for i in rows:
-                row = x[i], seen[i], W, components[i]
-                components[i] = given_entries(*row, covariance, self.noises_[v])
-        return components
 
     def _initialized(self, small: Table) -> Array:
         """Components with missing ones filled by the matrix of low rank."""
         edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         wide = zip(np.split(self.components_, edges), self.bases_, strict=True)
-        return filled(
-            small, np.vstack([W.T @ part.astype(W.dtype) for part, W in wide]), self.threshold_
-        )
+        narrow = np.vstack([W.T @ part.astype(W.dtype) for part, W in wide])
+        return filled(small, narrow, self.threshold_)
 
     def _narrow(self, table: Table) -> Table:
         return narrowed(without_holes(table, self.components_, self.threshold_), self.bases_)
@@ -196,11 +189,6 @@ def given_entries(
     right = W.T @ (x[seen] - W @ mean)
     inner = W.T @ W @ covariance + noise * np.eye(len(mean))
     return np.asarray(mean + covariance @ np.linalg.solve(inner, right))
-
-
-def taken(table: Table, rows: Array | slice) -> Table:
-    """Select rows of a table without holes."""
-    return replace(table, x=table.x[rows], mask=table.mask[rows])
 
 
 def without(table: Table, v: int, rows: Array) -> Table:

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.random import Generator
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_factor, cho_solve
 
 from vedute.data.compressed import Compressed, Products
 from vedute.data.holdout import choose
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 from vedute.methods.fills.engine import wide_table
-from vedute.methods.fills.engine.cholesky import factored
 from vedute.methods.fills.engine.wide_table import Array, Part
 
 # Factor between thresholds, and the smallest, relative to the largest singular value:
@@ -31,6 +30,7 @@ MIN_GAIN = 2e-3  # smaller relative gains in the hidden error do not count
 # Change of U V' that ends the sweeps, and most of them:
 SEARCH_SWEEPS, FINAL_SWEEPS = (3e-3, 8), (1e-3, 20)
 COLUMNS_PER_BATCH = 32  # columns of a product per batch
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # relative to the mean of a diagonal
 HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
 
 
@@ -67,6 +67,10 @@ class Table:
     @property
     def compressed(self) -> bool:
         return isinstance(self.x, Compressed)
+
+    def __getitem__(self, rows: Array | slice) -> Table:
+        holes = None if self.holes is None else self.holes[rows]
+        return replace(self, x=self.x[rows], mask=self.mask[rows], holes=holes)
 
     def dense(self) -> Table:
         return replace(self, x=self.x.dense()) if self.compressed else self
@@ -310,6 +314,22 @@ def _ridge(gram: Array, right: Array, threshold: float) -> Array:
     return solved
 
 
+def factored(S: Array, lower: bool = False) -> tuple[Array, bool]:
+    """The Cholesky factor of S for `cho_solve`.
+
+    If rounding has made S indefinite, as with equal rows, the smallest sufficient jitter is added
+    to its diagonal.
+    """
+    for jitter in JITTERS:
+        try:
+            A = S + jitter * np.abs(S.diagonal()).mean() * np.eye(len(S)) if jitter else S
+            factor: tuple[Array, bool] = cho_factor(A, lower=lower, check_finite=False)
+            return factor
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("a matrix that should be positive definite is not")
+
+
 def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
     """Rewrite U V' with orthogonal columns of length sqrt(singular value) on both sides."""
     if not (U.any() and V.any()):
@@ -343,15 +363,20 @@ def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
 
 def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
     """The table without the views in hidden (n, L), and the hidden views."""
-    rows, left = hidden.any(1), table.mask & ~hidden
+    rows, left = np.flatnonzero(hidden.any(1)), table.mask & ~hidden
+    truth = hidden_in(table[rows], hidden[rows], rows)
     if table.compressed:
-        truth = replace(table, x=table.x.only(hidden)[rows], mask=hidden[rows])
-        part = replace(table, x=table.x.only(left), mask=left)
-        return part, HiddenViews(np.flatnonzero(rows), truth)
+        return replace(table, x=table.x.only(left), mask=left), truth
     where = table.spread(hidden)
     holes = None if table.holes is None else table.holes & ~where
-    part = replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes)
-    return part, Hidden(np.flatnonzero(rows), table.x[rows], (where & table.seen())[rows])
+    return replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes), truth
+
+
+def hidden_in(truth: Table, hidden: Array, rows: Array) -> Hidden | HiddenViews:
+    """The hidden views (m, L) of a table of these rows (m,) of another one."""
+    if truth.compressed:
+        return HiddenViews(rows, replace(truth, x=truth.x.only(hidden), mask=truth.mask & hidden))
+    return Hidden(rows, truth.x, truth.spread(hidden) & truth.seen())
 
 
 def refit(table: Table, V: Array, relative: float, rng: Generator) -> tuple[Array, float]:

@@ -38,8 +38,14 @@ class Part(NamedTuple):
 
 def parts(data: Views, scalers: Sequence[Scaler]) -> list[Part]:
     """The table of `data`, view by view."""
-    data = data.floating()
-    return [_part(data, v, scaler) for v, scaler in enumerate(scalers)]
+    data, table = data.floating(), []
+    for v, scaler in enumerate(scalers):
+        flat = len(data), scaler.mean.size
+        observed = data.seen(v).numpy().reshape(flat)
+        centered = (data.x[v].numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
+        seen = data.mask[:, [v]].numpy() if data.holes[v] is None else observed
+        table.append(Part(np.where(observed, centered, 0.0).astype(np.float32), seen))
+    return table
 
 
 def compressed(data: Views, scalers: Sequence[Scaler]) -> Compressed | None:
@@ -57,14 +63,6 @@ def compressed(data: Views, scalers: Sequence[Scaler]) -> Compressed | None:
     shift = np.concatenate([scaler.mean.ravel() for scaler in scalers])
     factor = np.concatenate([np.full(s.mean.size, _weight(s)) for s in scalers])
     return Compressed.of(parts, zeros, data.mask).affine(shift, factor)
-
-
-def _part(data: Views, v: int, scaler: Scaler) -> Part:
-    flat = len(data), scaler.mean.size
-    observed = data.seen(v).numpy().reshape(flat)
-    centered = (data.x[v].numpy().reshape(flat) - scaler.mean.ravel()) * _weight(scaler)
-    seen = data.mask[:, [v]].numpy() if data.holes[v] is None else observed
-    return Part(np.where(observed, centered, 0.0).astype(np.float32), seen)
 
 
 def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
