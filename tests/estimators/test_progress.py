@@ -21,7 +21,7 @@ from vedute import DCCA, MVP, BestPair, Blend, Views, load
 from vedute.analysis import comparison
 from vedute.estimators import imputation, learner, progress
 from vedute.estimators.progress import Task, lines
-from vedute.methods import _parallel_experts
+from vedute.methods import blend
 from vedute.methods.best_pair import for_views
 from vedute.methods.fills.lowrank_fill import LowRankFill
 from vedute.methods.fills.mean_fill import MeanFill
@@ -120,7 +120,7 @@ def test_blend_names_the_expert_that_learns(terminal):
 
 
 def test_blend_names_experts_that_learn_elsewhere_while_it_waits(terminal, monkeypatch):
-    monkeypatch.setattr(_parallel_experts, "pays", lambda data: True)
+    monkeypatch.setattr(blend, "pays", lambda data: True)
     small(Blend, experts=("mvp", "lowrank_fill", "mean_fill")).fit(data())
     assert "Blend · LowRankFill, MeanFill " in text(terminal)
 

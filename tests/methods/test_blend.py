@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 
 import vedute
 from vedute.data.views import Views
-from vedute.methods import _blend_weights, _parallel_experts
-from vedute.methods._blend_weights import Moments
+from vedute.methods import blend
+from vedute.methods.blend import Moments
 
 Blend = METHODS["blend"]
 
@@ -46,7 +46,7 @@ def test_weights_are_the_constrained_minimum(seed):
     rng = np.random.default_rng(seed)
     root, cross = rng.normal(size=(6, 3)), rng.normal(size=3) * 3
     gram = root.T @ root
-    found = _blend_weights.minimum(gram, cross)
+    found = blend.minimum(gram, cross)
     assert (found >= 0).all()
     assert found.sum() <= 1 + 1e-9
 
@@ -79,18 +79,18 @@ def test_what_is_missing_or_constant_does_not_count():
 
 def test_the_better_expert_weighs_more_and_noise_nothing():
     found, truth, _ = moments(1, m=400)
-    w = _blend_weights.weights([found]).views[0]
+    w = blend.fitted_weights([found]).views[0]
     assert w[0] > w[1] > w[2] >= 0
     noise = np.random.default_rng(2).normal(size=(1, *truth.shape))
     there, seen = np.ones_like(truth, bool), np.ones(len(truth), int)
     only = Moments.of(truth, noise, there, np.zeros(4), np.ones(4), seen)
-    assert _blend_weights.weights([only]).views[0, 0] < 0.1
+    assert blend.fitted_weights([only]).views[0, 0] < 0.1
 
 
 def test_a_view_without_evidence_has_the_weights_of_all():
     found, _, _ = moments(3)
     empty = found.pick(np.zeros(0, int))
-    both = _blend_weights.weights([found, empty])
+    both = blend.fitted_weights([found, empty])
     assert_allclose(both.views[0], both.views[1], rtol=1e-6)
     assert_allclose(both.by_seen[1], both.views[[1, 1]])
 
@@ -106,7 +106,7 @@ def test_weights_by_the_number_of_observed_views():
     whole = np.ones_like(truth, bool), np.zeros(4), np.ones(4)
     found = Moments.of(truth, guess, *whole, seen)
     nothing = found.pick(np.zeros(0, int))
-    w = _blend_weights.weights([found, nothing, nothing])
+    w = blend.fitted_weights([found, nothing, nothing])
     assert_allclose(w.views[0], [0.5, 0.5], atol=0.05)
     assert w.by_seen[0, 1, 0] > 0.8 > 0.3 > w.by_seen[0, 1, 1]
     assert w.by_seen[0, 2, 1] > 0.8 > 0.3 > w.by_seen[0, 2, 0]
@@ -118,7 +118,7 @@ def test_cross_fitted_weights_do_not_depend_on_their_own_instance():
     other = found._replace(cross=found.cross.copy())
     other.cross[0] += 100.0
     fold = np.arange(len(found.gram)) % 5
-    assert_allclose(*(_blend_weights.cross_fitted([m], [fold])[0][0] for m in (found, other)))
+    assert_allclose(*(blend.cross_fitted([m], [fold])[0][0] for m in (found, other)))
 
 
 def test_values_are_the_weighted_ones_of_the_experts():
@@ -259,14 +259,14 @@ def test_what_is_in_holes_changes_nothing():
 @pytest.fixture
 def apart(monkeypatch):
     """As if the data were large and the process had two threads."""
-    monkeypatch.setattr(_parallel_experts, "pays", lambda data: True)
+    monkeypatch.setattr(blend, "pays", lambda data: True)
 
 
 def test_experts_in_processes_of_their_own_learn_the_same(apart):
     X = views()
     beside = small(Blend).fit(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_parallel_experts, "pays", lambda data: False)
+        patch.setattr(blend, "pays", lambda data: False)
         here = small(Blend).fit(X)
     for a, b in zip(beside.impute(X), here.impute(X), strict=True):
         assert_allclose(a, b, atol=1e-6)
@@ -279,7 +279,7 @@ def test_experts_learn_here_where_their_processes_are_killed(apart, monkeypatch)
 
     X = views()
     parallel = lambda **_: lambda tasks: Killed()  # noqa: E731
-    monkeypatch.setattr(_parallel_experts, "Parallel", parallel)
+    monkeypatch.setattr(blend, "Parallel", parallel)
     model = small(Blend).fit(X)
     assert not np.isnan(model.impute(X)[0]).any()
 
@@ -304,7 +304,7 @@ def test_fits_inside_workers_of_joblib_are_the_same(apart, backend):
 
 def _imputed(X, beside):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_parallel_experts, "pays", lambda data: beside)
+        patch.setattr(blend, "pays", lambda data: beside)
         return small(Blend).fit(X).impute(X)[0]
 
 
@@ -313,10 +313,10 @@ def test_one_thread_means_one_process():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        assert not _parallel_experts.pays(large)
+        assert not blend.pays(large)
         torch.set_num_threads(2)
-        assert _parallel_experts.pays(large)
-        assert not _parallel_experts.pays(tiny)
+        assert blend.pays(large)
+        assert not blend.pays(tiny)
     finally:
         torch.set_num_threads(before)
 
@@ -369,7 +369,7 @@ def test_an_expert_that_fails_is_left_out(name, verb, error, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("many", [False, True])
 def test_the_others_are_those_of_a_blend_without_the_failed_one(many, monkeypatch):
-    monkeypatch.setattr(_parallel_experts, "pays", lambda data: many)
+    monkeypatch.setattr(blend, "pays", lambda data: many)
     X, experts = views(), ("lowrank_fill", "kernel_fill", "gaussian_fill")
     without = small(Blend, experts=experts[:2], expert_settings=None).fit(X).impute(X)
     failing(monkeypatch, "gaussian_fill")

@@ -5,47 +5,69 @@ With p_e the prediction of expert e for a view and m the mean of the view,
     value = m + sum over e of w_e (p_e - m),     w_e >= 0,   sum of w_e <= 1
 
 The weights of a view, for each number of observed views, minimise the error on a tenth of the
-observed views, which are held out from all experts (see `_blend_weights`); the rest of the weight
-goes to the mean. Noise and spread are measured on the same views, with cross-fitted weights.
-Single missing entries of observed views have separate weights, learned in the same way on held-out
-entries. Then the experts that can be refitted on all data are.
+observed views, which are held out from all experts; the rest of the weight goes to the mean. Noise
+and spread are measured on the same views, with cross-fitted weights. Single missing entries of
+observed views have separate weights, learned in the same way on held-out entries. Then the experts
+that can be refitted on all data are.
 
 Representation, clusters, draws and new samples come from the first expert, MVP; its predictions are
 a warm start for the regressions of kernel fill.
+
+Weights. With e_k the deviation of expert k's prediction from the mean of the view, t that of the
+truth, both in standard deviations, an instance i of the view has
+
+    G_i = sum over features of e e' / width  (E, E)     c_i = sum over features of e t / width  (E,)
+
+and its squared error under weights w is w' G_i w - 2 c_i' w + a constant. The weights of a view
+minimise the sum of these errors. A prior shrinks them towards the weights common to all views: it
+counts as PRIOR_INSTANCES more instances with the mean G_i. Weights for instances with a given
+number of observed views are shrunk towards the weights of the view in the same way. w >= 0 and sum
+w <= 1: the rest of the weight goes to the mean.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from types import NoneType
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
+from scipy.optimize import nnls
 
 from vedute import methods
 from vedute.data.holdout import FEWEST_HIDDEN, HiddenEntries, HoldOut
 from vedute.data.mapped import Stack
+from vedute.data.rows import slices
 from vedute.data.views import Views
-from vedute.estimators import cross_fitting, saving, settings
+from vedute.estimators import cross_fitting, progress, saving, settings
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
 from vedute.estimators.imputation import Imputer
 from vedute.estimators.learner import Learner
 from vedute.estimators.method import Ability, Array, WarmStart
+from vedute.estimators.neural_training import FROM_CALLBACK
 from vedute.estimators.settings import estimator, setting
-from vedute.methods import _blend_weights, _parallel_experts
-from vedute.methods._blend_weights import Moments, Weights
-from vedute.methods._parallel_experts import ParallelExperts, attempted, finite, fit_expert
+from vedute.scale import backends
+from vedute.training.checkpoints import MismatchError
 from vedute.training.history import Record
 
 EXPERTS = ("mvp", "lowrank_fill", "kernel_fill", "gaussian_fill")
 # Settings that belong to Blend, not to its experts:
 COMMON = ("n_clusters", "kinds", "likelihood", "scaling", "columns", "random_state", "callbacks")
 EXPERT_DEFAULTS = {"kernel_fill": {"n_rounds": 2}}  # fewer rounds, from a good start
+LARGE_DATA = 1e5  # numbers in the data; below, starting a process takes longer than fitting
+PRIOR_INSTANCES = 50.0  # strength of the prior of weights, in instances
+PREDICTED_NUMBERS = 2**22  # predictions per batch
+SUM_WEIGHT = 1e4  # weight of the constraint sum w = 1 against the errors
+T = TypeVar("T")
 FORWARDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -93,7 +115,12 @@ class Blend(Estimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Settings by name; `deep`: including those of the experts."""
         params: dict[str, Any] = super().get_params(deep=False)
-        for name in self._known_experts() if deep else ():
+        readable = isinstance(self.experts, Sequence) and isinstance(
+            self.expert_settings, (Mapping, NoneType)
+        )  # `fit` reports what is not, as in scikit-learn
+        for name in self.experts if deep and readable else ():
+            if name not in methods.available():
+                continue
             cls = methods.find(name)
             declared = settings.declared(cls)
             valid = {k: v for k, v in self.expert_params(name).items() if k in declared}
@@ -109,14 +136,6 @@ class Blend(Estimator):
             self.expert_settings = {**(self.expert_settings or {}), **nested}
             self._check_experts()
         return self
-
-    def _known_experts(self) -> list[str]:
-        """Names of known experts; `fit` reports invalid ones, as in scikit-learn."""
-        expert_settings = self.expert_settings
-        readable = isinstance(self.experts, Sequence) and (
-            expert_settings is None or isinstance(expert_settings, Mapping)
-        )
-        return [name for name in self.experts if name in methods.available()] if readable else []
 
     def expert_params(self, name: str) -> dict[str, Any]:
         """Settings of an expert: Blend's defaults for it, overridden by the user's."""
@@ -234,34 +253,32 @@ class Blend(Estimator):
         return total
 
     def around(self, means: list[Array], data: Views, draws: int) -> list[Array]:
-        """Draws of the first expert, shifted to have the weighted means (1, n, *shape_v)."""
+        """Draws of the first expert, shifted to have the weighted means (1, n, *shape_v), in the
+        range of the likelihood; probabilities sum to one."""
         if draws:
             drawn, centers = self.first.decode(data, draws), self.first.decode(data)
             means = [m + (d - c) for m, d, c in zip(means, drawn, centers, strict=True)]
-        return [self._clipped(v, m) for v, m in enumerate(means)]
-
-    def _clipped(self, v: int, values: Array) -> Array:
-        """Clip values to the range of the likelihood; probabilities sum to one."""
-        likelihood = self.views_[v].likelihood
-        if likelihood.scaled or likelihood.text:
-            return np.asarray(values, np.float32)
-        values = values.clip(*likelihood.bounds)
-        shares = values.sum(-1, keepdims=True) if likelihood.shares else 1.0
-        return np.asarray(values / np.maximum(shares, 1e-12), np.float32)
+        clipped = []
+        for values, view in zip(means, self.views_, strict=True):
+            likelihood = view.likelihood
+            if not (likelihood.scaled or likelihood.text):
+                values = values.clip(*likelihood.bounds)
+                shares = values.sum(-1, keepdims=True) if likelihood.shares else 1.0
+                values = values / np.maximum(shares, 1e-12)
+            clipped.append(np.asarray(values, np.float32))
+        return clipped
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        predictions = enumerate(self.predicted(data))
-        mixed = [self._mixed_by_entry(v, p, data)[None] for v, p in predictions]
-        return self.around(mixed, data, draws)
-
-    def _mixed_by_entry(self, v: int, predicted: Array, data: Views) -> Array:
-        """The weighted predictions of view v, with separate weights for holes."""
-        mixed, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
-        hole_weights = self.hole_weights_.get(self.views_[v].name)
-        if holes is None or hole_weights is None:
-            return mixed
-        weights = np.tile([*hole_weights.values()], (len(data), 1))
-        return np.where(holes.numpy(), self.mixed(v, predicted, weights), mixed)
+        """The weighted predictions, with separate weights for holes."""
+        means = []
+        for v, predicted in enumerate(self.predicted(data)):
+            mean, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
+            hole_weights = self.hole_weights_.get(self.views_[v].name)
+            if holes is not None and hole_weights is not None:
+                weights = np.tile([*hole_weights.values()], (len(data), 1))
+                mean = np.where(holes.numpy(), self.mixed(v, predicted, weights), mean)
+            means.append(mean[None])
+        return self.around(means, data, draws)
 
     def weights_for(self, v: int, data: Views) -> Array:
         """The weights of the experts for view v in each row, (n, E)."""
@@ -347,17 +364,25 @@ class BlendLearner(Learner):
         model, refit = self.model, context.number > 1
         models = {k: model.link_warm_start(k) for k in names}
         inner = {k: context.child(m, k, context.number) for k, m in models.items()}
-        detached = [
-            k
-            for k in names
-            if _parallel_experts.pays(data) and self._can_run_in_subprocess(k, models[k], inner[k])
-        ]
-        parallel = ParallelExperts([(models[k], data, held, inner[k]) for k in detached])
+        # not the first, nor one that starts from it; callbacks must run in this process
+        bound = {next(iter(model.experts_))} if pays(data) else {*names}
+        bound |= {k for k, m in models.items() if getattr(m, "warm_start", None)}
+        detached = [k for k in names if k not in bound and not inner[k].callbacks]
+        tasks = [(models[k], data, held, inner[k]) for k in detached]
+        work = Parallel(n_jobs=max(1, len(tasks)), backend="loky", return_as="generator")
+        results = work(delayed(_fit_in_process)(*task) for task in tasks)
         for name in [k for k in names if k not in detached]:
             outcome = fit_expert(model.link_warm_start(name), data, held, inner[name])
             context.interrupted |= inner[name].interrupted
             self._keep(name, outcome, refit)
-        for name, outcome in zip(detached, parallel.fitted(), strict=True):
+        if not tasks:
+            return
+        try:
+            with progress.task(", ".join(type(expert).__name__ for expert, *_ in tasks)):
+                outcomes = list(results)
+        except BrokenExecutor:  # the other processes were killed
+            outcomes = [fit_expert(*task) for task in tasks]
+        for name, outcome in zip(detached, outcomes, strict=True):
             self._keep(name, outcome, refit)
 
     def _keep(self, name: str, outcome: Estimator | Exception, refit: bool) -> None:
@@ -374,41 +399,39 @@ class BlendLearner(Learner):
         """Continue without an expert; raise the error of the only one."""
         if len(self.model.experts_) == 1 and not self.model.left_out_:
             raise error
-        self._leave_out(name, _reason(error))
+        self.model.left_out_[name] = _reason(error)  # `fit` warns about it at the end
+        del self.model.experts_[name]
         if not self.model.experts_:
             raise ValueError(f"no expert of Blend could learn: {self._left_out()}") from error
-
-    def _leave_out(self, name: str, reason: str) -> None:
-        """Remove an expert; `fit` warns about it at the end."""
-        self.model.left_out_[name] = reason
-        del self.model.experts_[name]
 
     def _left_out(self) -> str:
         return "; ".join(f"{name} ({reason})" for name, reason in self.model.left_out_.items())
 
-    def _can_run_in_subprocess(self, name: str, model: Estimator, context: FitContext) -> bool:
-        """Whether an expert can be fitted in another process.
-
-        Not the first, nor one that starts from it; callbacks must run in this process.
-        """
-        first = name == next(iter(self.model.experts_))
-        return not (first or getattr(model, "warm_start", None) or context.callbacks)
-
     def calibrate(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         """Learn weights, spread and noise on the hidden views; weights are cross-fitted."""
+        model = self.model
         if held is None:  # all weight on the first
-            first = np.eye(1, len(self.model.experts_)).repeat(len(self.model.views_), 0)
+            first = np.eye(1, len(model.experts_)).repeat(len(model.views_), 0)
             self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super().calibrate(data, None, context)
-        else:
-            predicted = self.model.predicted(held.inputs, self._attempted)
-            moments = [self._moments(held, v, p) for v, p in enumerate(predicted)]
-            self._set_weights(_blend_weights.weights(moments))
-            crossed = _blend_weights.cross_fitted(moments, self._folds(held))
-            mixed = self._cross_fitted(held, predicted, crossed)
-            del predicted  # large
-            numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-            self.measure(self._imputer_of(mixed), replace(held, inputs=numbered))
+            return
+        predicted, moments = model.predicted(held.inputs, self._attempted), []
+        for v, rows in enumerate(held.hidden.T.numpy()):
+            truth, observed = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
+            seen, scaler = held.inputs.mask.sum(1).numpy()[rows], model.views_[v].scaler
+            about = observed, scaler.mean, scaler.unit, seen
+            moments.append(Moments.of(truth, predicted[v][:, rows], *about))
+        self._set_weights(fitted_weights(moments))
+        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
+        crossed = cross_fitted(moments, [fold[rows] for rows in held.hidden.T.numpy()])
+        mixed = []
+        for v, rows in enumerate(held.hidden.T.numpy()):
+            weights = model.weights_for(v, held.inputs)
+            weights[rows] = crossed[v]
+            mixed.append(model.mixed(v, predicted[v], weights)[None])
+        del predicted  # large
+        numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+        self.measure(self._imputer_of(mixed), replace(held, inputs=numbered))
 
     def calibrate_holes(self, held: HiddenEntries) -> None:
         """Learn weights, spread and noise of single missing entries, on hidden ones."""
@@ -416,25 +439,24 @@ class BlendLearner(Learner):
         numeric = [v for v in held.views if not model.views_[v].likelihood.text]
         if not numeric:
             return
-        predicted = model.predicted(held.inputs)
-        moments = [self._entry_moments(held, v, predicted[v]) for v in numeric]
-        for v, w in zip(numeric, _blend_weights.weights(moments).views, strict=True):
+        predicted, moments, rows = model.predicted(held.inputs), [], []
+        for v in numeric:
+            (at, truth, observed), scaler = held.of_view(v), model.views_[v].scaler
+            # too few entries for weights by the number of views
+            about = observed, scaler.mean, scaler.unit, np.zeros(len(at), int)
+            moments.append(Moments.of(truth, predicted[v][:, at], *about))
+            rows.append(at)
+        for v, w in zip(numeric, fitted_weights(moments).views, strict=True):
             model.hole_weights_[model.views_[v].name] = self._by_name(w)
         fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
-        rows = [held.of_view(v)[0] for v in numeric]
-        crossed = _blend_weights.cross_fitted(moments, [fold[r] for r in rows])
+        crossed = cross_fitted(moments, [fold[at] for at in rows])
         mixed = [p[:1] for p in predicted]  # replaced where entries are hidden
-        for v, r, w in zip(numeric, rows, crossed, strict=True):
+        for v, at, w in zip(numeric, rows, crossed, strict=True):
             mixed[v] = mixed[v].copy()
-            mixed[v][0, r] = model.mixed(v, predicted[v][:, r], w)
+            mixed[v][0, at] = model.mixed(v, predicted[v][:, at], w)
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = self._imputer_of(mixed)
         model.views_ = imputer.calibrated(replace(held, inputs=numbered), model.shrinks)
-
-    def _entry_moments(self, held: HiddenEntries, v: int, predicted: Array) -> Moments:
-        (rows, truth, observed), scaler = held.of_view(v), self.model.views_[v].scaler
-        zeros = np.zeros(len(rows), int)  # too few entries for weights by the number of views
-        return Moments.of(truth, predicted[:, rows], observed, scaler.mean, scaler.unit, zeros)
 
     def _imputer_of(self, mixed: list[Array]) -> Imputer:
         """An imputer for rows numbered by `index`, with `mixed` as their means."""
@@ -452,28 +474,6 @@ class BlendLearner(Learner):
     def _by_name(self, weights: Array) -> dict[str, float]:
         """Weights (E,) as a dict by expert."""
         return {name: float(w) for name, w in zip(self.model.experts_, weights, strict=True)}
-
-    def _moments(self, held: HoldOut, v: int, predicted: Array) -> Moments:
-        rows, scaler = held.hidden[:, v].numpy(), self.model.views_[v].scaler
-        truth, observed = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
-        seen = held.inputs.mask.sum(1).numpy()[rows]
-        return Moments.of(truth, predicted[:, rows], observed, scaler.mean, scaler.unit, seen)
-
-    def _folds(self, held: HoldOut) -> list[Array]:
-        """Folds of the hidden instances of each view, L arrays (m_v,)."""
-        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
-        return [fold[rows.numpy()] for rows in held.hidden.T]
-
-    def _cross_fitted(
-        self, held: HoldOut, predicted: list[Array], crossed: list[Array]
-    ) -> list[Array]:
-        """Predictions of all views by cross-fitted weights, L arrays (1, m, *shape_v)."""
-        mixed = []
-        for v, p in enumerate(predicted):
-            w = self.model.weights_for(v, held.inputs)
-            w[held.hidden[:, v].numpy()] = crossed[v]
-            mixed.append(self.model.mixed(v, p, w)[None])
-        return mixed
 
     def _attempted(self, name: str, data: Views) -> list[Array] | None:
         """The predictions of an expert; if it fails, leave it out and return None."""
@@ -502,3 +502,153 @@ def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
 def _reason(error: Exception) -> str:
     """A one-line description of an error."""
     return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+# Experts that are fitted in parallel, each in its own process, by joblib.
+
+
+def pays(data: Views) -> bool:
+    """Whether data are large enough to fit in other processes.
+
+    Never with a single thread: this process is then one of many, or was limited to one core.
+    """
+    numbers = len(data) * sum(math.prod(shape) for shape in data.shapes)
+    return torch.get_num_threads() > 1 and numbers >= LARGE_DATA
+
+
+def fit_expert(
+    model: Estimator, data: Views, held: HoldOut | None, context: FitContext
+) -> Estimator | Exception:
+    """Fit a model; return it or the error it raised. The result is independent of earlier fits."""
+    torch.manual_seed(context.seed)
+
+    def fitted() -> Estimator:
+        with progress.task(type(model).__name__):
+            model.learn(data, held, context)
+        finite(model.decode(data[:1]))
+        return model
+
+    return attempted(fitted)
+
+
+def attempted(work: Callable[[], T]) -> T | Exception:
+    """The result of `work`, or the error that it raised.
+
+    Errors of the disk, of other ranks, of checkpoints and of callbacks propagate: they are not the
+    method's fault.
+    """
+    try:
+        return work()
+    except (OSError, MismatchError):
+        raise
+    except Exception as error:
+        if FROM_CALLBACK in getattr(error, "__notes__", ()):
+            raise
+        return error
+
+
+def finite(values: list[Array]) -> list[Array]:
+    """Refuse values that are not finite."""
+    if not all(np.isfinite(part).all() for part in values):
+        raise FloatingPointError("it imputes values that are not finite")
+    return values
+
+
+def _fit_in_process(
+    model: Estimator, data: Views, held: HoldOut | None, context: FitContext
+) -> Estimator | Exception:
+    with backends.ignore_sigint():
+        return fit_expert(model, data, held, context)
+
+
+# Weights of several predictions of a view, learned where the truth is known.
+
+
+class Moments(NamedTuple):
+    """Moments of the m hidden instances of one view: gram (m, E, E), cross (m, E), and how many
+    views of their samples are observed, seen (m,)."""
+
+    gram: Array
+    cross: Array
+    seen: Array
+
+    @classmethod
+    def of(
+        cls, truth: Array, predicted: Array, observed: Array, mean: Array, std: Array, seen: Array
+    ) -> Moments:
+        """Compute the moments in batches of rows.
+
+        truth, observed (m, *shape); predicted (E, m, *shape); mean, std (*shape,); seen (m,)
+        """
+        size = max(1, PREDICTED_NUMBERS // max(predicted[:, :1].size, 1))
+        unit, grams, crosses = np.where(std > 0, std, 1.0), [], []
+        for rows in slices(max(len(truth), 1), size):
+            use = observed[rows] & (std > 0)
+            use = use.reshape(len(use), std.size)
+            t = np.where(use, ((truth[rows] - mean) / unit).reshape(use.shape), 0.0)
+            e = ((predicted[:, rows] - mean) / unit).reshape(len(predicted), *use.shape)
+            e, count = np.where(use, e, 0.0), np.maximum(use.sum(1), 1)
+            gram = np.einsum("kmd,lmd->mkl", e, e, optimize=True)
+            cross = np.einsum("kmd,md->mk", e, t, optimize=True)
+            grams.append(gram / count[:, None, None])
+            crosses.append(cross / count[:, None])
+        return cls(np.concatenate(grams), np.concatenate(crosses), seen)
+
+    def pick(self, rows: Array) -> Moments:
+        return Moments(*(a[rows] for a in self))
+
+
+class Weights(NamedTuple):
+    """The weights per view, (L, E), and per view and number of other observed views, (L, L, E)."""
+
+    views: Array
+    by_seen: Array
+
+
+def fitted_weights(views: Sequence[Moments]) -> Weights:
+    """Fit the weights of all views."""
+    gram = sum(v.gram.sum(0) for v in views)
+    common = minimum(np.asarray(gram), np.asarray(sum(v.cross.sum(0) for v in views)))
+    per_view = [_shrunk(v, v, common) for v in views]
+    by_seen = [
+        [_shrunk(v.pick(v.seen == s), v, w) for s in range(len(views))]
+        for v, w in zip(views, per_view, strict=True)
+    ]
+    return Weights(np.array(per_view), np.array(by_seen))
+
+
+def cross_fitted(views: Sequence[Moments], folds: Sequence[Array]) -> list[Array]:
+    """Cross-fitted weights of every instance: L arrays (m_v, E), each learned from other folds.
+
+    folds: the fold of each instance, L arrays (m_v,)
+    """
+    results = [np.zeros(v.cross.shape) for v in views]
+    for k in np.unique(np.concatenate(folds)):
+        rest = fitted_weights([v.pick(fold != k) for v, fold in zip(views, folds, strict=True)])
+        for v, (result, fold) in enumerate(zip(results, folds, strict=True)):
+            result[fold == k] = rest.by_seen[v, views[v].seen[fold == k]]
+    return results
+
+
+def _shrunk(part: Moments, view: Moments, prior: Array) -> Array:
+    """The weights of some instances of a view, shrunk towards `prior`."""
+    if not len(part.gram):
+        return prior
+    gram = PRIOR_INSTANCES * view.gram.mean(0)
+    return minimum(part.gram.sum(0) + gram, part.cross.sum(0) + gram @ prior)
+
+
+def minimum(gram: Array, cross: Array) -> Array:
+    """argmin of w' gram w - 2 cross' w over w >= 0, sum w <= 1."""
+    size = float(np.trace(gram))
+    if size <= 0:
+        return np.zeros(len(cross))
+    value, axes = np.linalg.eigh(gram / size + 1e-9 * np.eye(len(cross)))
+    root = np.sqrt(np.maximum(value, 1e-12))
+    a, b = root[:, None] * axes.T, (axes / root).T @ (cross / size)  # |a w - b|^2
+    w: Array = nnls(a, b)[0]
+    if w.sum() > 1:
+        ones = np.full((1, len(w)), SUM_WEIGHT)
+        w = nnls(np.vstack([a, ones]), np.append(b, SUM_WEIGHT))[0]
+        w /= w.sum()
+    return w
