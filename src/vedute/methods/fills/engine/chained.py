@@ -95,22 +95,23 @@ class ChainedFill(WarmStart, ComponentsFill):
         x = [self._initialized(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
         chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])
-        for _ in range(self.n_rounds):
-            regressions, predictions = [], []
-            for v, at in small.views():
-                A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
-                if v == len(chosen):  # in the first round
-                    subset = np.sort(rng.permutation(len(A))[:SAMPLE])
-                    chosen.append(self._settings(A[subset], Y[subset]))
-                regression, left_out = self._regress(A, Y, chosen[v], rng)
-                regressions.append(regression)
-                predictions.append(left_out)
-                progress.advance(1, "regression")
-            if len(self.regressions_) + 1 < self.n_rounds:
+        with progress.counted(self.n_rounds * len(small.widths), "regression"):
+            for _ in range(self.n_rounds):
+                regressions, predictions = [], []
                 for v, at in small.views():
-                    x[v] = self._next(regressions, parts[v], x[v], skip=v)
-                    x[v][:, at] = predictions[v]
-            self.regressions_.append(regressions)
+                    A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
+                    if v == len(chosen):  # in the first round
+                        subset = np.sort(rng.permutation(len(A))[:SAMPLE])
+                        chosen.append(self._settings(A[subset], Y[subset]))
+                    regression, left_out = self._regress(A, Y, chosen[v], rng)
+                    regressions.append(regression)
+                    predictions.append(left_out)
+                    progress.advance(1, "regression")
+                if len(self.regressions_) + 1 < self.n_rounds:
+                    for v, at in small.views():
+                        x[v] = self._next(regressions, parts[v], x[v], skip=v)
+                        x[v][:, at] = predictions[v]
+                self.regressions_.append(regressions)
         residuals = [small.x[rows[v], at] - predictions[v] for v, at in small.views()]
         self.covariances_ = [
             covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
