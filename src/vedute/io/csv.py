@@ -29,25 +29,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data import dates, limits
-from vedute.data.cells import (
-    INTEGER,
-    MISSING,
-    MOST_LEVELS,
-    TRUTHS,
-    all_match,
-    are_limits,
-    as_text,
-    check_kind,
-    first_word,
-    have_commas,
-    limits_note,
-    numbers,
-    stripped,
-    truth_words,
-    without_limits,
-)
-from vedute.data.dates import Wording, wording, written
+from vedute.data import cells, dates, limits
+from vedute.data.cells import INTEGER, MISSING, MOST_LEVELS, TRUTHS
 from vedute.data.frames import is_number, listed
 from vedute.data.problems import noted
 from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
@@ -82,11 +65,11 @@ def raw(path: Path, how: Reading) -> pd.DataFrame:
     return frame.set_axis([*named.values()], axis=1).set_axis(index.rename(d.columns[at]))
 
 
-def typed(cells: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
+def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     """Convert columns to numbers, categories or labels."""
-    floats = cells.select_dtypes("float64")
+    floats = raw.select_dtypes("float64")
     maybe = may_be_whole([flags(floats.to_numpy())])
-    return typed_cells(cells, path, how, frozenset(whole_numbers(path, floats.columns[maybe])))
+    return typed_cells(raw, path, how, frozenset(whole_numbers(path, floats.columns[maybe])))
 
 
 def write(
@@ -137,15 +120,15 @@ class _Spelling(NamedTuple):
 
     decimal: str
     truths: dict[int, str]
-    days: dict[int, Wording | None]
+    days: dict[int, dates.Wording | None]
 
     def text(self, at: int, values: NDArray[Any]) -> list[str]:
         """Format values as the column has them."""
         if values.dtype.kind == "M":
-            return written(values, self.days.get(at))
+            return dates.written(values, self.days.get(at))
         if values.dtype.kind == "O":  # categories; an interval of them has no ends
             values = np.where(pd.isna(values), "", values)
-        return as_text(values, self.decimal, self.truths.get(at, ""))
+        return cells.as_text(values, self.decimal, self.truths.get(at, ""))
 
 
 def _scanned(path: Path, d: Dialect, key: int, kinds: Mapping[int, str]) -> tuple[Any, _Spelling]:
@@ -157,11 +140,11 @@ def _scanned(path: Path, d: Dialect, key: int, kinds: Mapping[int, str]) -> tupl
         ids.append(unescaped_id(line[key].strip()))
         if decimal == "." and "," in "".join(line) and any("," in line[j] for j in numeric):
             decimal = ","
-        for j, cells in words.items():
-            cells.append(line[j].strip())
-    truths = {j: next((x for x in cells if x.lower() in TRUTHS), "") for j, cells in words.items()}
+        for j, texts in words.items():
+            texts.append(line[j].strip())
+    truths = {j: next((x for x in texts if x.lower() in TRUTHS), "") for j, texts in words.items()}
     known = {j: [None if x in MISSING else x for x in words[j]] for j in words if kinds[j] == "M"}
-    return ids, _Spelling(decimal, truths, {j: wording(cells) for j, cells in known.items()})
+    return ids, _Spelling(decimal, truths, {j: dates.wording(texts) for j, texts in known.items()})
 
 
 def _rows(path: Path, d: Dialect, key: int, ids: pd.Index) -> Iterator[list[str]]:
@@ -500,22 +483,22 @@ def typed_cells(
         return raw
     columns: dict[Any, Any] = {}
     parsed: dict[Any, _ParsedText] = {}
-    for name, cells in raw.items():
-        if name == how.label or isinstance(cells.dtype, pd.CategoricalDtype):
-            columns[name] = cells
-        elif cells.dtype.kind in "biuf":
-            columns[name] = cells if name not in whole else _nullable(cells)
-        elif dates.are_in(cells):
-            columns[name] = cells
+    for name, column in raw.items():
+        if name == how.label or isinstance(column.dtype, pd.CategoricalDtype):
+            columns[name] = column
+        elif column.dtype.kind in "biuf":
+            columns[name] = column if name not in whole else _nullable(column)
+        elif dates.are_in(column):
+            columns[name] = column
         else:
             with noted():
-                parsed[name] = _parse_text(f"{path}, column {name!r}", name, cells, how)
+                parsed[name] = _parse_text(f"{path}, column {name!r}", name, column, how)
                 columns[name] = parsed[name].values
     with noted(part=False):
         _check_commas(raw, parsed, path, how)
     with_limits = {name: column.limits for name, column in parsed.items() if len(column.limits)}
     if with_limits:
-        warnings.warn(limits_note(str(path), with_limits), stacklevel=2)
+        warnings.warn(cells.limits_note(str(path), with_limits), stacklevel=2)
     kept = (
         raw.columns if len(columns) == raw.shape[1] else raw.columns[raw.columns.isin([*columns])]
     )
@@ -534,21 +517,21 @@ class _ParsedText(NamedTuple):
 
 def _parse_text(where: str, name: Any, column: pd.Series, how: Reading) -> _ParsedText:
     """Convert a column whose dtype is neither numeric nor of dates."""
-    check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
-    text = stripped(column)
-    cells = without_limits(text)
-    limit_cells = text[are_limits(text)] if cells is not text else text[:0]
-    number = numbers(cells)
+    cells.check_kind(where, column, f"drop the column (--drop {quote(str(name))})")
+    text = cells.stripped(column)
+    plain = cells.without_limits(text)
+    limit_cells = text[cells.are_limits(text)] if plain is not text else text[:0]
+    number = cells.numbers(plain)
     if number is not None:
-        pair = truth_words(cells)  # the words for no and yes, where these are two categories
+        pair = cells.truth_words(plain)  # the words for no and yes, where these are two categories
         if pair is not None:
             words = number.astype(object).map({False: pair[0], True: pair[1]})
             number = words.astype(pd.CategoricalDtype([*pair]))
-        return _ParsedText(number, limit_cells, cells)
-    if have_commas(cells):
-        number = numbers(cells.str.replace(",", "."))
+        return _ParsedText(number, limit_cells, plain)
+    if cells.have_commas(plain):
+        number = cells.numbers(plain.str.replace(",", "."))
         if number is not None:
-            return _ParsedText(number, limit_cells, cells, commas=True)
+            return _ParsedText(number, limit_cells, plain, commas=True)
     words = text.map(lambda x: str(x) if isinstance(x, date) else x)  # of spreadsheets
     days = dates.of_text(where, words, f"or leave them out: --drop {quote(str(name))}")
     values = _categories(name, words, where, how) if days is None else days
@@ -562,9 +545,9 @@ def _nullable(column: pd.Series) -> Any:
     return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
 
 
-def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Series:
+def _categories(name: Any, column: pd.Series, where: str, how: Reading) -> pd.Series:
     """Convert text to categories if `how.one_hot`, up to MOST_LEVELS of them; else raise."""
-    row, text, levels = first_word(where, cells)
+    row, text, levels = cells.first_word(where, column)
     word = quote(str(name))
     where, drop = f"{where}, row {row!r} holds {text!r}", f"--drop {word} leaves it out"
     if len(levels) > MOST_LEVELS:
@@ -572,14 +555,14 @@ def _categories(name: Any, cells: pd.Series, where: str, how: Reading) -> pd.Ser
             f"{where}, one of {len(levels)} different texts; --one-hot takes up to {MOST_LEVELS}: "
             f"{drop}"
         )
-    if not how.one_hot and FEW_NAMES < len(levels) == cells.notna().sum():
+    if not how.one_hot and FEW_NAMES < len(levels) == column.notna().sum():
         raise ValueError(f"{where}, and another text in every row; {drop}")
     if not how.one_hot:
         raise ValueError(
             f"{where}, not a number; --one-hot makes categories of it, --label {word} takes it "
             f"for labels, {drop}"
         )
-    return cells.astype(pd.CategoricalDtype(levels))
+    return column.astype(pd.CategoricalDtype(levels))
 
 
 def _check_commas(
@@ -589,8 +572,8 @@ def _check_commas(
     commas = {name: column.cells for name, column in parsed.items() if column.commas}
     if not commas:
         return
-    first, cells = next(iter(commas.items()))
-    example = next(x for x in cells.dropna() if "," in x)
+    first, example_column = next(iter(commas.items()))
+    example = next(x for x in example_column.dropna() if "," in x)
     floats = raw.select_dtypes("float64")
     pointed = [c for c in floats if bool((floats[c].dropna() % 1 != 0).any())]
     limited = {c: x.cells for c, x in parsed.items() if len(x.limits) and not x.commas}
@@ -600,7 +583,7 @@ def _check_commas(
             f"{path} has decimal commas in column {first!r} ({example!r}) and decimal points in "
             f"column {pointed[0]!r}; use one of them"
         )
-    thousands = all(all_match(c, f"{THOUSANDS}|{INTEGER}") for c in commas.values())
+    thousands = all(cells.all_match(c, f"{THOUSANDS}|{INTEGER}") for c in commas.values())
     if thousands and how.decimal != ",":
         raise ValueError(
             f"{path}, column {first!r} holds {example!r}: a decimal comma or thousands; "

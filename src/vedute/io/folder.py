@@ -16,19 +16,8 @@ import pandas as pd
 
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, incomplete, noted
-from vedute.io import csv, images, npy, table
-from vedute.io.contents import (
-    Data,
-    Filled,
-    Reading,
-    Unwanted,
-    aligned,
-    joined,
-    labels,
-    name_of,
-    no_label,
-    plain,
-)
+from vedute.io import contents, csv, images, npy, table
+from vedute.io.contents import Data, Filled, Reading, Unwanted
 from vedute.io.files import below
 from vedute.io.npy import Keyed
 
@@ -86,20 +75,19 @@ def join_views(
     indices = [v.index if isinstance(v, pd.DataFrame) else v.known() for v in views.values()]
     if not incomplete():
         warn_of_look_alikes(dict(zip(views, indices, strict=True)))
-    ids = joined(indices)
+    ids = contents.joined(indices)
     joined_views: dict[str, Any] = {}
     mask = np.ones((len(ids), len(views)), bool)
     for v, (name, view) in enumerate(views.items()):
         if isinstance(view, Keyed):
             joined_views[name], mask[:, v] = view.spread(ids)
         else:
-            joined_views[name] = aligned(view, ids)
+            joined_views[name] = contents.aligned(view, ids)
             mask[:, v] = joined_views[name].notna().any(axis=1)
-    y_all = None if y is None else labels(y.reindex(ids.astype(str)))
+    y_all = None if y is None else contents.labels(y.reindex(ids.astype(str)))
     observed = None if all(isinstance(v, pd.DataFrame) for v in views.values()) else mask
-    return Data(
-        joined_views, observed, plain(ids), y_all, tuple(views), path, how, name_of(indices)
-    )
+    keys, id_name = tuple(views), contents.name_of(indices)
+    return Data(joined_views, observed, contents.plain(ids), y_all, keys, path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
@@ -161,7 +149,7 @@ def _take_labels(
     tables = {k: v for k, v in views.items() if isinstance(v, pd.DataFrame)}
     sources = [k for k, v in tables.items() if how.label in v.columns]
     if not sources and not how.lenient:
-        raise no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
+        raise contents.no_label(how.label, path, {c: 0 for v in tables.values() for c in v.columns})
     columns = {name: tables[name].pop(how.label).dropna() for name in sources}
     for name in sources:
         if not tables[name].shape[1]:

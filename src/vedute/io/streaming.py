@@ -24,16 +24,8 @@ from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
 from vedute.data.rows import Rows, pieces, tensors
 from vedute.data.views import Views, loses
-from vedute.io import csv, folder, npy, table
-from vedute.io.contents import (
-    Reading,
-    Unwanted,
-    checked_ids,
-    joined,
-    name_of,
-    nullable,
-    plain,
-)
+from vedute.io import contents, csv, folder, npy, table
+from vedute.io.contents import Reading, Unwanted
 
 STREAMED_BYTES = 2**28  # smaller files are read into memory
 TABLE_CHUNK_ROWS = 2**16
@@ -75,13 +67,15 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     ids = None
     if indices:
         warn_of_look_alikes(dict(zip(tables, indices, strict=True)))
-        ids = joined(indices)
+        ids = contents.joined(indices)
     if ids is None and len({len(t.x) for t in tables.values()}) > 1:
         raise NotPlainError("views differ in length")
     views = tables if path.is_dir() else _cut(tables[""], how, path)
     parts = [_placed(t, ids) for t in views.values()]
     specs = [_spec(name, t, ids) for name, t in views.items()]
-    return _views(parts, specs, None if ids is None else plain(ids)), name_of(indices)
+    return _views(parts, specs, None if ids is None else contents.plain(ids)), contents.name_of(
+        indices
+    )
 
 
 def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
@@ -100,7 +94,7 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
             seen.append(csv.flags(values))
     if not ids or not dtypes[0]:
         raise NotPlainError(f"{path} has no rows, or no column")
-    index = checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
+    index = contents.checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if form is csv:
         csv.check_ids(index, str(index.name), path)
@@ -190,7 +184,7 @@ def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
     assert t.ids is not None
     assert ids is not None
     moved = not t.ids.equals(pd.Index(ids.astype(str)))
-    dtypes = {c: nullable(d) if moved else d for c, d in t.dtypes.items()}
+    dtypes = {c: contents.nullable(d) if moved else d for c, d in t.dtypes.items()}
     frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
     return from_frame(name, frame, ids[:1], None)[1]
 

@@ -20,19 +20,8 @@ import pandas as pd
 from vedute.data.frames import close_to, listed
 from vedute.data.plain_files import plain_file
 from vedute.data.problems import EnoughError, noted
-from vedute.io import csv, parquet
-from vedute.io.contents import (
-    Data,
-    Filled,
-    Reading,
-    Unwanted,
-    aligned,
-    joined,
-    labels,
-    name_of,
-    no_label,
-    plain,
-)
+from vedute.io import contents, csv, parquet
+from vedute.io.contents import Data, Filled, Reading, Unwanted
 
 OPTIONS: tuple[str, ...] = ("views", "id", "label", "one_hot", "decimal", "drop")
 TABLE_FORMATS: Mapping[str, ModuleType] = {
@@ -62,7 +51,7 @@ def read(path: Path, how: Reading) -> Data:
     raw, unwanted = form(path).raw(path, how), Unwanted(how)
     with noted(part=False):
         if how.label is not None and how.label not in raw.columns and not how.lenient:
-            raise no_label(how.label, path, raw.columns)
+            raise contents.no_label(how.label, path, raw.columns)
     features = [c for c in raw.columns if c != how.label]
     kept = set(unwanted.rest(features))
     with noted(part=False):
@@ -71,16 +60,16 @@ def read(path: Path, how: Reading) -> Data:
     parts = {name: [c for c in part if c in kept] for name, part in wanted.items()}
     used = {how.label, *(c for part in parts.values() for c in part)}
     frame = form(path).typed(raw.loc[:, [c in used for c in raw.columns]], path, how)
-    id_name = name_of([frame.index])
-    frame = aligned(frame, joined([frame.index]))
-    y = labels(frame[how.label]) if how.label in frame.columns else None
+    id_name = contents.name_of([frame.index])
+    frame = contents.aligned(frame, contents.joined([frame.index]))
+    y = contents.labels(frame[how.label]) if how.label in frame.columns else None
     names = tuple(name for name, part in parts.items() if part)
     available = set(frame.columns)  # fewer where problems were noted
     parts = {name: [c for c in part if c in available] for name, part in parts.items()}
     views = {name: frame[part] for name, part in parts.items() if part}
     if not views:
         raise EnoughError(f"{path} has no column left; --drop fewer of them")
-    return Data(views, None, plain(frame.index), y, names, path, how, id_name)
+    return Data(views, None, contents.plain(frame.index), y, names, path, how, id_name)
 
 
 def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
