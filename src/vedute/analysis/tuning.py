@@ -92,12 +92,6 @@ class Search:
     def shares(self) -> tuple[float, ...]:
         return SHARES if issubclass(self.method, NeuralEstimator) else SHARES[-1:]
 
-    def work(self, trials: int) -> float:
-        """The cost of so many candidates in full trainings, with the best third kept at each
-        share."""
-        costs = (share * -(-trials // KEEP**i) for i, share in enumerate(self.shares()))
-        return float(sum(costs))
-
     def late(self) -> bool:
         return time.monotonic() > self.deadline
 
@@ -180,8 +174,10 @@ def tune(
         search.deadline = start + 60 * minutes - 2 * took
         fit = max(1, int(KEEP * (60 * minutes / took - 3) * backends.size()))
         count = fit if count is None else min(count, fit)
+    shares = enumerate(search.shares())  # the best third is kept at each of them
+    cost = float(sum(share * -(-(count or TRIALS) // KEEP**i) for i, share in shares))
     one_by_one = find_spec("optuna") is not None and not backends.elsewhere()
-    with progress.shown(), progress.task("tuning", search.work(count or TRIALS)):
+    with progress.shown(), progress.task("tuning", cost):
         (_by_optuna if one_by_one else _by_halving)(search, count or TRIALS)
     longest = max((t.share for t in search.tried[1:]), default=1.0)
     finalists = [t for t in search.tried if t.share == longest]
