@@ -278,6 +278,15 @@ def test_new_values_are_of_the_type_of_those_observed(case):
     assert [type(x) for x in filled["k"].tolist()] == [type(new)] * 4
 
 
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_columns_of_no_view_are_kept_where_views_become_floats(make):
+    X = make([[1, 2, 3, 9], [4, 5, 6, 9]])
+    entry = Entry.of(X, columns={"a": slice(1), "b": slice(1, 2)}).in_floats([0])
+    filled = entry.filled([np.full((2, 1), 0.5), np.zeros((2, 1))])
+    filled = filled.toarray() if sparse.issparse(filled) else filled
+    assert filled.tolist() == [[0.5, 2, 3, 9], [0.5, 5, 6, 9]]
+
+
 def test_the_order_of_columns_is_the_users_and_changes_nothing():
     a, b = frames()
     model = fitted([a, b])

@@ -24,23 +24,28 @@ Bools = NDArray[np.bool_]
 
 
 class Parts(NamedTuple):
-    """X taken apart: its views as they are (None: no sample has it), and as numbers.
+    """X taken apart.
 
     X, columns   the object itself, and how one table was cut into views
-    views        by name, as the user has them; rows: the ids of all samples, for frames
-    arrays       L arrays (n, *shape_v), or csr, zero where missing; mask (n, L); holes; ids or
-                 None; specs
+    views        by name, as the user has them (None: no sample has it)
+    rows         the ids of all samples, if any
+    specs        L descriptions
     """
 
     X: Any
     columns: Columns | None
     views: dict[str, Any]
     rows: pd.Index | None
+    specs: list[ViewSpec]
+
+
+class Numbers(NamedTuple):
+    """L arrays (n, *shape_v), or csr, zero where missing; mask (n, L); holes; ids or None."""
+
     arrays: list[Any]
     mask: Bools
     holes: list[Bools | None]
     ids: Array | None
-    specs: list[ViewSpec]
 
 
 def read(
@@ -49,7 +54,7 @@ def read(
     columns: Columns | None = None,
     like: Sequence[ViewSpec] | None = None,
     aligned: bool = False,
-) -> Parts:
+) -> tuple[Parts, Numbers]:
     """Check X and take it apart; `like`: specs of a fitted estimator. aligned: row i is sample i in
     frames, too, and frames may stand beside arrays."""
     X = as_table(X)
@@ -78,7 +83,7 @@ def read(
         with noted(part=False):
             _check_finite(a, seen[:, v], spec.name, ids)
     zeroed = [_zeroed(a, seen[:, v], holes[v]) for v, a in enumerate(arrays)]
-    return Parts(X, columns, views, index, zeroed, seen, holes, ids, specs)
+    return Parts(X, columns, views, index, specs), Numbers(zeroed, seen, holes, ids)
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:

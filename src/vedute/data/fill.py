@@ -5,7 +5,7 @@ Only missing cells change, so observed values never pass through a float.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,18 +22,20 @@ from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
 from vedute.data.images import channels_last
 from vedute.data.mapped import Stack
+from vedute.data.rows import Rows
 from vedute.data.tables import Columns, as_array, chosen
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Values = Sequence[Array]
 
 
 class Copy:
-    """An array of numbers whose missing entries are filled block by block."""
+    """An array or tensor of numbers whose missing entries are filled block by block."""
 
     def __init__(self, view: Any) -> None:
-        a = np.array(view)
+        view = view[:] if isinstance(view, Rows) else view
+        self.tensor = (view.device, view.dtype) if isinstance(view, torch.Tensor) else None
+        a = np.array(as_array(view))
         self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
         self.written = 0
 
@@ -44,8 +46,8 @@ class Copy:
         value, gap = (_like_rows(a, rows) for a in (value, gap))
         rows[gap] = as_dtype(value, rows.dtype)[gap]
 
-    def view(self) -> Array:
-        return self.array
+    def view(self) -> Any:
+        return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
 
 
 def _like_rows(a: Array, rows: Array) -> Array:
@@ -56,90 +58,63 @@ def _like_rows(a: Array, rows: Array) -> Array:
     return a.reshape(rows.shape)
 
 
-class _Tensor(Copy):
-    """A tensor whose missing entries are filled block by block."""
-
-    def __init__(self, view: torch.Tensor) -> None:
-        super().__init__(as_array(view))
-        self.device, self.dtype = view.device, view.dtype
-
-    def view(self) -> Any:
-        return torch.from_numpy(self.array).to(self.device, self.dtype)
-
-
-class _Whole:
-    """A frame, a sparse matrix, or a view that no sample has: filled after the values of all rows
+class WholeCopy:
+    """A frame, a sparse matrix, or a view that no sample has: filled after the values of all n rows
     are known."""
 
-    def __init__(self, parts: Parts, spec: ViewSpec) -> None:
-        self.parts, self.spec = parts, spec
-        self.value, self.gap = Stack(len(parts.mask)), Stack(len(parts.mask))
+    def __init__(self, view: Any, index: pd.Index | None, spec: ViewSpec, n: int) -> None:
+        self.source, self.index, self.spec = view, index, spec
+        self.value, self.gap = Stack(n), Stack(n)
 
     def add(self, value: Array, gap: Array) -> None:
         self.value.add(value)
         self.gap.add(gap)
 
     def view(self) -> Any:
-        view, value, gap = self.parts.views[self.spec.name], self.value.array, self.gap.array
-        if self.parts.rows is not None and (view is None or is_frame(view)):
-            return _filled_frame(view, self.parts.rows, value, gap, self.spec)
+        view, value, gap = self.source, self.value.array, self.gap.array
+        if self.index is not None and (view is None or is_frame(view)):
+            return _filled_frame(view, self.index, value, gap, self.spec)
         return _as_array(value, self.spec) if view is None else _filled_sparse(view, value, gap)
 
 
-class Filling:
-    """A copy of the X that was taken apart, filled block by block."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.views = {spec.name: _filling(parts, spec) for spec in parts.specs}
-
-    def add(self, values: Values, absent: Values) -> None:
-        """Fill the next rows with `values` where `absent`; both L arrays (k, *shape_v), float
-        and bool."""
-        for view, value, gap in zip(self.views.values(), values, absent, strict=True):
-            view.add(value, gap)
-
-    def filled(self) -> Any:
-        """Return the copy, after all rows were added."""
-        X, columns = self.parts.X, self.parts.columns
-        views = {name: view.view() for name, view in self.views.items()}
-        if columns is not None or not isinstance(X, (Mapping, list, tuple)):
-            return _filled_table(X, views, columns)
-        if isinstance(X, Mapping):
-            named = {k: views.pop(str(k)) for k in X}
-            return named | views
-        return tuple(views.values()) if isinstance(X, tuple) else list(views.values())
-
-
-def _filling(parts: Parts, spec: ViewSpec) -> Copy | _Whole:
+def copy(parts: Parts, spec: ViewSpec, n: int) -> Copy | WholeCopy:
+    """Start to fill a view of n rows."""
     view = parts.views[spec.name]
     if view is None or is_frame(view) or sparse.issparse(view):
-        return _Whole(parts, spec)
-    return _Tensor(view) if isinstance(view, torch.Tensor) else Copy(view)
+        return WholeCopy(view, parts.rows, spec, n)
+    return Copy(view)
 
 
-def in_floats(parts: Parts, names: Sequence[str]) -> Parts:
+def joined(parts: Parts, copies: Sequence[Any]) -> Any:
+    """Put filled views into an object like X."""
+    X, columns = parts.X, parts.columns
+    views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
+    if columns is not None or not isinstance(X, (Mapping, list, tuple)):
+        return _filled_table(X, views, columns)
+    if isinstance(X, Mapping):
+        named = {k: views.pop(str(k)) for k in X}
+        return named | views
+    return tuple(copies) if isinstance(X, tuple) else [*copies]
+
+
+def in_floats(parts: Parts, names: Collection[str]) -> Parts:
     """Convert some views to floats, whose cells are all to be written."""
     views = {k: _in_floats(view) if k in names else view for k, view in parts.views.items()}
-    specs = [*float_specs(parts.specs, names)]
-    X = parts.X if isinstance(parts.X, (Mapping, list, tuple)) else _in_floats(parts.X, blank=False)
-    return parts._replace(X=X, views=views, specs=specs)
-
-
-def float_specs(specs: Sequence[ViewSpec], names: Sequence[str]) -> tuple[ViewSpec, ...]:
-    """Change the dtypes of the views with these names to floats."""
-    return tuple(
+    specs = [
         replace(s, dtypes=("float64",) * len(s.dtypes), origins=()) if s.name in names else s
-        for s in specs
-    )
+        for s in parts.specs
+    ]
+    return parts._replace(views=views, specs=specs)
 
 
-def _in_floats(view: Any, blank: bool = True) -> Any:
-    """Convert a view, or a table of views, to floats; blank: frames without their cells."""
+def _in_floats(view: Any) -> Any:
+    """Convert a view to floats; frames lose their cells."""
+    if isinstance(view, Rows):
+        return _in_floats(view[:])
     if isinstance(view, torch.Tensor):
         return view if view.is_floating_point() else view.double()
     if isinstance(view, pd.DataFrame):
-        return pd.DataFrame(0.0, view.index, view.columns) if blank else view
+        return pd.DataFrame(0.0, view.index, view.columns)
     if isinstance(view, pd.Series):
         return pd.Series(0.0, view.index, name=view.name)
     if view is None or np.dtype(getattr(view, "dtype", object)).kind == "f":
@@ -408,6 +383,8 @@ def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> An
     if isinstance(X, pd.DataFrame):
         return _with_columns(X, pd.concat(list(filled.values()), axis=1))
     out = np.array(X.toarray() if sparse.issparse(X) else X)
+    if out.dtype.kind in "biu" and any(view.dtype.kind == "f" for view in filled.values()):
+        out = out.astype(np.float64)
     for name, which in columns.items():
         view = filled[str(name)]
         out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view

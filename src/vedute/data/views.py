@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
@@ -323,14 +324,13 @@ class Entry:
     """The input of a user, read once: as Views, and ready to be filled.
 
     views   checked; its specs describe the input
-    parts   X taken apart; None where X is a Views, which is kept in `given`
+    parts   X taken apart
     back    converts filled frames to tables of polars or pyarrow, where X has such
     anew    views that are written as a whole, observed values as well
     """
 
     views: Views
-    parts: checks.Parts | None = None
-    given: Views | None = None
+    parts: checks.Parts
     back: foreign.Back = foreign.unchanged
     anew: frozenset[int] = frozenset()
 
@@ -352,32 +352,30 @@ class Entry:
         if isinstance(X, Views):
             if drop:
                 raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
-            return cls(_fitting(_observed(X, mask), like), given=X)
+            views = _fitting(_observed(X, mask), like)
+            triples = zip(views.names, X.parts, views.parts, strict=True)
+            own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
+            index = None if views.ids is None else pd.Index(views.ids)
+            return cls(views, checks.Parts(X, None, own_views, index, [*(views.specs or ())]))
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         X = without(X, drop) if len(drop) else X
-        parts = checks.read(X, mask, columns, like, aligned)
-        triples = zip(parts.arrays, parts.mask.T, parts.holes, strict=True)
+        parts, (arrays, seen, holes, ids) = checks.read(X, mask, columns, like, aligned)
         views = Views(
-            tensors([_part(a, dtype, seen, holes, own) for a, seen, holes in triples]),
-            torch.from_numpy(parts.mask),
-            torch.arange(len(parts.mask)),
-            tuple(None if h is None else torch.from_numpy(h) for h in parts.holes),
+            tensors([_part(*part, dtype, own) for part in zip(arrays, seen.T, holes, strict=True)]),
+            torch.from_numpy(seen),
+            torch.arange(len(seen)),
+            tuple(None if h is None else torch.from_numpy(h) for h in holes),
             tuple(s.name for s in parts.specs),
-            parts.ids,
+            ids,
             specs=tuple(parts.specs),
         )
-        return cls(views, parts, back=back)
+        return cls(views, parts, back)
 
     def in_floats(self, anew: Iterable[int]) -> Entry:
         """Convert views to floats that are filled as a whole: on another scale, say."""
-        anew, parts, given = frozenset(anew), self.parts, self.given
-        if parts is not None:
-            parts = fill.in_floats(parts, [parts.specs[v].name for v in anew])
-        if given is not None:
-            x = [x.float() if v in anew else x for v, x in enumerate(given.x)]
-            specs = given.specs and fill.float_specs(given.specs, [given.names[v] for v in anew])
-            given = replace(given, x=tuple(x), specs=specs)
-        return replace(self, parts=parts, given=given, anew=anew)
+        anew = frozenset(anew)
+        names = {self.views.names[v] for v in anew}
+        return replace(self, parts=fill.in_floats(self.parts, names), anew=anew)
 
     def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
         """Copy X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
@@ -388,61 +386,47 @@ class Entry:
 
 class Filling:
     """A copy of the user's input, filled block by block where it has gaps, or everywhere. NaN in
-    values of the views `with_gaps` stays missing."""
+    values of the views `with_gaps` stays missing, where X is a Views."""
 
     def __init__(
         self, entry: Entry, everywhere: bool = False, with_gaps: Collection[int] = ()
     ) -> None:
-        self.entry, self.everywhere, self.written = entry, everywhere, 0
-        parts = entry.parts
-        self.copy = _Completed(entry, with_gaps) if parts is None else fill.Filling(parts)
+        self.entry, self.with_gaps, self.written = entry, with_gaps, 0
+        self.anew = range(len(entry.parts.specs)) if everywhere else entry.anew
+        self.copies = [fill.copy(entry.parts, spec, len(entry.views)) for spec in entry.parts.specs]
 
     def add(self, values: Sequence[Array]) -> None:
         """Fill the next rows, L arrays (k, *shape_v)."""
         start, self.written = self.written, self.written + len(values[0])
-        rows = slice(start, self.written)
-        anew = range(len(values)) if self.everywhere else self.entry.anew
-        absent = [
-            np.ones(value.shape, bool) if v in anew else _absent(self.entry.views, v, rows)
-            for v, value in enumerate(values)
-        ]
-        self.copy.add(values, absent)
+        for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
+            new = v in self.anew
+            gap = np.ones(value.shape, bool) if new else self._gap(v, slice(start, self.written))
+            copy.add(value, gap)
+
+    def _gap(self, v: int, rows: slice) -> Bools:
+        """Mask (k, *shape_v) of the missing entries of view v in these rows."""
+        views = self.entry.views
+        x, holes = views.parts[v], views.hole_parts[v]
+        missing = _like(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
+        return (missing if holes is None else missing | holes[rows]).cpu().numpy()
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
-        return self.entry.back(self.copy.filled())
-
-
-def _absent(views: Views, v: int, rows: slice) -> Bools:
-    """Mask (k, *shape_v) of the missing entries of view v in these rows."""
-    x, holes = views.parts[v], views.hole_parts[v]
-    missing = _like(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
-    return (missing if holes is None else missing | holes[rows]).cpu().numpy()
-
-
-class _Completed:
-    """A complete copy of a Views, in its own dtypes."""
-
-    def __init__(self, entry: Entry, with_gaps: Collection[int]) -> None:
-        assert entry.given is not None
-        self.given, self.with_gaps = entry.given, with_gaps
-        pairs = zip(self.given.x, entry.views.shapes, strict=True)
-        self.views = [
-            fill.Copy((x if x.shape[1:] == shape else x.new_zeros(len(x), *shape)).cpu().numpy())
-            for x, shape in pairs
-        ]
-
-    def add(self, values: Sequence[Array], absent: Sequence[Array]) -> None:
-        for view, value, gap in zip(self.views, values, absent, strict=True):
-            view.add(value, gap)
-
-    def filled(self) -> Views:
-        X, x = self.given, [torch.from_numpy(view.array) for view in self.views]
-        mask, holes = torch.ones_like(X.mask), list[Tensor | None]([None] * len(x))
+        X, copies = self.entry.parts.X, [copy.view() for copy in self.copies]
+        if not isinstance(X, Views):
+            return self.entry.back(fill.joined(self.entry.parts, copies))
+        holes = list[Tensor | None]([None] * len(copies))
         for v in self.with_gaps:
-            holes[v] = x[v].isnan()
-            x[v] = x[v].nan_to_num(0.0)
-        return replace(X, x=tuple(x), mask=mask, holes=tuple(holes), sizes=())
+            holes[v] = copies[v].isnan()
+            copies[v] = copies[v].nan_to_num(0.0)
+        return replace(
+            X,
+            x=tuple(copies),
+            mask=torch.ones_like(X.mask),
+            holes=tuple(holes),
+            specs=X.specs and tuple(self.entry.parts.specs),
+            sizes=(),
+        )
 
 
 def _observed(views: Views, mask: Any) -> Views:
@@ -529,7 +513,7 @@ def _like(flag: Tensor, a: Part) -> Tensor:
     return flag.view(-1, *[1] * (a.ndim - 1))
 
 
-def _part(a: Any, dtype: torch.dtype | None, mask: Bools, holes: Bools | None, own: bool) -> Part:
+def _part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
     if sparse.issparse(a):
         return sparse_input.part_of(a, mask, torch.float64 if own else dtype)
     a = np.ascontiguousarray(a)

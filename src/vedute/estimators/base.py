@@ -176,8 +176,8 @@ class Estimator(Method):
                 "no view holds categories, nor zeros and ones, so there are no probabilities; "
                 "impute gives values"
             )
-        index = entry.views.ids if entry.parts is None else entry.parts.rows
-        return categories.frames(self.views_, self.learner.probabilities(entry, data), index)
+        probabilities = self.learner.probabilities(entry, data)
+        return categories.frames(self.views_, probabilities, entry.parts.rows)
 
     def category_sets(self, X: Any, level: float = 0.9) -> dict[str, pd.DataFrame]:
         """Return the smallest sets of categories whose probabilities sum to at least `level`, by
