@@ -248,88 +248,76 @@ def _filled_column(
     """Fill one column of n cells: the user's where present, else the model's."""
     position = np.full(n, -1)
     position[where] = np.arange(len(column))
-    observed = ~hole & (position >= 0)
-    dtype = column.dtype
-    if origin is not None:
-        return _filled_dates(column, position, observed, block[:, 0], origin)
+    observed, dtype = ~hole & (position >= 0), column.dtype
     if levels is not None:
         codes = (block[:, 0] > 0.5).astype(int) if len(levels) <= 2 else block.argmax(1)
         codes = np.minimum(codes, len(levels) - 1)
         cells = pd.Series(list(levels), dtype=object).to_numpy()[codes]
         cells[np.isnan(block).any(1)] = None  # an interval of categories has no ends
-        cells[observed] = column.to_numpy(object)[position[observed]]
-        used = set(cells)
-        return pd.Series(cells, dtype=_with(dtype, [k for k in levels if k in used])).array
-    if is_text(column):
-        return _filled_text(column, position, observed, block[:, 0])
-    cells = _like_column(block[:, 0], column)
-    if isinstance(dtype, (np.dtype, pd.SparseDtype)):
-        cells = cells.astype(object) if pd.api.types.is_object_dtype(dtype) else cells
-        cells[observed] = column.to_numpy()[position[observed]]
-        return cells if isinstance(dtype, np.dtype) else pd.Series(cells, dtype=dtype).array
-    filled = pd.Series(cells).astype(dtype)
-    filled[observed] = column.array[position[observed]]
-    return filled.array
+    elif origin is not None:
+        cells = _dates_like(column, block[:, 0], origin)
+    else:
+        cells = _numbers_like(column, block[:, 0])
+    objects = cells.dtype == object
+    if observed.any():
+        source: Any = column.to_numpy(object) if objects else column.array
+        cells[observed] = source[position[observed]]
+    if isinstance(dtype, pd.CategoricalDtype):  # extended by the levels that it lacks
+        lacking = [k for k in levels or () if k not in dtype.categories and k in {*cells}]
+        if lacking:
+            dtype = pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered)
+    return cells if origin and not objects else pd.Series(cells, dtype=dtype).array
 
 
-def _filled_dates(
-    column: pd.Series,
-    position: NDArray[np.intp],
-    observed: NDArray[np.bool_],
-    value: Floats,
-    origin: str,
-) -> Any:
-    """Fill dates in the dtype of the column, or in its wording."""
+def _dates_like(column: pd.Series, value: Floats, origin: str) -> Any:
+    """Convert days to dates in the dtype of a column, or in its wording."""
     text, strings = is_text(column), stripped(column)
     known = dates.of_text("", strings) if text else column if dates.are_in(column) else None
     like = np.array([], "datetime64[us]") if known is None else dates.stamps(known)
     new = dates.since(value, origin, like)
     if text:
-        cells = np.empty(len(new), dtype=object)
-        cells[:] = dates.written(new, dates.wording(strings))
-        cells[observed] = column.to_numpy(object)[position[observed]]
-        return pd.Series(cells, dtype=column.dtype).array
-    cells = dates.like_column(new, column)
-    filled = pd.Series(cells, dtype=cells.dtype)
-    if observed.any():
-        filled[observed] = column.array[position[observed]]
-    return filled.array
+        return np.array(dates.written(new, dates.wording(strings)), dtype=object)
+    return dates.like_column(new, column)
+
+
+def _numbers_like(column: pd.Series, value: Floats) -> Any:
+    """Convert values to the numbers of a column: text, decimals, or its dtype."""
+    dtype: Any = getattr(column.dtype, "subtype", column.dtype)
+    if is_text(column):
+        strings = without_limits(stripped(column))
+        number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
+        assert number is not None
+        return np.array(as_text(as_dtype(value, _plain(number)), truth=truth), dtype=object)
+    form = _decimal_form(column)
+    if form is not None:
+        return np.array(decimals(value.tolist(), *form), dtype=object)
+    cells = as_dtype(value, _plain(column))
+    if isinstance(dtype, np.dtype):
+        return cells.astype(dtype)
+    return pd.Series(cells).astype(dtype).array
 
 
 def written(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
     """Write cells of `new` into a column where they are `missing`, in its own format."""
-    if new.dtype.kind == "M":
-        return _written_dates(column, new, missing)
+    text, dated = is_text(column), new.dtype.kind == "M"
     words = isinstance(new.dtype, pd.CategoricalDtype)
-    if not words and not is_text(column):
+    if not (text or dated or words):
         block = new.to_numpy(np.float64, na_value=np.nan)[:, None]
         return pd.Series(_filled_column(column, np.arange(len(new)), len(new), block, missing))
-    strings, cells = without_limits(stripped(column)), column.to_numpy(object).copy()
-    truth, mark = next(iter(strings.dropna()), ""), "," if have_commas(strings) else "."
-    text = new.astype(object)[missing] if words else as_text(new[missing], mark, truth)
-    cells[missing] = list(text)
-    return pd.Series(cells, dtype=object)
-
-
-def _written_dates(column: pd.Series, new: pd.Series, missing: NDArray[np.bool_]) -> pd.Series:
-    """Write dates into a column where they are `missing`, in its own format."""
-    cells, stamps = column.to_numpy(object).copy(), dates.stamps(new)
-    if is_text(column):
-        text = dates.written(stamps, dates.wording(stripped(column)))
-        cells[missing] = np.array(text, dtype=object)[missing]
+    strings, cells = stripped(column), column.to_numpy(object).copy()
+    own: Any
+    if dated:
+        stamps, objects = dates.stamps(new), column.astype(object)
+        spelled = dates.written(stamps, dates.wording(strings)) if text else None
+        own = np.array(spelled or dates.like_objects(stamps, objects), dtype=object)[missing]
+    elif words:
+        own = list(new.astype(object)[missing])
     else:
-        cells[missing] = dates.like_objects(stamps, column.astype(object))[missing]
+        strings = without_limits(strings)
+        mark, truth = "," if have_commas(strings) else ".", next(iter(strings.dropna()), "")
+        own = as_text(new[missing], mark, truth)
+    cells[missing] = own
     return pd.Series(cells, dtype=object)
-
-
-def _like_column(value: Floats, column: pd.Series) -> Array:
-    """Convert values to the numbers of a column: decimals, or its numpy dtype."""
-    form = _decimal_form(column)
-    if form is None:
-        return as_dtype(value, _plain(column))
-    cells = np.empty(len(value), dtype=object)
-    cells[:] = decimals(value.tolist(), *form)
-    return cells
 
 
 def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:
@@ -341,27 +329,6 @@ def _decimal_form(column: pd.Series) -> tuple[int, int | None] | None:
         return None
     exponents = [x.as_tuple().exponent for x in column.dropna()]
     return max((-e for e in exponents if isinstance(e, int)), default=0), None
-
-
-def _filled_text(
-    column: pd.Series, position: NDArray[np.intp], observed: NDArray[np.bool_], value: Floats
-) -> Any:
-    """Fill text that means numbers or truth values with text."""
-    strings = without_limits(stripped(column))
-    number, truth = as_numbers(strings), next(iter(strings.dropna()), "")
-    assert number is not None
-    cells = np.empty(len(value), dtype=object)
-    cells[:] = as_text(as_dtype(value, _plain(number)), truth=truth)
-    cells[observed] = column.to_numpy(object)[position[observed]]
-    return pd.Series(cells, dtype=column.dtype).array
-
-
-def _with(dtype: Any, levels: list[Any]) -> Any:
-    """Extend the categorical dtype of the user's column by the levels that it lacks."""
-    if not isinstance(dtype, pd.CategoricalDtype):
-        return dtype
-    lacking = [k for k in levels if k not in dtype.categories]
-    return pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered) if lacking else dtype
 
 
 def _plain(column: pd.Series) -> np.dtype[Any]:
