@@ -17,12 +17,12 @@ import pytest
 from shell import done, vedute_
 from small_study import small_study
 
-from vedute import io
 from vedute.datasets import synthetic
 from vedute_bench import studies
 from vedute_bench.commands import _bench
 from vedute_bench.runner import claims, plan, records
 from vedute_bench.runner import run as running
+from vedute_bench.runner.lock import locked
 from vedute_bench.summaries.summary import Summary
 
 STUDY = """
@@ -124,7 +124,7 @@ def until(happens, seconds=120):
 def test_runs_of_another_are_waited_for_and_taken_over_when_it_dies(place, one, monkeypatch):
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     monkeypatch.setattr(os, "getpid", lambda: other.pid)
-    with io.locked(OUT):
+    with locked(OUT):
         claims.take(OUT, key(one))
     monkeypatch.undo()
     os.chdir(place)
@@ -211,7 +211,7 @@ def test_who_slept_through_its_lease_adds_no_second_record(place, one, ended):
 def test_a_line_is_cut_and_added_under_the_lock_only(place, one):
     OUT.write_bytes(b'{"cut of')
     thread = Thread(target=plan._once, args=(one, scored, OUT, 0))
-    with io.locked(OUT):
+    with locked(OUT):
         thread.start()
         thread.join(0.3)
         assert thread.is_alive()

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import randrange
 from typing import IO, Any
@@ -21,16 +21,14 @@ if sys.platform == "win32":
     AT = 1 << 40  # beyond the end of every file, so that its content stays readable
     SHARES = 1 << 20  # bytes of an exclusive lock; a shared one takes one of them
 
-    def _lock(file: int, wait: bool, shared: bool = False) -> bool:
+    def _lock(file: int, shared: bool = False) -> bool:
         at, count = (AT + randrange(SHARES), 1) if shared else (AT, SHARES)
-        while True:
-            os.lseek(file, at, os.SEEK_SET)
-            try:
-                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, count)
-                return True
-            except OSError:  # it was held for ten seconds
-                if not wait:
-                    return False
+        os.lseek(file, at, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, count)
+        except OSError:
+            return False
+        return True
 
     def _unlock(file: int) -> None:
         os.lseek(file, AT, os.SEEK_SET)
@@ -39,10 +37,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(file: int, wait: bool, shared: bool = False) -> bool:
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    def _lock(file: int, shared: bool = False) -> bool:
         try:
-            fcntl.flock(file, kind | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
@@ -52,26 +49,11 @@ else:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of `path`, a file that is created if absent.
-
-    A thread that asks for a lock it holds waits forever.
-    """
-    file = _held(path, wait=True)
-    assert file is not None
-    with file:
-        try:
-            yield
-        finally:
-            _unlock(file.fileno())
-
-
-@contextmanager
 def try_lock(path: Path) -> Iterator[bool | None]:
-    """Try to take the lock without waiting; yield whether it was free, or None on a file system
-    without locks."""
+    """Try to take the lock of `path`, a file that is created if absent; yield whether it was free,
+    or None on a file system without locks."""
     try:
-        file = _held(path, wait=False)
+        file = _locked(path)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
@@ -96,7 +78,7 @@ class Shared:
         file = os.open(path, os.O_RDONLY)
         finalize(self, os.close, file)
         try:
-            self.held = _lock(file, wait=False, shared=True)
+            self.held = _lock(file, shared=True)
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
@@ -105,7 +87,7 @@ class Shared:
         return Shared, (self.path,)
 
 
-def _held(path: Path, wait: bool) -> IO[Any] | None:
+def _locked(path: Path) -> IO[Any] | None:
     """Open and lock the file; None if another holds the lock. Until it is locked, another
     process may remove it with its folder: then it is created again."""
     while True:
@@ -117,20 +99,13 @@ def _held(path: Path, wait: bool) -> IO[Any] | None:
                 raise
             continue
         try:
-            if not _lock(file.fileno(), wait):
+            if not _lock(file.fileno()):
                 file.close()
                 return None
-            if _is(path, file):
-                return file
+            with suppress(FileNotFoundError):  # removed meanwhile
+                if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                    return file
         except BaseException:
             file.close()
             raise
         file.close()
-
-
-def _is(path: Path, file: IO[Any]) -> bool:
-    """Whether a path still leads to an open file."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False

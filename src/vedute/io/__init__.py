@@ -20,7 +20,6 @@ import pandas as pd
 import torch
 
 from vedute.data.frames import ViewSpec
-from vedute.data.lock import locked as locked
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
 from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table

@@ -37,7 +37,7 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans
 
-from vedute import io, methods
+from vedute import methods
 from vedute.data import missing
 from vedute.data.views import Views
 from vedute.methods import best_pair
@@ -45,6 +45,7 @@ from vedute.metrics import scores
 from vedute_bench.places import DOCS, RESULTS
 from vedute_bench.rivals import real_sets, rival_imputers, rivals_page
 from vedute_bench.runner import lines, records, run, source_digest, workers
+from vedute_bench.runner.lock import locked
 from vedute_bench.runner.records import RunRecord
 
 OUT = RESULTS / "rivals" / "records.jsonl"
@@ -265,7 +266,7 @@ class Lanes:
         record = {**r._asdict(), **asked(r.method, r.dataset), **run.code(), "jobs": jobs}
         record |= {"scores": {}, **found}
         self.known.append(record)
-        with io.locked(self.options.out):
+        with locked(self.options.out):
             records.append(self.options.out, record)
         print(f"{r}: {outcome(record)}; {len(self.todo)} to do", flush=True)
 
@@ -432,7 +433,7 @@ def merge(source: Path, out: Path, known: list[RunRecord]) -> None:
     """Append the records that are not there yet."""
     seen = {json.dumps(r, sort_keys=True) for r in known}
     new = [r for r in records.read_all(source) if json.dumps(r, sort_keys=True) not in seen]
-    with io.locked(out):
+    with locked(out):
         for record in new:
             records.append(out, record)
     print(f"{len(new)} new records in {out}")

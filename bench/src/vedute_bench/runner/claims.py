@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Event, Thread
 from uuid import uuid4
 
-from vedute.io import locked
+from vedute_bench.runner.lock import locked
 
 LEASE, RENEWAL = 120.0, 10.0  # seconds; clocks of several machines may differ by the rest
 

@@ -24,6 +24,7 @@ from vedute.methods import presets
 from vedute.scale import backends
 from vedute_bench import studies
 from vedute_bench.runner import claims, lines, recipes, records, workers
+from vedute_bench.runner.lock import locked
 from vedute_bench.runner.records import BERNOULLI, RunRecord, best_pair
 from vedute_bench.runner.run import SPLIT, Run, failure, load, measure, pick
 from vedute_bench.runner.workers import Lane
@@ -100,7 +101,7 @@ def run_all(
 
 def unclaimed(runs: Iterable[Run], out: Path) -> list[Run]:
     """Those that no process does."""
-    with io.locked(out):
+    with locked(out):
         return [run for run in runs if claims.is_free(out, key(asdict(run)))]
 
 
@@ -124,7 +125,7 @@ def _once(
 ) -> RunRecord | None:
     """Do a run and append its record, unless somebody did, or does: then None."""
     name = key(asdict(run))
-    with io.locked(out):
+    with locked(out):
         if not _is_open(run, out, since) or not claims.is_free(out, name):
             return None
         deaths = claims.deaths(out, name)
@@ -136,7 +137,7 @@ def _once(
             record = records.without_nan(measured(run))
         except Exception as error:
             record = failure(run, error)
-        with io.locked(out):
+        with locked(out):
             if not claims.is_mine(out, name, mine) or not _is_open(run, out, since):
                 return None
             records.append(out, record)
