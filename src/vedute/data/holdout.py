@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data.rows import Part, pieces, tensors, then
+from vedute.data.rows import Part, by_row, pieces, tensors, then
 from vedute.data.scaling import Scaler
 from vedute.data.views import Views
 
@@ -44,20 +44,15 @@ def choose(
     count = min(len(rows), round(SHARE * int(mask.sum())), most)
     if count < fewest:
         return None
-    hidden = (
-        _choose_rows(mask, rows, count) if groups is None else _choose_groups(mask, count, groups)
-    )
+    if groups is None:
+        rows = rows[torch.randperm(len(rows))[:count]]
+        draw = torch.rand(len(rows), mask.shape[1]).masked_fill(~mask[rows], -1.0)
+        hidden = torch.zeros_like(mask)
+        hidden[rows, draw.argmax(1)] = True
+    else:
+        hidden = _choose_groups(mask, count, groups)
     hidden = spare_last_values(hidden, mask, holes, groups)
     return hidden if int(hidden.sum()) >= fewest else None
-
-
-def _choose_rows(mask: Tensor, rows: Tensor, count: int) -> Tensor:
-    """Choose one slot in each of `count` of the rows, at random."""
-    rows = rows[torch.randperm(len(rows))[:count]]
-    draw = torch.rand(len(rows), mask.shape[1]).masked_fill(~mask[rows], -1.0)
-    hidden = torch.zeros_like(mask)
-    hidden[rows, draw.argmax(1)] = True
-    return hidden
 
 
 def spare_last_values(
@@ -67,9 +62,11 @@ def spare_last_values(
     or none."""
     hidden = hidden.clone()
     for v, view_holes in enumerate(holes or [None] * mask.shape[1]):
-        rows = hidden[:, v].nonzero()[:, 0]
-        values = _values(rows, view_holes)
-        left = _has_values(mask[:, v] & ~hidden[:, v], view_holes)
+        rows, others = hidden[:, v].nonzero()[:, 0], mask[:, v] & ~hidden[:, v]
+        if view_holes is None:  # masks of columns with a value: of hidden rows, of any other one
+            values, left = torch.ones(len(rows), 1, dtype=torch.bool), others.any().view(1)
+        else:
+            values, left = ~view_holes[rows].flatten(1), _columns_with_values(others, view_holes)
         for i in (values & ~left).any(1).nonzero()[:, 0].tolist():
             if bool((values[i] & ~left).any()):
                 back = rows == rows[i] if groups is None else groups[rows] == groups[rows[i]]
@@ -78,17 +75,10 @@ def spare_last_values(
     return hidden
 
 
-def _has_values(rows: Tensor, holes: Part | None) -> Tensor:
+def _columns_with_values(rows: Tensor, holes: Part) -> Tensor:
     """Mask of columns with a value in these rows (n,) of a view."""
-    if holes is None:
-        return rows.any().view(1)
     parts = [(rows[part, None] & ~holes[part].flatten(1)).any(0) for part in pieces(holes)]
     return torch.stack(parts).any(0)
-
-
-def _values(rows: Tensor, holes: Part | None) -> Tensor:
-    """Mask (k, width) of columns with a value in each of these rows (k,), which have the view."""
-    return torch.ones(len(rows), 1, dtype=torch.bool) if holes is None else ~holes[rows].flatten(1)
 
 
 def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
@@ -105,50 +95,43 @@ def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
     best, view = draw.max(1)
     order = torch.randperm(n_groups)
     order = order[best[order] >= 0]
-    sizes = observed[order, view[order]]
-    kept = order[_fitting(sizes, count)]
     chosen = torch.zeros_like(zeros, dtype=torch.bool)
-    chosen[kept, view[kept]] = True
+    for group, size in zip(order, observed[order, view[order]].tolist(), strict=True):
+        if size <= count:
+            chosen[group, view[group]] = True
+            count -= size
     return chosen[groups] & mask
-
-
-def _fitting(sizes: Tensor, count: int) -> list[int]:
-    """Positions, from the first on, of sizes that sum to at most `count`."""
-    kept, total = [], 0
-    for i, size in enumerate(sizes.tolist()):
-        if total + size <= count:
-            kept.append(i)
-            total += size
-    return kept
 
 
 def hide_entries(data: Views, scalers: Sequence[Scaler]) -> Views:
     """Hide about a tenth of the entries of views that have holes; never the last that a row has
     of a view, nor the last of a column. Only HOLED_ROWS rows lose some: the rest remains for
     training."""
-    chosen, width = torch.zeros(len(data), dtype=torch.bool), sum(map(math.prod, data.shapes))
+    width = sum(map(math.prod, data.shapes))
     most = max(FEWEST_HIDDEN, min(HOLED_ROWS, HIDDEN_NUMBERS // width))
     drawn = torch.randperm(len(data))[:most]
     if data.on_disk:
         return _hide_on_disk(data, drawn.sort().values, scalers)
+    chosen = torch.zeros(len(data), dtype=torch.bool)
     chosen[drawn] = True
     x, holes = list(data.parts), list(data.holes)
     for v, old in enumerate(holes):
         if old is not None:
             a = data.x[v]
-            seen, rows = data.seen(v), (-1, *[1] * (a.ndim - 1))
-            luck = torch.rand(a.shape).where(seen, -1.0)  # the luckiest stays
-            last = luck >= luck.flatten(1).amax(1).view(rows)
-            new = seen & (luck < SHARE) & ~last & chosen.view(rows)
-            new = old | (new & ~luckiest_of_lost(luck, seen, new))
+            new = old | choose_entries(torch.rand(a.shape), data.seen(v), SHARE, chosen)
             x[v], holes[v] = torch.where(new, torch.from_numpy(scalers[v].mean).to(a), a), new
     return replace(data, x=tensors(x), holes=tuple(holes))
 
 
-def luckiest_of_lost(luck: Tensor, seen: Tensor, hidden: Tensor) -> Tensor:
-    """Choose one entry of every column whose entries would all be hidden; all (n, *shape)."""
-    lost = seen.any(0) & ~(seen & ~hidden).any(0)
-    return lost & (luck == luck.amax(0))
+def choose_entries(luck: Tensor, seen: Tensor, share: float, rows: Tensor | None = None) -> Tensor:
+    """Choose entries with a luck below `share`; the luckiest of a row, and of a column that would
+    lose all, stays. luck, from 0 to 1, and seen: (n, *shape); rows (n,): those that may lose some.
+    """
+    luck = luck.where(seen, -1.0)
+    chosen = seen & (luck < share) & (luck < by_row(luck.flatten(1).amax(1), luck))
+    chosen = chosen if rows is None else chosen & by_row(rows, luck)
+    lost = seen.any(0) & ~(seen & ~chosen).any(0)
+    return chosen & ~(lost & (luck == luck.amax(0)))
 
 
 def _hide_on_disk(data: Views, rows: Tensor, scalers: Sequence[Scaler]) -> Views:

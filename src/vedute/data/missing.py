@@ -28,7 +28,7 @@ from torch import Tensor
 from vedute.data import patterns
 from vedute.data.escaping import escaped
 from vedute.data.frames import listed
-from vedute.data.holdout import luckiest_of_lost, spare_last_values
+from vedute.data.holdout import choose_entries, spare_last_values
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Views
 
@@ -48,8 +48,14 @@ def drop_views(
     whole = _views(views)
     n, L = whole.shape
     before = whole.mask.cpu()
-    if protocol in (*patterns.VALUE_PROTOCOLS, patterns.GROUP_PROTOCOL):
-        drawn = _by_data(whole, rate, seed, protocol, groups)
+    _check(protocol, rate, L)
+    rng = np.random.default_rng(seed)
+    if protocol == patterns.GROUP_PROTOCOL:
+        groups = rng.integers(patterns.SITES, size=n) if groups is None else groups
+        drawn = patterns.by_group(group_codes(groups, n, whole.ids), L, rate, rng)
+    elif protocol in patterns.VALUE_PROTOCOLS:
+        scores = np.stack([patterns.scores(whole.known(v)) for v in range(L)], axis=1)
+        drawn = patterns.by_value(scores, rate, protocol, rng)
     else:
         drawn = make_mask(n, L, rate, seed, protocol)
     after = before & torch.from_numpy(drawn)
@@ -67,11 +73,8 @@ def drop_entries(views: Any, rate: float, seed: int) -> Views:
     for v, (a, old) in enumerate(zip(whole.x, whole.holes, strict=True)):
         if rate == 0 or not a.numel() or not a.is_floating_point():
             continue
-        seen = whole.seen(v).cpu()
-        luck = torch.from_numpy(rng.random(tuple(a.shape))).where(seen, -1.0)  # the luckiest stays
-        luckiest = luck == luck.flatten(1).amax(1).view(-1, *[1] * (a.ndim - 1))
-        new = seen & (luck < rate) & ~luckiest
-        new = (new & ~luckiest_of_lost(luck, seen, new)).to(a.device)
+        luck = torch.from_numpy(rng.random(tuple(a.shape)))
+        new = choose_entries(luck, whole.seen(v).cpu(), rate).to(a.device)
         hole = new if old is None else new | old
         x[v], holes[v] = a.masked_fill(hole, 0), hole
     return replace(whole, x=tuple(x), holes=tuple(holes))
@@ -202,18 +205,6 @@ class Rates(NamedTuple):
         return self._asdict()
 
 
-def _by_data(whole: Views, rate: float, seed: int, protocol: str, groups: Any) -> Mask:
-    """Draw the mask (n, L) of a protocol that depends on values or groups."""
-    n, L = whole.shape
-    _check(protocol, rate, L)
-    rng = np.random.default_rng(seed)
-    if protocol == patterns.GROUP_PROTOCOL:
-        groups = rng.integers(patterns.SITES, size=n) if groups is None else groups
-        return patterns.by_group(group_codes(groups, n, whole.ids), L, rate, rng)
-    scores = [patterns.scores(whole.known(v)) for v in range(L)]
-    return patterns.by_value(np.stack(scores, axis=1), rate, protocol, rng)
-
-
 def _within_candidates(n: int, L: int, rate: float, slots: float, rng: Generator) -> Mask:
     mask = np.ones((n, L), bool)
     rows = rng.permutation(n)[_floor((1 - rate) * n) :]
@@ -268,7 +259,11 @@ def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray
     where these have any.
     """
     if isinstance(groups, pd.Series) and ids is not None:
-        groups = _groups_by_id(groups, ids)
+        index = pd.Index(groups.index.astype(str))
+        twice = index[index.duplicated()].unique()
+        if len(twice):
+            raise ValueError(f"groups has the id {listed(twice)} twice; give each sample one group")
+        groups = groups.set_axis(index).reindex(np.asarray(ids).astype(str))
     values = np.asarray(groups)
     if values.shape != (n,):
         raise ValueError(f"groups has shape {values.shape}; pass one group for each of {n} samples")
@@ -280,14 +275,6 @@ def group_codes(groups: Any, n: int, ids: NDArray[Any] | None = None) -> NDArray
             f"{word} {listed(lacking)} has no group; assign one, a unique value if it stands alone"
         )
     return pd.factorize(values)[0].astype(np.int64)
-
-
-def _groups_by_id(groups: pd.Series, ids: NDArray[Any]) -> pd.Series:
-    index = pd.Index(groups.index.astype(str))
-    twice = index[index.duplicated()].unique()
-    if len(twice):
-        raise ValueError(f"groups has the id {listed(twice)} twice; give each sample one group")
-    return groups.set_axis(index).reindex(np.asarray(ids).astype(str))
 
 
 def pair_counts(mask: ArrayLike) -> NDArray[np.int64]:

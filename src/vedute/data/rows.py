@@ -6,12 +6,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 READ_ROWS, READ_NUMBERS = 2**14, 2**21  # largest block of a pass over all rows
+Flags = TypeVar("Flags", Tensor, NDArray[Any])
 CACHED_NUMBERS = 2**19  # of a block made from a sparse matrix: it stays in the processor's cache
 
 
@@ -41,19 +44,13 @@ class Rows:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def select(self, rows: Any) -> Part:
-        """Select rows: those of a file are read; those of a sparse matrix stay as they are."""
-        if self.in_file:
-            return self[rows]
-        index = torch.arange(len(self))[rows]
-        return replace(self, shape=(len(index), *self.shape[1:]), read=_Selected(self.read, index))
-
     def then(
         self, f: Callable[[Tensor, Any], Tensor], dtype: torch.dtype | None = None, *shape: int
     ) -> Rows:
         """Apply f after reading: (values of the rows, their indices) -> new values."""
         whole = (len(self), *shape) if shape else self.shape
-        return replace(self, shape=whole, dtype=dtype or self.dtype, read=_Then(self.read, f))
+        read = partial(_read_then, self.read, f)
+        return replace(self, shape=whole, dtype=dtype or self.dtype, read=read)
 
     def to(self, device: str | torch.device) -> Rows:
         return replace(self, device=device)
@@ -62,22 +59,14 @@ class Rows:
 Part = Tensor | Rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Then:
-    read: Callable[[Any], Tensor]
-    f: Callable[[Tensor, Any], Tensor]
-
-    def __call__(self, rows: Any) -> Tensor:
-        return self.f(self.read(rows), rows)
+def _read_then(
+    read: Callable[[Any], Tensor], f: Callable[[Tensor, Any], Tensor], rows: Any
+) -> Tensor:
+    return f(read(rows), rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Selected:
-    read: Callable[[Any], Tensor]
-    index: Tensor
-
-    def __call__(self, rows: Any) -> Tensor:
-        return self.read(self.index[rows])
+def _read_at(read: Callable[[Any], Tensor], index: Tensor, rows: Any) -> Tensor:
+    return read(index[rows])
 
 
 def then(
@@ -92,9 +81,14 @@ def in_file(part: Part | None) -> bool:
     return isinstance(part, Rows) and part.in_file
 
 
-def is_sparse(part: Part | None) -> bool:
+def is_sparse(part: Part | None) -> TypeGuard[Rows]:
     """Whether the rows are made from a sparse matrix."""
     return isinstance(part, Rows) and not part.in_file
+
+
+def whole(view: Any) -> Any:
+    """Read all rows of a view; other objects are unchanged."""
+    return view[:] if isinstance(view, Rows) else view
 
 
 def in_memory(part: Part) -> Part:
@@ -103,8 +97,17 @@ def in_memory(part: Part) -> Part:
 
 
 def select(part: Part, rows: Any) -> Part:
-    """Select rows by slice, integers or booleans."""
-    return part.select(rows) if isinstance(part, Rows) else part[rows]
+    """Select rows by slice, integers or booleans; those of a sparse matrix stay as they are."""
+    if not is_sparse(part):
+        return part[rows]
+    index = torch.arange(len(part))[rows]
+    read = partial(_read_at, part.read, index)
+    return replace(part, shape=(len(index), *part.shape[1:]), read=read)
+
+
+def by_row(flags: Flags, a: Any) -> Flags:
+    """Reshape an array or tensor (n,) to the axes of `a` (n, ...)."""
+    return flags.reshape(-1, *[1] * (a.ndim - 1))
 
 
 class _Tensors(Sequence[Any]):
@@ -121,6 +124,12 @@ class _Tensors(Sequence[Any]):
             return tuple(self[u] for u in range(len(self))[v])
         part = self.parts[v]
         return None if part is None else part[:]
+
+
+def loses(lost: Any, spread: Any) -> bool:
+    """Whether float32 cannot hold a number, or rounds by a thousandth of the range of a feature:
+    time stamps, say. Rounding errors and ranges (*shape,), arrays or tensors."""
+    return bool(((lost > 1e-3 * spread) & (spread > 0) | ~(abs(lost) < math.inf)).any())
 
 
 def tensors(parts: Sequence[Part | None]) -> Any:
