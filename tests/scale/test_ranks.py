@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,9 @@ def test_settings_and_all_values_decide_a_digest():
     x = np.where(rng.random((90, 40)) < 0.1, rng.normal(size=(90, 40)), 0)
     file, other = Scratch(), Scratch()
     file.add(x)
-    sparse = sparse_input.Rows(x.shape, torch.float64, sparse_input.Dense(csr_array(x)), False)
+    sparse = sparse_input.Rows(
+        x.shape, torch.float64, partial(sparse_input.dense_rows, csr_array(x)), False
+    )
     parts = [torch.from_numpy(x), sparse, file.rows()]
     first, *others = [digest({"a": 1}, [part]) for part in parts]
     assert others == [first, first]

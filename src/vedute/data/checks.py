@@ -17,6 +17,7 @@ from scipy import sparse
 from vedute.data import images, sparse_input
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
 from vedute.data.problems import EnoughError, incomplete, noted
+from vedute.data.rows import by_row
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
 
 Array = NDArray[Any]
@@ -72,18 +73,20 @@ def read(
     if not arrays:
         raise EnoughError
     ids = None if index is None else np.asarray(index)
-    missing = [_missing(a) for a in arrays]
+    missing = [None if sparse.issparse(a) or a.dtype.kind != "f" else np.isnan(a) for a in arrays]
     present = [
         _present(a, e) & (views[s.name] is not None)
         for a, e, s in zip(arrays, missing, specs, strict=True)
     ]
     seen = observed(np.stack(present, axis=1), mask, [s.name for s in specs], ids)
-    holes = [_holes(e, seen[:, v]) for v, e in enumerate(missing)]
-    for v, (a, spec) in enumerate(zip(arrays, specs, strict=True)):
+    holes = list[Bools | None]()
+    for v, (a, e, spec) in enumerate(zip(arrays, missing, specs, strict=True)):
         with noted(part=False):
             _check_finite(a, seen[:, v], spec.name, ids)
-    zeroed = [_zeroed(a, seen[:, v], holes[v]) for v, a in enumerate(arrays)]
-    return Parts(X, columns, views, index, specs), Numbers(zeroed, seen, holes, ids)
+        inside = None if e is None else e & by_row(seen[:, v], e)
+        holes.append(inside if inside is not None and inside.any() else None)
+        arrays[v] = _zeroed(a, seen[:, v], holes[v])
+    return Parts(X, columns, views, index, specs), Numbers(arrays, seen, holes, ids)
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:
@@ -213,9 +216,16 @@ def _array(
         if fitted is not None:
             same_shape(rows.shape[1:], fitted)
         return rows, fitted or ViewSpec(name, rows.shape[1:], dtypes=(str(view.dtype),))
-    a = view.toarray() if sparse.issparse(view) else _unmasked(view)
+    if np.ma.is_masked(view) and view.dtype.kind in "biuf":
+        a = np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
+    else:
+        a = view.toarray() if sparse.issparse(view) else as_array(view)
     a = a[:, None] if a.ndim == 1 else a
-    _check_columns(name, a.shape)
+    if 0 in a.shape[1:]:
+        raise ValueError(
+            f"view {name!r} has no columns: 0 feature(s) (shape={a.shape}) while a minimum of 1 "
+            "is required; leave it out"
+        )
     given_dtype = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(given_dtype) if given_dtype.kind in "biuf" else "float64"
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
@@ -226,14 +236,6 @@ def _array(
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,), channels_last=last)
-
-
-def _check_columns(name: str, shape: tuple[int, ...]) -> None:
-    if 0 in shape[1:]:
-        raise ValueError(
-            f"view {name!r} has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 "
-            "is required; leave it out"
-        )
 
 
 def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
@@ -247,13 +249,6 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
         f"{problem}: X has {width(shape)} features, but it is expecting "
         f"{width(fitted.shape)} features as input; pass the same columns"
     )
-
-
-def _unmasked(view: Any) -> Array:
-    """Replace what a masked array hides by NaN."""
-    if not np.ma.is_masked(view) or view.dtype.kind not in "biuf":
-        return as_array(view)
-    return np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
 
 
 def keeps_bytes(fitted: ViewSpec | None) -> bool:
@@ -285,23 +280,13 @@ def _numbers(name: str, a: Array) -> Array:
         ) from None
 
 
-def _missing(a: Any) -> Bools | None:
-    """Mask of missing entries; None for bytes and sparse views, which have none."""
-    return None if sparse.issparse(a) or a.dtype.kind != "f" else np.isnan(a)
-
-
 def _present(a: Any, missing: Bools | None) -> Bools:
-    """Mask of rows with any entry, (n,)."""
+    """Mask of rows with any entry, (n,); bytes and sparse views have no missing ones."""
     if sparse.issparse(a):
         return sparse_input.present_rows(a)
-    flat = None if missing is None else missing.reshape(len(a), -1)
-    return np.ones(len(a), bool) if flat is None else np.asarray(~flat.all(1))
-
-
-def _holes(missing: Bools | None, seen: Bools) -> Bools | None:
-    """Mask of single missing entries in observed rows; None without any."""
-    inside = None if missing is None else missing & _like(seen, missing)
-    return inside if inside is not None and inside.any() else None
+    if missing is None:
+        return np.ones(len(a), bool)
+    return np.asarray(~missing.reshape(len(a), -1).all(1))
 
 
 def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
@@ -310,7 +295,7 @@ def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
         return sparse_input.only(a, seen)
     if holes is None and seen.all():
         return a
-    kept = _like(seen, a) if holes is None else _like(seen, a) & ~holes
+    kept = by_row(seen, a) if holes is None else by_row(seen, a) & ~holes
     return np.where(kept, a, a.dtype.type(0))
 
 
@@ -318,7 +303,7 @@ def _check_finite(a: Any, seen: Bools, name: str, ids: Array | None) -> None:
     if sparse.issparse(a):
         infinite = sparse_input.infinite_rows(a) & seen
     elif a.dtype.kind == "f":
-        infinite = np.asarray((np.isinf(a) & _like(seen, a)).reshape(len(a), -1).any(1))
+        infinite = np.asarray((np.isinf(a) & by_row(seen, a)).reshape(len(a), -1).any(1))
     else:
         return
     if infinite.any():
@@ -359,10 +344,6 @@ def _check_mask(mask: Any, shape: tuple[int, ...]) -> Bools:
             f"mask holds {listed([strange])}; it must hold True (observed) and False (missing) only"
         )
     return m.astype(bool)
-
-
-def _like(flag: Bools, a: Array) -> Bools:
-    return flag.reshape(-1, *[1] * (a.ndim - 1))
 
 
 def rows(ids: Array) -> str:

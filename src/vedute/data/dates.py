@@ -23,12 +23,8 @@ MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.(?P<f>\d{1,9}))?)?Z?)?"
-DAY, MONTH, MONTH_NAME, YEAR = (
-    r"(?P<d>\d{1,2})",
-    r"(?P<m>\d{1,2})",
-    r"(?P<b>[A-Za-z]{3,9})",
-    r"(?P<y>\d{4})",
-)
+DAY, MONTH = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})"
+MONTH_NAME, YEAR = r"(?P<b>[A-Za-z]{3,9})", r"(?P<y>\d{4})"
 ORDERS = (
     *(rf"{YEAR}{s}{MONTH}{s}{DAY}" for s in ("-", "/", r"\.")),
     *(rf"{DAY}{s}{MONTH}{s}{YEAR}" for s in (r"\.", "/", "-")),
@@ -49,10 +45,7 @@ class Wording(NamedTuple):
     letters: int | None = None
     case: str = ""
 
-    def write(self, stamps: Stamps) -> list[str]:
-        return [self._one(x) for x in stamps.astype("datetime64[us]").tolist()]
-
-    def _one(self, day: datetime) -> str:
+    def write(self, day: datetime) -> str:
         name = MONTHS[day.month - 1][: self.letters]
         name = name.upper() if self.case == "upper" else name
         name = name if self.case in ("upper", "lower") else name.capitalize()
@@ -61,10 +54,8 @@ class Wording(NamedTuple):
         return self.template.format(**parts, **times)
 
 
-DATE_ONLY, DATE_AND_TIME = (
-    Wording("{y:04}-{m:02}-{d:02}"),
-    Wording("{y:04}-{m:02}-{d:02} {H:02}:{M:02}:{S:02}"),
-)
+DATE_ONLY = Wording("{y:04}-{m:02}-{d:02}")
+DATE_AND_TIME = Wording("{y:04}-{m:02}-{d:02} {H:02}:{M:02}:{S:02}")
 
 
 def are_in(column: pd.Series) -> bool:
@@ -87,15 +78,12 @@ def stamps(column: pd.Series) -> Stamps:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         return np.asarray(column.to_numpy().astype("datetime64[us]"))
     cells = column.astype(object)
-    return np.array([_stamp(x) for x in cells.where(cells.notna(), None)], "datetime64[us]")
-
-
-def _stamp(x: Any) -> Any:
-    """Convert a date of any class, by its local clock."""
-    if x is None:
-        return np.datetime64("NaT", "us")
-    plain: Any = x.replace(tzinfo=None) if isinstance(x, datetime) else x
-    return np.datetime64(plain, "us")
+    local = (
+        x.replace(tzinfo=None) if isinstance(x, datetime) else x
+        for x in cells.where(cells.notna(), None)
+    )
+    stamps = [np.datetime64("NaT" if x is None else x, "us") for x in local]
+    return np.array(stamps, "datetime64[us]")
 
 
 def earliest(dates: Stamps) -> str:
@@ -156,8 +144,8 @@ def like_column(dates: Stamps, column: pd.Series) -> Any:
 def of_text(where: str, cells: pd.Series, drop: str = "or drop the column") -> pd.Series | None:
     """Parse text as dates; None if a cell is no date, or not written as the others are. Raise
     where day and month are ambiguous. drop: how to leave a column out."""
-    texts = _texts(cells)
-    fits = [form for form in FORMS if texts and all(_read(form, t) is not None for t in texts)]
+    texts = list(dict.fromkeys(x for x in cells if x is not None and x == x))
+    fits = _forms(texts)
     if len(fits) > 1:
         example = next(iter(texts))
         raise ValueError(
@@ -185,12 +173,12 @@ def wording(cells: Iterable[Any]) -> Wording | None:
     """Detect how the text of a column of dates is written; None if it holds no dates, or no
     text."""
     texts = sorted({x for x in cells if isinstance(x, str)})
-    form = next((f for f in FORMS if texts and all(_read(f, t) is not None for t in texts)), None)
-    if form is None:
+    forms = _forms(texts)
+    if not forms:
         return None
-    matches = [_match(form, text) for text in texts]
-    longest = max(texts, key=len)
-    template, match = longest, _match(form, longest)
+    form, matches = forms[0], [m for text in texts if (m := forms[0].fullmatch(text))]
+    match = max(matches, key=lambda m: len(m[0]))
+    template = match[0]
     for part, (start, end) in sorted(
         ((k, match.span(k)) for k in match.groupdict() if match[k] is not None),
         key=lambda item: -item[1][0],
@@ -201,10 +189,8 @@ def wording(cells: Iterable[Any]) -> Wording | None:
         template = template[:start] + written + template[end:]
     names = [m["b"] for m in matches if "b" in form.groupindex]
     short = all(len(name) == 3 for name in names)
-    case = (
-        "upper" if names and names[0].isupper() else "lower" if names and names[0].islower() else ""
-    )
-    return Wording(template, 3 if short else None, case)
+    upper, lower = (bool(names) and case(names[0]) for case in (str.isupper, str.islower))
+    return Wording(template, 3 if short else None, "upper" if upper else "lower" if lower else "")
 
 
 def written(dates: Stamps, like: Wording | None = None) -> list[str]:
@@ -212,19 +198,14 @@ def written(dates: Stamps, like: Wording | None = None) -> list[str]:
     if like is None:
         whole = bool((dates == dates.astype("datetime64[D]")).all())
         like = DATE_ONLY if whole else DATE_AND_TIME
-    return like.write(dates)
+    return [like.write(x) for x in dates.astype("datetime64[us]").tolist()]
 
 
-def _texts(cells: Iterable[Any]) -> Sequence[Any]:
-    """Distinct cells in their order; nothing where they are not all text."""
-    distinct = list(dict.fromkeys(x for x in cells if x is not None and x == x))
-    return distinct if all(isinstance(x, str) for x in distinct) else []
-
-
-def _match(form: re.Pattern[str], text: str) -> re.Match[str]:
-    match = form.fullmatch(text)
-    assert match is not None
-    return match
+def _forms(texts: Sequence[Any]) -> list[re.Pattern[str]]:
+    """Forms that all cells have; none where there is no cell, or one that is no text."""
+    if not texts or not all(isinstance(x, str) for x in texts):
+        return []
+    return [form for form in FORMS if all(_read(form, text) is not None for text in texts)]
 
 
 def _read(form: re.Pattern[str], text: str) -> Any:
@@ -233,7 +214,9 @@ def _read(form: re.Pattern[str], text: str) -> Any:
     if match is None:
         return None
     part = match.groupdict()
-    month = _month(part["b"]) if part.get("b") else int(part["m"])
+    name = (part.get("b") or "").lower()
+    named = [i for i, month in enumerate(MONTHS, 1) if name in (month, month[:3])]
+    month = named[0] if named else int(part.get("m") or 0)
     hour, minute, second = (int(part[k] or 0) for k in "HMS")
     rest = int((part["f"] or "0").ljust(6, "0")[:6])
     try:
@@ -241,9 +224,3 @@ def _read(form: re.Pattern[str], text: str) -> Any:
     except ValueError:
         return None
     return np.datetime64(day, "us")
-
-
-def _month(name: str) -> int:
-    """Month of a name, 1 to 12, or 0 if it is none."""
-    alike = [i for i, month in enumerate(MONTHS, 1) if name.lower() in (month, month[:3])]
-    return alike[0] if alike else 0

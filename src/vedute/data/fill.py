@@ -15,15 +15,14 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data import dates
+from vedute.data import dates, rows
 from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped, without_limits
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
 from vedute.data.images import channels_last
 from vedute.data.mapped import Stack
-from vedute.data.rows import Rows
-from vedute.data.tables import Columns, as_array, chosen
+from vedute.data.tables import as_array, chosen
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -33,7 +32,7 @@ class Copy:
     """An array or tensor of numbers whose missing entries are filled block by block."""
 
     def __init__(self, view: Any) -> None:
-        view = view[:] if isinstance(view, Rows) else view
+        view = rows.whole(view)
         self.tensor = (view.device, view.dtype) if isinstance(view, torch.Tensor) else None
         a = np.array(as_array(view))
         self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
@@ -42,20 +41,20 @@ class Copy:
     def add(self, value: Array, gap: Array) -> None:
         """Fill the next rows with values (k, *shape) where gap is True."""
         start, self.written = self.written, self.written + len(value)
-        rows = self.array[start : self.written]
-        value, gap = (_like_rows(a, rows) for a in (value, gap))
-        rows[gap] = as_dtype(value, rows.dtype)[gap]
+        own = self.array[start : self.written]
+        value, gap = (_like_own(a, own) for a in (value, gap))
+        own[gap] = as_dtype(value, own.dtype)[gap]
 
     def view(self) -> Any:
         return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
 
 
-def _like_rows(a: Array, rows: Array) -> Array:
+def _like_own(a: Array, own: Array) -> Array:
     """Reshape to the axes of the user: images may have their channels last, and columns be one
     number."""
-    if a.ndim == rows.ndim == 4 and a.shape != rows.shape:
+    if a.ndim == own.ndim == 4 and a.shape != own.shape:
         return channels_last(a)
-    return a.reshape(rows.shape)
+    return a.reshape(own.shape)
 
 
 class WholeCopy:
@@ -86,15 +85,25 @@ def copy(parts: Parts, spec: ViewSpec, n: int) -> Copy | WholeCopy:
 
 
 def joined(parts: Parts, copies: Sequence[Any]) -> Any:
-    """Put filled views into an object like X."""
+    """Put filled views into an object like X; columns of a table in no view are unchanged."""
     X, columns = parts.X, parts.columns
     views = {spec.name: view for spec, view in zip(parts.specs, copies, strict=True)}
-    if columns is not None or not isinstance(X, (Mapping, list, tuple)):
-        return _filled_table(X, views, columns)
-    if isinstance(X, Mapping):
+    if columns is None and isinstance(X, Mapping):
         named = {k: views.pop(str(k)) for k in X}
         return named | views
-    return tuple(copies) if isinstance(X, tuple) else [*copies]
+    if columns is None and isinstance(X, (list, tuple)):
+        return tuple(copies) if isinstance(X, tuple) else [*copies]
+    if columns is None:
+        return copies[0]
+    if isinstance(X, pd.DataFrame):
+        return _with_columns(X, pd.concat(copies, axis=1))
+    out = np.array(X.toarray() if sparse.issparse(X) else X)
+    if out.dtype.kind in "biu" and any(view.dtype.kind == "f" for view in copies):
+        out = out.astype(np.float64)
+    for name, which in columns.items():
+        view = views[str(name)]
+        out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
+    return type(X)(out) if sparse.issparse(X) else out
 
 
 def in_floats(parts: Parts, names: Collection[str]) -> Parts:
@@ -109,8 +118,7 @@ def in_floats(parts: Parts, names: Collection[str]) -> Parts:
 
 def _in_floats(view: Any) -> Any:
     """Convert a view to floats; frames lose their cells."""
-    if isinstance(view, Rows):
-        return _in_floats(view[:])
+    view = rows.whole(view)
     if isinstance(view, torch.Tensor):
         return view if view.is_floating_point() else view.double()
     if isinstance(view, pd.DataFrame):
@@ -143,9 +151,9 @@ def _filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
         whole = Copy(view.toarray())
         whole.add(value, gap)
         return type(view)(whole.array)
-    holed, rows = gap.any(1), view.tocsr()
-    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), rows[holed].toarray())
-    stacked = sparse.vstack([rows[~holed], sparse.csr_array(new)], format="csr")
+    holed, csr = gap.any(1), view.tocsr()
+    new = np.where(gap[holed], as_dtype(value[holed], view.dtype), csr[holed].toarray())
+    stacked = sparse.vstack([csr[~holed], sparse.csr_array(new)], format="csr")
     order = np.argsort(np.append(np.flatnonzero(~holed), np.flatnonzero(holed)))
     return type(view)(stacked[order])
 
@@ -176,9 +184,8 @@ def _filled_frame(
     series = {j: pd.Series(cells, index, cells.dtype) for j, cells in single.items()}
     parts = [pd.DataFrame(series)] if series else []
     for positions in by_dtype.values():
-        mine = frame if len(positions) == len(order) else frame.iloc[:, positions]
-        cells = _filled_numbers(mine, where, value, gap, ends[positions] - 1)
-        parts.append(_frame_of(cells, frame.dtypes.iloc[positions[0]], positions, index))
+        at = ends[positions] - 1
+        parts.append(_filled_numbers(frame, positions, index, value[:, at], gap[:, at]))
     filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
     return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
@@ -197,25 +204,18 @@ def _with_absent(frame: pd.DataFrame, spec: ViewSpec) -> pd.DataFrame:
 
 
 def _filled_numbers(
-    frame: pd.DataFrame, where: NDArray[np.intp], value: Floats, gap: Any, at: NDArray[np.intp]
-) -> Array:
-    """Fill columns of one dtype, (n, k): the user's cells where present, else the model's.
-
-    at (k,): positions of the numbers of these columns in value and gap
-    """
-    cells = as_dtype(value[:, at], _plain(frame.iloc[:, 0]))
-    nullable = not isinstance(frame.dtypes.iloc[0], np.dtype)
-    source = frame.fillna(cells.dtype.type(0)) if nullable else frame
+    frame: pd.DataFrame, columns: list[int], index: pd.Index, value: Floats, gap: Any
+) -> pd.DataFrame:
+    """Fill columns at k positions of a frame, of one dtype of numpy or a nullable one: the user's
+    cells where present, else the model's; value and gap (n, k)."""
+    mine = frame if len(columns) == frame.shape[1] else frame.iloc[:, columns]
+    cells, dtype = as_dtype(value, _plain(mine.iloc[:, 0])), mine.dtypes.iloc[0]
+    nullable, where = not isinstance(dtype, np.dtype), index.get_indexer(frame.index)
+    source = mine.fillna(cells.dtype.type(0)) if nullable else mine
     merged = cells[where]
-    np.copyto(merged, source.to_numpy(cells.dtype), where=~gap[where][:, at])
+    np.copyto(merged, source.to_numpy(cells.dtype), where=~gap[where])
     cells[where] = merged
-    return cells
-
-
-def _frame_of(cells: Array, dtype: Any, columns: list[int], index: pd.Index) -> pd.DataFrame:
-    """Build a frame of (n, k) numbers without missing ones, in a dtype of numpy or a nullable
-    one."""
-    if isinstance(dtype, np.dtype):
+    if not nullable:
         return pd.DataFrame(cells, index=index, columns=columns)
     no_mask, array = np.zeros(len(cells), bool), dtype.construct_array_type()
     arrays = {c: array(x, no_mask.copy()) for c, x in zip(columns, cells.T.copy(), strict=True)}
@@ -341,21 +341,6 @@ def _plain(column: pd.Series) -> np.dtype[Any]:
         dtype = dtype.subtype
     dtype = getattr(dtype, "numpy_dtype", dtype)
     return dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(float)
-
-
-def _filled_table(X: Any, filled: dict[str, Any], columns: Columns | None) -> Any:
-    """Put the views back into one table; columns in no view are unchanged."""
-    if columns is None:
-        return next(iter(filled.values()))
-    if isinstance(X, pd.DataFrame):
-        return _with_columns(X, pd.concat(list(filled.values()), axis=1))
-    out = np.array(X.toarray() if sparse.issparse(X) else X)
-    if out.dtype.kind in "biu" and any(view.dtype.kind == "f" for view in filled.values()):
-        out = out.astype(np.float64)
-    for name, which in columns.items():
-        view = filled[str(name)]
-        out[:, chosen(which)] = view.toarray() if sparse.issparse(view) else view
-    return type(X)(out) if sparse.issparse(X) else out
 
 
 def _with_columns(table: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

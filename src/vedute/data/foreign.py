@@ -139,7 +139,7 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     if isinstance(filled, pd.Series):
         frame = filled.to_frame(table.name)
         return _back(table.to_frame(), before.to_frame(table.name), frame)[table.name]
-    floats = [c for c in before if _is_float(filled[c]) and not table[c].dtype.is_float()]
+    floats = [c for c in before if filled[c].dtype.kind == "f" and not table[c].dtype.is_float()]
     table = table.with_columns(*_series(table, filled[floats]))  # values on another scale
     absent = filled[[c for c in filled.columns if c not in before]]
     changed = filled[[c for c in before.columns if not filled[c].equals(before[c])]]
@@ -148,18 +148,11 @@ def _back(table: Any, before: Any, filled: Any) -> Any:
     native = native.cast(table.to_native().schema)
     if floats and table.implementation.is_pyarrow():  # its schema for pandas is outdated
         native = native.replace_schema_metadata(None)
-    return native if absent.empty else _beside(native, _series(table, absent))
-
-
-def _is_float(column: pd.Series) -> bool:
-    return column.dtype.kind == "f"
-
-
-def _beside(native: Any, columns: list[Any]) -> Any:
-    """Append columns to a table."""
+    if absent.empty:
+        return native
     import narwhals as nw
 
-    return nw.from_native(native).with_columns(*columns).to_native()
+    return nw.from_native(native).with_columns(*_series(table, absent)).to_native()
 
 
 def _precise(c: Any, cells: pd.Series) -> pd.Series:

@@ -265,7 +265,10 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None) -> _Colum
 
 def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
     s = s if known is None else cells.same_truths(s, known)
-    levels = known or _levels(s)
+    levels = known
+    if levels is None:  # of many that are declared for other samples only, those that occur
+        many = len(s.cat.categories) > cells.MOST_LEVELS
+        levels = tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
     if not levels:
         raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
     strange = s[~s.isin(levels) & s.notna()]
@@ -274,35 +277,17 @@ def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
             f"view {name!r}, column {s.name!r} has the new category {listed(strange[:1])}; "
             f"fitted on {listed(levels)}"
         )
-    codes = _codes(s, levels)
-    where = f"view {name!r}, column {s.name!r} of {len(levels)} categories"
-    one = numbers(levels) == 1
-    block = codes[:, None].astype(float) if one else _indicators(where, codes, len(levels))
-    block[codes < 0] = np.nan
-    return _Column(block, levels)
-
-
-def _levels(s: pd.Series) -> tuple[Any, ...]:
-    """Categories of a column. Many of them, which may be declared for other samples only, are
-    reduced to those that occur: an indicator that is always zero takes memory and is never
-    learned."""
-    many = len(s.cat.categories) > cells.MOST_LEVELS
-    return tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
-
-
-def _codes(s: pd.Series, levels: tuple[Any, ...]) -> NDArray[Any]:
-    """Position of each cell among the levels, (n,); -1 where it is empty."""
     if isinstance(s.dtype, pd.CategoricalDtype):  # which may declare others
         s = s.cat.set_categories(list(levels))
-    return np.asarray(pd.Categorical(s, categories=list(levels)).codes)
-
-
-def _indicators(where: str, codes: NDArray[Any], k: int) -> NDArray[np.float64]:
-    """One-hot rows (n, k) of codes (n,)."""
-    limits.check(8 * len(codes) * k, where)
-    block = np.zeros((len(codes), k))
-    block[np.arange(len(codes)), codes] = 1.0
-    return block
+    codes, k = np.asarray(pd.Categorical(s, categories=list(levels)).codes), numbers(levels)
+    block = codes[:, None].astype(float)
+    if k > 1:  # one-hot rows
+        where = f"view {name!r}, column {s.name!r} of {k} categories"
+        limits.check(8 * len(codes) * k, where)
+        block = np.zeros((len(codes), k))
+        block[np.arange(len(codes)), codes] = 1.0
+    block[codes < 0] = np.nan
+    return _Column(block, levels)
 
 
 def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:

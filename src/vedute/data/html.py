@@ -39,10 +39,11 @@ def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
     samples."""
     counts = Counter(map(tuple, mask.tolist())).most_common()
     most = counts[0][1] if counts else 1
-    rows = [
-        [_squares(pattern, names), f"{_bar(count / most)}{count} ({percent(count / len(mask))})"]
-        for pattern, count in counts[:PATTERNS_SHOWN]
-    ]
+    rows = []
+    for pattern, count in counts[:PATTERNS_SHOWN]:
+        style = f"display:inline-block;height:10px;width:{max(round(120 * count / most), 1)}px"
+        bar = f'<span style="{style};margin-right:6px;{FILLED_SQUARE}"></span>'
+        rows.append([_squares(pattern, names), f"{bar}{count} ({percent(count / len(mask))})"])
     rest = [count for _, count in counts[PATTERNS_SHOWN:]]
     more = [f"{len(rest)} rarer patterns: {sum(rest)} samples"] if rest else []
     return _table(["observed views", "samples"], rows) + lines(more)
@@ -74,8 +75,3 @@ def _squares(pattern: Sequence[Any], names: Sequence[str]) -> str:
         f'title="{escape(name)}: {"observed" if seen else "missing"}"></span>'
         for name, seen in pairs
     )
-
-
-def _bar(share: float) -> str:
-    style = f"display:inline-block;height:10px;width:{max(round(120 * share), 1)}px"
-    return f'<span style="{style};margin-right:6px;{FILLED_SQUARE}"></span>'

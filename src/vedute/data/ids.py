@@ -27,12 +27,15 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
     integers = all(index.dtype.kind in "iu" for index in indices.values())
     if integers or all(index.equals(first) for index in others):
         return
-    views = _views_of_ids(indices)
+    names, views = [*indices], dict[Hashable, int]()  # views of an id, one bit for each
+    for v, index in enumerate(indices.values()):
+        for i in index.tolist():
+            views[i] = views.get(i, 0) | 1 << v
     pairs = [*_look_alikes(views, (1 << len(indices)) - 1)]
     if not pairs:
         return
-    names = [*indices]
-    where = [[f"{i!r} of view {_first(names, views[i])!r}" for i in pair] for pair in pairs]
+    first_of = {i: names[(views[i] & -views[i]).bit_length() - 1] for pair in pairs for i in pair}
+    where = [[f"{i!r} of view {first_of[i]!r}" for i in pair] for pair in pairs]
     examples = "; ".join(" and ".join(pair) for pair in where[:PAIRS_SHOWN])
     many = f"{len(pairs)} pairs of ids are" if len(pairs) > 1 else "two ids are"
     warnings.warn(
@@ -42,19 +45,10 @@ def warn_of_look_alikes(indices: Mapping[str, pd.Index]) -> None:
     )
 
 
-def _views_of_ids(indices: Mapping[str, pd.Index]) -> dict[Hashable, int]:
-    """Map each id to the views that have it, one bit per view."""
-    views: dict[Hashable, int] = {}
-    for v, index in enumerate(indices.values()):
-        for i in index.tolist():
-            views[i] = views.get(i, 0) | 1 << v
-    return views
-
-
 def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pair]:
     """Find pairs of ids of one form that are in no common view."""
     lone = [i for i, bits in views.items() if bits != everywhere]
-    forms = _forms(lone)
+    forms = _normalized(lone)
     by_form: dict[str, list[Hashable]] = {}
     for at in np.flatnonzero(pd.Index(forms, dtype=object).duplicated(keep=False)).tolist():
         by_form.setdefault(forms[at], []).append(lone[at])
@@ -64,7 +58,7 @@ def _look_alikes(views: Mapping[Hashable, int], everywhere: int) -> Iterator[Pai
                 yield a, b
 
 
-def _forms(ids: Sequence[Hashable]) -> list[str]:
+def _normalized(ids: Sequence[Hashable]) -> list[str]:
     """Normalize ids: no case, leading zeros, blanks around them or final .0, and one separator.
     They are joined to one text, so that a million take a second."""
     lines = "".join([f"{' '.join(str(i).split())}\n" for i in ids])
@@ -72,8 +66,3 @@ def _forms(ids: Sequence[Hashable]) -> list[str]:
     for separator in " _.":
         lines = lines.replace(separator, "-")
     return LEADING_ZEROS.sub("", lines).split("\n")[:-1]
-
-
-def _first(names: Sequence[str], bits: int) -> str:
-    """Name the first of the views that these bits stand for."""
-    return names[(bits & -bits).bit_length() - 1]

@@ -37,10 +37,7 @@ TAIL, DEPTH, MANY_COLUMNS = 20.0, 0.1, 100  # counts: largest / median, variatio
 COLUMN_TAIL = 3.0  # counts of few columns: largest / median of the median column
 SKEWED, SKEWED_ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, share of zeros
 ORDINAL_VALUES, REPEATS = 10, 5  # ordinal: different values, and mean number of occurrences
-SUM_TOLERANCE, END_TOLERANCE = (
-    1e-2,
-    0.05,
-)  # proportions: deviation of sums from 1, of ends from 0, 1
+SUM_TOLERANCE, END_TOLERANCE = 1e-2, 0.05  # proportions: deviation of sums from 1, of ends
 SKEWNESS_SAMPLE_ROWS = 2000
 
 
@@ -140,16 +137,13 @@ def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
     kind."""
     if not kind.rule or not x.dtype.is_floating_point:
         return None
-    problems = (_problem(kind, x[rows], seen[rows]) for rows in pieces(x))
-    return next((message for message in problems if message is not None), None)
-
-
-def _problem(kind: Kind, x: Tensor, seen: Tensor) -> str | None:
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
-    wrong = seen & ((x < low) | (x > high) | ((x != x.round()) if kind.whole else False))
-    if not bool(wrong.any()):
-        return None
-    return f"holds {float(x[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
+    for rows in pieces(x):
+        a = x[rows]
+        wrong = seen[rows] & ((a < low) | (a > high) | ((a != a.round()) if kind.whole else False))
+        if bool(wrong.any()):
+            return f"holds {float(a[wrong][0]):g}; {kind.name} {kind.rule}: correct it"
+    return None
 
 
 def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
@@ -188,7 +182,10 @@ class Observed(NamedTuple):
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
         width = math.prod(x.shape[1:])  # indices of all entries would be large
         for rows in pieces(x) if is_sparse(x) else stretches(n, width):
-            values, _, sums[rows], counts[rows] = cls._of_rows(x[rows], seen[rows])
+            a, mask = x[rows], seen[rows]
+            values, counts[rows] = a[mask], mask.flatten(1).sum(1)
+            values = values[values != 0]
+            sums[rows] = a.masked_fill(~mask, 0).flatten(1).sum(1, dtype=torch.float64)
             many += len(values)
             if in_file(x) and kept:
                 informative |= _informative(values)
@@ -197,20 +194,12 @@ class Observed(NamedTuple):
         kept.append(torch.tensor(sorted(informative), dtype=x.dtype))
         return cls(torch.cat(kept), int(counts.sum()) - many, sums, counts)
 
-    @classmethod
-    def _of_rows(cls, x: Tensor, seen: Tensor) -> Observed:
-        values, counts = x[seen], seen.flatten(1).sum(1)
-        sums = x.masked_fill(~seen, 0).flatten(1).sum(1, dtype=torch.float64)
-        values = values[values != 0]
-        return cls(values, int(counts.sum()) - len(values), sums, counts)
-
     @property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest value."""
-        least = [float(self.values.min())] if len(self.values) else []
-        most = [float(self.values.max())] if len(self.values) else []
-        zero = [0.0] if self.zeros else []
-        return min(least + zero), max(most + zero)
+        ends = [float(end) for end in self.values.aminmax()] if len(self.values) else []
+        ends += [0.0] if self.zeros else []
+        return min(ends), max(ends)
 
     @property
     def many(self) -> int:
@@ -247,21 +236,15 @@ def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:
     if spec is not None and any(spec.origins):
         return Recognised(KINDS["numbers"], "dates among the columns")
     if bool((entries.values == 1).all()):
-        return _flags(x, entries)
+        flags = entries.sums[entries.counts == math.prod(x.shape[1:])]
+        if x.ndim == 2 and x.shape[1] > 2 and len(flags) and bool((flags == 1).all()):
+            return Recognised(KINDS["categories"], "a single 1 in every row")
+        return _sparse(x, entries) or Recognised(KINDS["binary"], "zeros and ones")
     if spec is not None and any(levels is not None for levels in spec.levels or ()):
         return Recognised(KINDS["numbers"], "columns of several types")
     if x.ndim != 2:
         return Recognised(KINDS["numbers"], "several axes")
     return _whole(x, seen, entries) or _sparse(x, entries) or _dense(x, seen, entries)
-
-
-def _flags(x: Part, entries: Observed) -> Recognised:
-    """Recognise zeros and ones: categories where every row has exactly one of three or more."""
-    if x.ndim == 2 and x.shape[1] > 2:
-        sums = entries.sums[entries.counts == x.shape[1]]
-        if len(sums) and bool((sums == 1).all()):
-            return Recognised(KINDS["categories"], "a single 1 in every row")
-    return _sparse(x, entries) or Recognised(KINDS["binary"], "zeros and ones")
 
 
 def _sparse(x: Part, entries: Observed) -> Recognised | None:
@@ -283,7 +266,10 @@ def _whole(x: Part, seen: Seen, entries: Observed) -> Recognised | None:
     if not (low >= 0 and high > TAIL * float(entries.values.median())):
         return None
     if x.shape[1] < MANY_COLUMNS:
-        panel = _long_tailed(x, seen)
+        a, known = _first_rows(x, seen)  # the tails of most columns, which may differ, count
+        a = a.masked_fill(~(known & (a > 0)), math.nan)
+        tails = a.nan_to_num(0.0).amax(0) / a.nanmedian(0).values
+        panel = float(tails.nanmedian()) > COLUMN_TAIL
         return Recognised(KINDS["log_counts"], "whole numbers with a long tail") if panel else None
     observed = entries.counts > 0
     sums = entries.sums[observed] / entries.counts[observed]
@@ -304,14 +290,6 @@ def _dense(x: Part, seen: Seen, entries: Observed) -> Recognised:
     if entries.share <= RARE and _skewed(x, seen):
         return Recognised(KINDS["positive"], "nothing negative, and skewed")
     return Recognised(KINDS["numbers"], "dense")
-
-
-def _long_tailed(part: Part, known: Seen) -> bool:
-    """Whether most columns have a long tail, not only the view, whose columns may differ."""
-    x, seen = _first_rows(part, known)
-    x = x.masked_fill(~(seen & (x > 0)), math.nan)
-    tails = x.nan_to_num(0.0).amax(0) / x.nanmedian(0).values
-    return float(tails.nanmedian()) > COLUMN_TAIL
 
 
 def _first_rows(part: Part, known: Seen) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.rows import Part, is_sparse, pieces, slices, tensors, then
+from vedute.data.rows import Part, by_row, is_sparse, pieces, slices, tensors, then
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
@@ -73,8 +73,7 @@ class Scaler:
         if self.profile is None:
             return None
         total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
-        parts = [seen[rows].flatten(1).double() @ profile for rows in _blocks(x)]
-        expected = torch.cat(parts)
+        expected = torch.cat([seen[rows].flatten(1).double() @ profile for rows in _blocks(x)])
         nonzero = (total > 0) & (expected > 0)
         return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
 
@@ -89,7 +88,7 @@ class Scaler:
 
     def transformed(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Compute g(x / size)."""
-        x = x if sizes is None else x / sizes.view(-1, *[1] * (x.ndim - 1))
+        x = x if sizes is None else x / by_row(sizes, x)
         return x if self.offset is None else (x + torch.from_numpy(self.offset)).log()
 
     @property
@@ -153,12 +152,14 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
     if word == "tokens":
-        return Scaler(zero, one, _modes(x[:], seen[:]), one, tokens=True)
+        pairs = zip(x[:].flatten(1).T, seen[:].flatten(1).T, strict=True)
+        modes = [float(a[mask].mode().values) if bool(mask.any()) else 0.0 for a, mask in pairs]
+        return Scaler(zero, one, np.array(modes).reshape(x.shape[1:]), one, tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
     scaler = _pretransform(word, x, seen)
-    low, high, mean, std = _transformed_moments(scaler, x, seen)
+    low, high, mean, std = _moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
     match word:
@@ -187,16 +188,12 @@ def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
         case "log1p":
             return replace(plain, offset=one)
         case "log":
-            minima = [_least(x[rows], seen[rows]) for rows in pieces(x)]
+            blocks = ((x[rows], seen[rows]) for rows in pieces(x))
+            minima = [torch.where(has & (a > 0), a, torch.inf).amin(0) for a, has in blocks]
             least = torch.stack(minima).amin(0).double()
             return replace(plain, offset=torch.where(least.isfinite(), least / 2, 1.0).numpy())
         case _:
             return plain
-
-
-def _least(x: Tensor, seen: Tensor) -> Tensor:
-    """Smallest positive value of each feature; infinite without one."""
-    return torch.where(seen & (x > 0), x, torch.inf).amin(0)
 
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
@@ -206,15 +203,10 @@ def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
-    nonzero = _nonzero_rows(x, seen)
+    blocks = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
+    nonzero = torch.cat([block.any(1) for block in blocks])
     average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
-
-
-def _nonzero_rows(x: Part, seen: Seen) -> Tensor:
-    """Mask of rows that are not zero, (n,)."""
-    blocks = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
-    return torch.cat([block.any(1) for block in blocks])
 
 
 def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
@@ -237,36 +229,32 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
     return sum(others, first)
 
 
-def _transformed_moments(scaler: Scaler, x: Part, seen: Seen) -> tuple[Floats, ...]:
-    """Moments of g(x / size), see `_moments`."""
-    sizes = scaler.sizes(x, seen)
-
-    def transformed(rows: slice) -> tuple[Tensor, Tensor]:
-        return scaler.transformed(x[rows].double(), _part(sizes, rows)), seen[rows]
-
-    return _moments(transformed, [*_blocks(x)])
-
-
 def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
     return None if sizes is None else sizes[rows]
 
 
-def _moments(
-    block: Callable[[slice], tuple[Tensor, Tensor]], blocks: Sequence[slice]
-) -> tuple[Floats, ...]:
-    """Minimum, maximum, mean and standard deviation per feature over observed entries; block(rows):
-    values and mask of rows."""
-    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in map(block, blocks))
+def _moments(scaler: Scaler, part: Part, known: Seen) -> tuple[Floats, ...]:
+    """Minimum, maximum, mean and standard deviation of g(x / size) per feature over observed
+    entries; features that vary by rounding only become constant."""
+    sizes = scaler.sizes(part, known)
+
+    def blocks() -> Iterator[tuple[Tensor, Tensor]]:
+        for rows in _blocks(part):
+            yield scaler.transformed(part[rows].double(), _part(sizes, rows)), known[rows]
+
+    sums = ((x.masked_fill(~seen, 0).sum(0), seen.sum(0)) for x, seen in blocks())
     total, count = _reduced(sums, torch.add)
     count = count.clamp(min=1)
     centre = total / count
-    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in map(block, blocks))
+    gaps = ((x - centre).masked_fill(~seen, 0) for x, seen in blocks())
     gap, square = _reduced(((g.sum(0), g.square().sum(0)) for g in gaps), torch.add)
     mean = centre + gap / count  # a second pass: exact at large offsets
-    std = (square / count).sqrt()
-    filled = (torch.where(seen, x, mean) for x, seen in map(block, blocks))
+    filled = (torch.where(seen, x, mean) for x, seen in blocks())
     low, high = _reduced(((-k.amin(0), k.amax(0)) for k in filled), torch.maximum)
-    return _with_constants(-low, high, mean, std)
+    low = -low
+    constant = high - low <= 1e-12 * torch.maximum(low.abs(), high.abs())
+    high, std = torch.where(constant, low, high), (square / count).sqrt().masked_fill(constant, 0.0)
+    return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 
 def _reduced(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
@@ -278,28 +266,13 @@ def _reduced(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -
     return totals
 
 
-def _with_constants(low: Tensor, high: Tensor, mean: Tensor, std: Tensor) -> tuple[Floats, ...]:
-    """Convert to arrays; features that vary by rounding only become constant."""
-    rounding = 1e-12 * torch.maximum(low.abs(), high.abs())
-    constant = high - low <= rounding
-    high, std = torch.where(constant, low, high), std.masked_fill(constant, 0.0)
-    return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
-
-
-def _modes(x: Tensor, seen: Tensor) -> Floats:
-    """Most frequent value of each feature over observed entries; 0 without any."""
-    pairs = zip(x.flatten(1).T, seen.flatten(1).T, strict=True)
-    modes = [float(a[mask].mode().values) if bool(mask.any()) else 0.0 for a, mask in pairs]
-    return np.array(modes).reshape(x.shape[1:])
-
-
 def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers, block by block."""
     first = torch.zeros(x.shape[1:], dtype=torch.int64)
     second, count = first.clone(), first.clone()
-    for start in range(0, len(x), IMAGES_PER_BLOCK):
-        mask = seen[start : start + IMAGES_PER_BLOCK]
-        values = x[start : start + IMAGES_PER_BLOCK].int().masked_fill(~mask, 0)
+    for rows in slices(len(x), IMAGES_PER_BLOCK):
+        mask = seen[rows]
+        values = x[rows].int().masked_fill(~mask, 0)
         first += values.sum(0)
         second += values.square().sum(0)
         count += mask.sum(0)
@@ -310,36 +283,28 @@ def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
 
 
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
-    """Scale every float view to float32; zero where a view is missing."""
-    x: list[Part] = []
-    sizes: list[Tensor | None] = []
+    """Scale every float view to float32; zero where a view is missing. Bytes are unchanged."""
+    x, sizes = list(views.parts), list[Tensor | None]()
     for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
         seen = views.seen_part(v)
-        size = scaler.sizes(part, seen)
-        x.append(_scaled(scaler, part, seen, size, views.mask[:, v]))
-        sizes.append(size)
+        sizes.append(scaler.sizes(part, seen))
+        if part.dtype == torch.uint8:
+            continue
+        part = part[:] if is_sparse(part) and sizes[v] is None else part
+        kind = torch.int64 if scaler.tokens else torch.float32
+        x[v] = then(part, partial(_scaled, scaler, seen, sizes[v], views.mask[:, v]), kind)
     return replace(views, x=tensors(x), sizes=tuple(sizes))
 
 
-def _scaled(scaler: Scaler, x: Part, seen: Seen, size: Tensor | None, mask: Tensor) -> Part:
-    """Scale one view; bytes are unchanged."""
-    if x.dtype == torch.uint8:
-        return x
-    kind = torch.int64 if scaler.tokens else torch.float32
-    x = x[:] if is_sparse(x) and size is None else x
-    return then(x, partial(_scaled_rows, scaler, seen, size, mask), kind)
-
-
-def _scaled_rows(
+def _scaled(
     scaler: Scaler, seen: Seen, size: Tensor | None, mask: Tensor, x: Tensor, rows: Any
 ) -> Tensor:
     """Scale rows of a view, block by block."""
     seen, size, mask = seen[rows], _part(size, rows), mask[rows]
-    row = mask.view(-1, *[1] * (x.ndim - 1))
 
     def block(rows: slice) -> Tensor:
         scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
-        return scaled.masked_fill(~row[rows], 0)
+        return scaled.masked_fill(~by_row(mask[rows], x), 0)
 
     if len(x) <= PRECISE_ROWS:
         return block(slice(None))
@@ -357,9 +322,8 @@ def effective_dimensions(views: Views) -> Tensor:
     for v in range(len(views.x)):
         rows = views.mask[:, v].nonzero()[:DIMENSION_SAMPLE_ROWS, 0]
         x = views[rows].floating().x[v].flatten(1).float()
-        x = (
-            x - x.mean(0) if views.parts[v].dtype == torch.uint8 else x
-        )  # others are centered, or zero
+        if views.parts[v].dtype == torch.uint8:  # others are centered, or zero
+            x = x - x.mean(0)
         gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
         dimensions.append(gram.trace().square() / gram.square().sum())
     return torch.stack(dimensions).nan_to_num(1.0)

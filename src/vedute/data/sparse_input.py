@@ -3,7 +3,7 @@ when they are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vedute.data.rows import Part, Rows
+from vedute.data.rows import Part, Rows, loses
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -66,31 +66,24 @@ def only(a: Any, rows: Bools) -> Any:
 def part_of(a: Any, seen: Bools, dtype: torch.dtype | None) -> Part:
     """Convert to a view with zeros where a row is not seen; dtype None: float32, unless it rounds
     too much."""
-    dtype = dtype or (torch.float64 if _loses(a, seen) else torch.float32)
+    dtype = dtype or (torch.float64 if _rounding_matters(a, seen) else torch.float32)
     a = a.astype(np.float64 if dtype == torch.float64 else np.float32)
     if np.prod(a.shape) <= SMALL:
         return torch.from_numpy(a.toarray()).to(dtype)
-    return Rows(a.shape, dtype, Dense(a), in_file=False)
+    return Rows(a.shape, dtype, partial(dense_rows, a), in_file=False)
 
 
-def _loses(a: Any, seen: Bools) -> bool:
-    """Whether float32 cannot hold a number, or rounds by a thousandth of the range of a column."""
-    there = a[seen]
-    if a.dtype == np.float32 or not there.nnz:
+def _rounding_matters(a: Any, seen: Bools) -> bool:
+    observed = a[seen]
+    if a.dtype == np.float32 or not observed.nnz:
         return False
-    error = abs(there - there.astype(np.float32).astype(np.float64)).max(0).toarray()
-    spread = there.max(0).toarray() - there.min(0).toarray()
-    return bool(((error > 1e-3 * spread) & (spread > 0) | ~np.isfinite(error)).any())
+    error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
+    return loses(error, observed.max(0).toarray() - observed.min(0).toarray())
 
 
-@dataclass(frozen=True, eq=False)
-class Dense:
+def dense_rows(a: Any, rows: Any) -> Tensor:
     """Read rows of a csr array as a tensor."""
-
-    a: Any
-
-    def __call__(self, rows: Any) -> Tensor:
-        rows = rows.numpy() if isinstance(rows, Tensor) else rows
-        if np.ndim(rows) == 0 and not isinstance(rows, slice):
-            return self([int(rows)])[0]
-        return torch.from_numpy(self.a[rows].toarray())
+    rows = rows.numpy() if isinstance(rows, Tensor) else rows
+    if np.ndim(rows) == 0 and not isinstance(rows, slice):
+        return dense_rows(a, [int(rows)])[0]
+    return torch.from_numpy(a[rows].toarray())

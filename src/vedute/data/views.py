@@ -21,9 +21,11 @@ from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.rows import (
     Part,
+    by_row,
     in_file,
     in_memory,
     is_sparse,
+    loses,
     pieces,
     select,
     slices,
@@ -136,7 +138,11 @@ class Views:
 
     def _repr_html_(self) -> str:
         """Format for notebooks: views, observed share of each, and the most frequent patterns."""
-        return _as_html(self)
+        heads = ("view", "shape", "samples", "kind", "single values missing")
+        rows = [_row(self, v) for v in range(len(self.x))]
+        patterns = html.patterns(self.mask.cpu().numpy(), self.names)
+        title = f"{len(self)} samples, {len(self.x)} views"
+        return html.section(title, html.table(heads, rows), patterns)
 
     def __getitem__(self, rows: Any) -> Views:
         """Select rows by slice, integers or booleans; also X[rows, ...], as in scikit-learn."""
@@ -193,7 +199,7 @@ class Views:
     def seen_part(self, v: int) -> Part:
         """Mask of the observed entries of view v, on the disk where its holes are."""
         x, holes = self.parts[v], self.hole_parts[v]
-        row = _like(self.mask[:, v], x).expand(x.shape)
+        row = by_row(self.mask[:, v], x).expand(x.shape)
         row = row.cpu() if in_file(holes) else row
         return row if holes is None else then(holes, partial(_without, row))
 
@@ -206,7 +212,7 @@ class Views:
     def size(self, v: int) -> Any:
         """Divisors of the rows of view v, (n, 1, ...); 1 without any."""
         size = self.sizes[v] if self.sizes else None
-        return 1.0 if size is None else _like(size, self.parts[v]).cpu().numpy()
+        return 1.0 if size is None else by_row(size, self.parts[v]).cpu().numpy()
 
     def arrays(self) -> list[Array]:
         """Convert to arrays (n, *shape_v), NaN where missing; bytes and integers are unchanged."""
@@ -242,9 +248,9 @@ class Views:
     def hide(self, hidden: Tensor) -> Views:
         """Hide the views at `hidden` (n, L), too."""
         mask = self.mask & ~hidden.to(self.mask.device)
-        x = tensors([_hidden(a, mask[:, v]) for v, a in enumerate(self.parts)])
-        holes = tensors(
-            [h if h is None else _holes_of(h, mask[:, v]) for v, h in enumerate(self.hole_parts)]
+        x, holes = (
+            tensors([_hidden(a, mask[:, v]) for v, a in enumerate(parts)])
+            for parts in (self.parts, self.hole_parts)
         )
         sizes = tuple(
             None if s is None else torch.where(mask[:, v], s, 1.0) for v, s in enumerate(self.sizes)
@@ -255,7 +261,7 @@ class Views:
         """Insert values (n, *shape_v) of views where these were missing."""
         x, mask = list(self.x), self.mask.clone()
         for v, value in values.items():
-            x[v] = torch.where(_like(self.mask[:, v], x[v]), x[v], value.to(x[v].dtype))
+            x[v] = torch.where(by_row(self.mask[:, v], x[v]), x[v], value.to(x[v].dtype))
             mask[:, v] = True
         return replace(self, x=tuple(x), mask=mask)
 
@@ -298,15 +304,6 @@ def ever_seen(views: Views, v: int) -> Tensor:
     """Mask (*shape_v) of the features of view v that any sample has."""
     seen = views.seen_part(v)
     return torch.stack([seen[rows].any(0) for rows in pieces(seen)]).any(0)
-
-
-def _as_html(views: Views) -> str:
-    """Format for notebooks: views, observed share of each, and the most frequent patterns."""
-    heads = ("view", "shape", "samples", "kind", "single values missing")
-    rows = [_row(views, v) for v in range(len(views.x))]
-    title = f"{len(views)} samples, {len(views.x)} views"
-    patterns = html.patterns(views.mask.cpu().numpy(), views.names)
-    return html.section(title, html.table(heads, rows), patterns)
 
 
 def _row(views: Views, v: int) -> list[str]:
@@ -407,7 +404,7 @@ class Filling:
         """Mask (k, *shape_v) of the missing entries of view v in these rows."""
         views = self.entry.views
         x, holes = views.parts[v], views.hole_parts[v]
-        missing = _like(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
+        missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
         return (missing if holes is None else missing | holes[rows]).cpu().numpy()
 
     def filled(self) -> Any:
@@ -475,26 +472,17 @@ def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:
     return ViewSpec(name, shape, dtypes=dtypes)
 
 
-def _hidden(a: Part, mask: Tensor) -> Part:
-    """Zero rows that are masked."""
-    return then(a, partial(_zero_outside, _beside(mask, a)))
-
-
-def _holes_of(holes: Part, mask: Tensor) -> Part:
-    """Restrict holes to observed rows."""
-    return then(holes, partial(_zero_outside, _beside(mask, holes)))
-
-
-def _beside(mask: Tensor, a: Part) -> Tensor:
-    """Return the mask on the device on which rows are read."""
-    return mask.cpu() if in_file(a) or is_sparse(a) else mask
+def _hidden(a: Part | None, mask: Tensor) -> Part | None:
+    """Zero rows of a view, or of its holes, that are masked."""
+    mask = mask.cpu() if in_file(a) or is_sparse(a) else mask  # where rows are read
+    return None if a is None else then(a, partial(_zero_outside, mask))
 
 
 # Functions for `then`: (values of rows, their indices) -> new values
 
 
 def _zero_outside(mask: Tensor, x: Tensor, rows: Any) -> Tensor:
-    return x.masked_fill(~_like(mask[rows], x), 0)
+    return x.masked_fill(~by_row(mask[rows], x), 0)
 
 
 def _without(seen: Tensor, holes: Tensor, rows: Any) -> Tensor:
@@ -509,10 +497,6 @@ def _centered(x: Tensor, rows: Any) -> Tensor:
     return x / 127.5 - 1
 
 
-def _like(flag: Tensor, a: Part) -> Tensor:
-    return flag.view(-1, *[1] * (a.ndim - 1))
-
-
 def _part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
     if sparse.issparse(a):
         return sparse_input.part_of(a, mask, torch.float64 if own else dtype)
@@ -524,18 +508,12 @@ def _part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, o
 
 
 def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
-    """Convert to float32, unless it cannot hold a number, or rounds by a thousandth of the range
-    of a feature: time stamps, say."""
+    """Convert to float32, unless that rounds too much."""
     small = t.float()
     if t.dtype == torch.float32 or not len(t):
         return small
-    seen = _like(torch.from_numpy(mask), t).expand_as(t)
+    seen = by_row(torch.from_numpy(mask), t).expand_as(t)
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
     return t if loses(lost, spread) else small
-
-
-def loses(lost: Tensor, spread: Tensor) -> bool:
-    """Whether rounding errors are too large in some feature; both (*shape,)."""
-    return bool(((lost > 1e-3 * spread) & (spread > 0) | ~lost.isfinite()).any())

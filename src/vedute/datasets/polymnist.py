@@ -82,19 +82,14 @@ def _made(split: str, n: int | None, seed: int, pictures: Sequence[Bytes]) -> Pa
             raise ValueError(
                 f"background {v} has shape {picture.shape}; pass (H, W, 3), more than {SIDE} pixels"
             )
-        strokes = shown[_same_digit(y, rng)[:n]] > STROKE
+        order = np.empty(len(y), np.int64)  # permuted within each digit
+        for digit in range(10):
+            mine = np.flatnonzero(y == digit)
+            order[mine] = rng.permutation(mine)
+        strokes = shown[order[:n]] > STROKE
         corners = np.stack([rng.integers(side - SIDE, size=len(y)) for side in picture.shape[:2]])
         x.append(_painted(strokes, picture, corners[:, :n]))
     return x, y[:n]
-
-
-def _same_digit(y: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random permutation of the rows within each digit, (n,)."""
-    rows = np.empty(len(y), np.int64)
-    for digit in range(10):
-        mine = np.flatnonzero(y == digit)
-        rows[mine] = rng.permutation(mine)
-    return rows
 
 
 def _painted(strokes: NDArray[np.bool_], picture: Bytes, corners: NDArray[np.int64]) -> Bytes:
@@ -179,7 +174,9 @@ def _idx(name: str) -> Bytes | None:
 def _published(folder: Path) -> Part:
     if all((folder / f"{name}.pt").is_file() for name in (*NAMES, "labels")):
         labels = _tensor(folder / "labels.pt").reshape(-1).long().numpy()
-        x, y = [_pixels(_tensor(folder / f"{name}.pt")) for name in NAMES], labels
+        pixels = [_tensor(folder / f"{name}.pt") for name in NAMES]
+        scaled = [(255 * a).round().clamp(0, 255) if a.is_floating_point() else a for a in pixels]
+        x, y = [np.asarray(a.to(torch.uint8).numpy()) for a in scaled], labels
     elif all((folder / name).is_dir() for name in NAMES):
         x, y = _from_files(folder)
     else:
@@ -226,9 +223,3 @@ def _tensor(path: Path) -> torch.Tensor:
     if not isinstance(content, torch.Tensor):
         raise ValueError(f"{path} holds no tensor; unpack PolyMNIST again")
     return content
-
-
-def _pixels(x: torch.Tensor) -> Bytes:
-    """Convert pixels to bytes from bytes or floats in [0, 1]."""
-    whole = (255 * x).round().clamp(0, 255) if x.is_floating_point() else x
-    return np.asarray(whole.to(torch.uint8).numpy())
