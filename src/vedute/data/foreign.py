@@ -4,7 +4,7 @@ through a type that cannot hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from vedute.data.cells import decimals
 from vedute.data.frames import is_frame, is_plain
+from vedute.data.tables import items, replaced
 
 Back = Callable[[Any], Any]
 DOORS = ("__arrow_c_stream__", "__dataframe__", "collect")  # attributes of such tables
@@ -28,7 +29,7 @@ def is_foreign(X: Any) -> bool:
 
 def as_pandas(X: Any) -> tuple[Any, Back]:
     """Convert foreign tables in X to pandas; return a function that converts filled frames back."""
-    views = dict(_items(X))
+    views = dict(items(X))
     tables = {k: v for k, v in views.items() if is_foreign(v)}
     if not tables:
         return X, unchanged
@@ -39,29 +40,12 @@ def as_pandas(X: Any) -> tuple[Any, Back]:
 
     def back(filled: Any) -> Any:
         """Convert each view to its original library, and new views to that of the first."""
-        return _replaced(filled, {
+        return replaced(filled, {
             k: _back(sources[k], frames[k], new) if k in sources else _new(example, new)
-            for k, new in _items(filled)
+            for k, new in items(filled)
         })  # fmt: skip
 
-    return _replaced(X, frames), back
-
-
-def _items(X: Any) -> Iterable[tuple[Any, Any]]:
-    """Iterate over the views of a container by name or position; a table is at None."""
-    if isinstance(X, Mapping):
-        return X.items()
-    return enumerate(X) if isinstance(X, (list, tuple)) else [(None, X)]
-
-
-def _replaced(X: Any, new: Mapping[Any, Any]) -> Any:
-    """Rebuild a container like X with new views."""
-    if isinstance(X, Mapping):
-        return {k: new.get(k, v) for k, v in X.items()}
-    if isinstance(X, (list, tuple)):
-        made = [new.get(k, v) for k, v in enumerate(X)]
-        return tuple(made) if isinstance(X, tuple) else made
-    return new[None]
+    return replaced(X, frames), back
 
 
 def _narwhals(name: Any, table: Any) -> Any:

@@ -39,56 +39,44 @@ SKEWED, SKEWED_ROWS, RARE = 1.0, 20, 0.05  # positive: median skewness, rows, sh
 ORDINAL_VALUES, REPEATS = 10, 5  # ordinal: different values, and mean number of occurrences
 SUM_TOLERANCE, END_TOLERANCE = 1e-2, 0.05  # proportions: deviation of sums from 1, of ends
 SKEWNESS_SAMPLE_ROWS = 2000
+WHOLE = "are whole numbers from 0"
+WEIGHTS = "is made of weights or counts that are never negative"
 
 
 @dataclass(frozen=True)
 class Kind:
     """One kind of view, a singleton.
 
-    scaling      word for `scaling.fit`
-    likelihood   its name
     treatment    description of the scaling
+    scaling      word for `scaling.fit`
     rule         description of valid values
     least, most  the smallest and largest possible value; None: those that were observed
+    likelihood   its name
     """
 
     name: str
     treatment: str = "z-scores"
     scaling: str = "standard"
-    likelihood: str = "normal"
     rule: str = ""
     least: float | None = -math.inf
     most: float | None = math.inf
     whole: bool = False
+    likelihood: str = "normal"
 
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("numbers"),
-        Kind("positive", "z-scores of logarithms", "log", rule="are never negative", least=0.0),
-        Kind(
-            *("counts", "size factors and logarithms, one scale", "depth"),
-            rule="are whole numbers from 0",
-            least=0.0,
-            whole=True,
-        ),
-        Kind(
-            *("log_counts", "z-scores of log(1 + x)", "log1p"),
-            rule="are whole numbers from 0",
-            least=0.0,
-            whole=True,
-        ),
-        Kind(
-            *("text", "rows of equal length, one scale", "length"),
-            rule="is made of weights or counts that are never negative",
-            least=0.0,
-        ),
+        Kind("positive", "z-scores of logarithms", "log", "are never negative", 0.0),
+        Kind("counts", "size factors and logarithms, one scale", "depth", WHOLE, 0.0, whole=True),
+        Kind("log_counts", "z-scores of log(1 + x)", "log1p", WHOLE, 0.0, whole=True),
+        Kind("text", "rows of equal length, one scale", "length", WEIGHTS, 0.0),
         Kind("proportions", rule="lie between 0 and 1", least=0.0, most=1.0),
         Kind("ordinal", least=None, most=None),
-        Kind("binary", "probabilities", "none", "bernoulli"),
-        Kind("categories", "probabilities", "none", "categorical"),
-        Kind("tokens", "words as they are", "tokens", "tokens"),
+        Kind("binary", "probabilities", "none", likelihood="bernoulli"),
+        Kind("categories", "probabilities", "none", likelihood="categorical"),
+        Kind("tokens", "words as they are", "tokens", likelihood="tokens"),
         Kind("images", "bytes to [-1, 1]"),
     )
 }

@@ -58,17 +58,19 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
     try:
         files, n = facts["files"], int(facts["samples"])
         specs = tuple(map(_spec, facts["views"]))
-        arrays = {name: _file(folder / name, about, check, rows, lock)
-                 for name, about in files.items() if name in _names(len(specs))}  # fmt: skip
-        x = [_rows(arrays, files, f"view{v}.npy", (n, *s.shape)) for v, s in enumerate(specs)]
-        mask = _shaped(arrays, "mask.npy", (n, len(specs))).array()
-        holes = [
-            _rows(arrays, files, name, (n, *s.shape)) if name in arrays else None
-            for name, s in zip(map("holes{}.npy".format, range(len(specs))), specs, strict=True)
-        ]
+
+        def file(name: str, *shape: int) -> File:
+            return _file(folder / name, files[name], (n, *shape), check, rows, lock)
+
+        def view(name: str, spec: ViewSpec) -> Rows:
+            return file(name, *spec.shape).rows(f"{files[name]['sha256']} {rows}")
+
+        x = [view(f"view{v}.npy", spec) for v, spec in enumerate(specs)]
+        mask = file("mask.npy", len(specs)).array()
+        names = [f"holes{v}.npy" for v in range(len(specs))]
+        holes = [view(k, s) if k in files else None for k, s in zip(names, specs, strict=True)]
         ids, y, order = (
-            _shaped(arrays, f"{k}.npy", (n,)).array() if f"{k}.npy" in arrays else None
-            for k in ("ids", "y", "order")
+            file(f"{k}.npy").array() if f"{k}.npy" in files else None for k in ("ids", "y", "order")
         )
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
@@ -105,14 +107,15 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _names(n_views: int) -> set[str]:
-    """Files that may belong to a store: no other is ever opened."""
-    views = {f"{word}{v}.npy" for word in ("view", "holes") for v in range(n_views)}
-    return views | {f"{word}.npy" for word in ("mask", "ids", "y", "order")}
-
-
-def _file(path: Path, about: dict[str, Any], check: bool, rows: slice, lock: Shared) -> File:
-    """Open a memory-mapped array, as the manifest describes it."""
+def _file(
+    path: Path,
+    about: dict[str, Any],
+    shape: tuple[int, ...],
+    check: bool,
+    rows: slice,
+    lock: Shared,
+) -> File:
+    """Open a memory-mapped array of this shape, as the manifest describes it."""
     try:
         version = Version.of(path.stat())
         a: Any = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)
@@ -126,21 +129,11 @@ def _file(path: Path, about: dict[str, Any], check: bool, rows: slice, lock: Sha
         problem = "its content has changed"
     if problem:
         raise ValueError(f"{path} is damaged ({problem}); {REMEDY}")
+    if a.shape != shape:
+        raise ValueError(
+            f"{path.name} in the store has shape {a.shape}, expected {shape}; {REMEDY}"
+        )
     return File(Opened(path, version), a.dtype, a.shape, a.offset, rows, lock)
-
-
-def _shaped(arrays: dict[str, File], name: str, shape: tuple[int, ...]) -> File:
-    file = arrays[name]
-    if file.shape != shape:
-        raise ValueError(f"{name} in the store has shape {file.shape}, expected {shape}; {REMEDY}")
-    return file
-
-
-def _rows(
-    arrays: dict[str, File], files: dict[str, Any], name: str, shape: tuple[int, ...]
-) -> Rows:
-    file = _shaped(arrays, name, shape)
-    return file.rows(f"{files[name]['sha256']} {file.part}")
 
 
 def _spec(about: dict[str, Any]) -> ViewSpec:

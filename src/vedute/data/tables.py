@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,23 +51,34 @@ def top_levels(table: Any) -> Columns | None:
     return {top: table.columns[tops == top].tolist() for top in tops.unique()}
 
 
+def items(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Iterate over the views of a container by name or position; a table is at None."""
+    if isinstance(X, Mapping):
+        return X.items()
+    return enumerate(X) if isinstance(X, (list, tuple)) else [(None, X)]
+
+
+def replaced(X: Any, new: Mapping[Any, Any]) -> Any:
+    """Rebuild a container like X with new views."""
+    if isinstance(X, Mapping):
+        return {k: new.get(k, v) for k, v in X.items()}
+    if isinstance(X, (list, tuple)):
+        made = [new.get(k, v) for k, v in enumerate(X)]
+        return tuple(made) if isinstance(X, tuple) else made
+    return new[None]
+
+
 def without(X: Any, drop: str | Sequence[Any]) -> Any:
     """Drop columns of frames, alone or in a container; reject a name that none has."""
     names = [drop] if isinstance(drop, str) else list(drop)
-    views = X.values() if isinstance(X, Mapping) else X if isinstance(X, (list, tuple)) else [X]
-    available = [c for v in views if isinstance(v, pd.DataFrame) for c in v.columns]
+    frames = {k: v for k, v in items(X) if isinstance(v, pd.DataFrame)}
+    available = [c for v in frames.values() for c in v.columns]
     for name in names:
         if name not in available:
             raise ValueError(f"no view has a column {name!r} to drop; {close_to(name, available)}")
-    if isinstance(X, Mapping):
-        return {k: _rest(v, names) for k, v in X.items()}
-    return [_rest(v, names) for v in X] if isinstance(X, (list, tuple)) else _rest(X, names)
-
-
-def _rest(view: Any, names: list[Any]) -> Any:
-    if not isinstance(view, pd.DataFrame):
-        return view
-    return view.loc[:, [c not in names for c in view.columns]]
+    return replaced(
+        X, {k: v.loc[:, [c not in names for c in v.columns]] for k, v in frames.items()}
+    )
 
 
 def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
