@@ -19,7 +19,7 @@ INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
 EXACT_DECIMALS = Context(prec=1000)  # digits; the largest float has 309
-MOST_NAMED = 5  # columns named in a note
+MOST_NAMED = 5  # names in a list
 MOST_LEVELS = 50  # more texts in a column are names, or notes
 CONVERSIONS = {
     "period": "days since the first one",
@@ -99,10 +99,8 @@ def without_limits(cells: pd.Series) -> pd.Series:
 
 def limits_note(where: str, taken: Mapping[Any, pd.Series]) -> str:
     """Compose the note on limits in a table; taken: by column, the cells that are limits."""
-    many = sum(len(column) for column in taken.values())
-    example, names = next(iter(taken.values())).iloc[0], [repr(name) for name in taken]
-    more = f", ... ({len(names)} in all)" * (len(names) > MOST_NAMED)
-    place = f"in column{'s' * (len(names) > 1)} {', '.join(names[:MOST_NAMED])}{more}"
+    many, example = sum(map(len, taken.values())), next(iter(taken.values())).iloc[0]
+    place = f"in column{'s' * (len(taken) > 1)} {listed(taken)}"
     if many == 1:
         return f"{where}: the cell {example!r} {place} is a limit, taken as its number"
     return f"{where}: {many} cells like {example!r} {place} are limits, taken as their numbers"
@@ -162,10 +160,14 @@ def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
 
 def _also_rows(rows: list[str]) -> str:
     """List further rows with the same problem."""
-    if not rows:
-        return ""
-    more = f", ... ({len(rows)} in all)" * (len(rows) > MOST_NAMED)
-    return f" (also row{'s' * (len(rows) > 1)} {', '.join(map(repr, rows[:MOST_NAMED]))}{more})"
+    return f" (also row{'s' * (len(rows) > 1)} {listed(rows)})" if rows else ""
+
+
+def listed(items: Iterable[Any], most: int = MOST_NAMED) -> str:
+    """Format 'a', 'b', 'c', ... (12 in all)."""
+    items = list(items)
+    text = ", ".join(repr(getattr(x, "item", lambda x=x: x)()) for x in items[:most])
+    return text if len(items) <= most else f"{text}, ... ({len(items)} in all)"
 
 
 def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:

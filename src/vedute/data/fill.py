@@ -42,19 +42,13 @@ class Copy:
         """Fill the next rows with values (k, *shape) where gap is True."""
         start, self.written = self.written, self.written + len(value)
         own = self.array[start : self.written]
-        value, gap = (_like_own(a, own) for a in (value, gap))
-        own[gap] = as_dtype(value, own.dtype)[gap]
+        if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
+            value, gap = channels_last(value), channels_last(gap)
+        gap = gap.reshape(own.shape)  # columns may be one number
+        own[gap] = as_dtype(value.reshape(own.shape), own.dtype)[gap]
 
     def view(self) -> Any:
         return self.array if self.tensor is None else torch.from_numpy(self.array).to(*self.tensor)
-
-
-def _like_own(a: Array, own: Array) -> Array:
-    """Reshape to the axes of the user: images may have their channels last, and columns be one
-    number."""
-    if a.ndim == own.ndim == 4 and a.shape != own.shape:
-        return channels_last(a)
-    return a.reshape(own.shape)
 
 
 class WholeCopy:
@@ -79,9 +73,8 @@ class WholeCopy:
 def copy(parts: Parts, spec: ViewSpec, n: int) -> Copy | WholeCopy:
     """Start to fill a view of n rows."""
     view = parts.views[spec.name]
-    if view is None or is_frame(view) or sparse.issparse(view):
-        return WholeCopy(view, parts.rows, spec, n)
-    return Copy(view)
+    late = view is None or is_frame(view) or sparse.issparse(view)
+    return WholeCopy(view, parts.rows, spec, n) if late else Copy(view)
 
 
 def joined(parts: Parts, copies: Sequence[Any]) -> Any:

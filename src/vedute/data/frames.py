@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import cells, dates, limits
+from vedute.data.cells import listed as listed
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, noted
 
@@ -195,8 +196,7 @@ def _values(
     for c in np.flatnonzero(~plain).tolist():
         series = frame.iloc[:, c]
         with noted():
-            _check_kind(name, series, known[c], since[c], fitted is not None)
-            others[c] = _column(name, series, known[c], since[c])
+            others[c] = _column(name, series, known[c], since[c], fitted is not None)
     if len(others) < (~plain).sum():
         raise EnoughError
     _warn_of_conversions(name, frame, others, fitted is None)
@@ -233,26 +233,21 @@ def is_plain(dtype: Any) -> bool:
     return re.fullmatch(r"U?Int\d+|Float\d+|boolean", str(dtype)) is not None
 
 
-def _check_kind(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> None:
-    """Reject what would pass for numbers, and another kind of column than was fitted."""
+def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> _Column:
+    """Convert one column to numbers (n, k); reject what would pass for numbers, and another kind of
+    column than was fitted."""
     where = f"view {name!r}, column {s.name!r}"
     cells.check_kind(where, s)
     categorical = isinstance(s.dtype, pd.CategoricalDtype)
     if since is not None and (categorical or is_plain(s.dtype)) and s.notna().any():
         held = "categorical" if categorical else "numeric"
         raise ValueError(f"{where} is {held}, fitted on dates; pass it as it was then")
-    if not fitted or known is not None:
-        return
-    if categorical:
+    if fitted and known is None and categorical:
         raise ValueError(f"{where} is categorical, fitted on numbers; pass it as it was then")
-    if since is None and dates.are_in(s) and s.notna().any():
-        raise ValueError(f"{where} holds dates, fitted on numbers; pass it as it was then")
-
-
-def _column(name: str, s: pd.Series, known: Levels, since: str | None) -> _Column:
-    """Convert one column to numbers (n, k)."""
-    if known is not None or isinstance(s.dtype, pd.CategoricalDtype):
+    if known is not None or categorical:
         return _categories(name, s, known)
+    if fitted and since is None and dates.are_in(s) and s.notna().any():
+        raise ValueError(f"{where} holds dates, fitted on numbers; pass it as it was then")
     limit_cells = None
     if not dates.are_in(s):
         s, limit_cells = _as_numbers(name, s)
@@ -344,10 +339,3 @@ def close_to(name: Any, known: Iterable[Any]) -> str:
         folded = {k.casefold(): k for k in names}
         close = [folded[k] for k in get_close_matches(str(name).casefold(), folded, cutoff=0.6)]
     return f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"
-
-
-def listed(items: Any, most: int = 5) -> str:
-    """Format 'a', 'b', 'c', ... (12 in all)."""
-    items = list(items)
-    text = ", ".join(repr(getattr(x, "item", lambda x=x: x)()) for x in items[:most])
-    return text if len(items) <= most else f"{text}, ... ({len(items)} in all)"

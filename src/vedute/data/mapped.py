@@ -151,25 +151,19 @@ class Stack:
     """An array (n, *shape) in memory that is filled by rows; the first ones determine shape and
     dtype, and are used without a copy if they are all."""
 
+    array: Array  # after all rows were added
+
     def __init__(self, n: int) -> None:
         self.n, self.written = n, 0
-        self._array: Array | None = None
 
     def add(self, rows: Array) -> None:
         """Append rows."""
         start, self.written = self.written, self.written + len(rows)
-        if self._array is None and len(rows) == self.n:
-            self._array = rows
-            return
-        if self._array is None:
-            self._array = np.empty((self.n, *rows.shape[1:]), rows.dtype)
-        self._array[start : self.written] = rows
-
-    @property
-    def array(self) -> Array:
-        """The array, after all rows were added."""
-        assert self._array is not None
-        return self._array
+        if not start:
+            shape = (self.n, *rows.shape[1:])
+            self.array = rows if len(rows) == self.n else np.empty(shape, rows.dtype)
+        if self.array is not rows:
+            self.array[start : self.written] = rows
 
 
 def stacked(n: int, parts: Iterable[Array]) -> Array:

@@ -349,7 +349,10 @@ class Entry:
         if isinstance(X, Views):
             if drop:
                 raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
-            views = _fitting(_observed(X, mask), like)
+            views = _observed(X, mask)
+            views = views if like is None else _fitting(views, like)
+            known = zip(views.names, views.parts, X.specs or (None,) * len(X.names), strict=True)
+            views = replace(views, specs=tuple(_described(*view) for view in known))
             triples = zip(views.names, X.parts, views.parts, strict=True)
             own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
             index = None if views.ids is None else pd.Index(views.ids)
@@ -374,29 +377,26 @@ class Entry:
         names = {self.views.names[v] for v in anew}
         return replace(self, parts=fill.in_floats(self.parts, names), anew=anew)
 
-    def filled(self, values: Sequence[Array], everywhere: bool = False) -> Any:
-        """Copy X with `values`, L arrays (n, *shape_v), where it has none, or everywhere."""
-        copy = Filling(self, everywhere)
+    def filled(self, values: Sequence[Array]) -> Any:
+        """Copy X with `values`, L arrays (n, *shape_v), where it has none."""
+        copy = Filling(self)
         copy.add(values)
         return copy.filled()
 
 
 class Filling:
-    """A copy of the user's input, filled block by block where it has gaps, or everywhere. NaN in
-    values of the views `with_gaps` stays missing, where X is a Views."""
+    """A copy of the user's input, filled block by block where it has gaps. NaN in values of the
+    views `with_gaps` stays missing, where X is a Views."""
 
-    def __init__(
-        self, entry: Entry, everywhere: bool = False, with_gaps: Collection[int] = ()
-    ) -> None:
+    def __init__(self, entry: Entry, with_gaps: Collection[int] = ()) -> None:
         self.entry, self.with_gaps, self.written = entry, with_gaps, 0
-        self.anew = range(len(entry.parts.specs)) if everywhere else entry.anew
         self.copies = [fill.copy(entry.parts, spec, len(entry.views)) for spec in entry.parts.specs]
 
     def add(self, values: Sequence[Array]) -> None:
         """Fill the next rows, L arrays (k, *shape_v)."""
         start, self.written = self.written, self.written + len(values[0])
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            new = v in self.anew
+            new = v in self.entry.anew
             gap = np.ones(value.shape, bool) if new else self._gap(v, slice(start, self.written))
             copy.add(value, gap)
 
@@ -435,31 +435,24 @@ def _observed(views: Views, mask: Any) -> Views:
     return views if mask is None else views.hide(~torch.from_numpy(seen))
 
 
-def _fitting(views: Views, like: Sequence[ViewSpec] | None) -> Views:
-    """Compare with the views an estimator was fitted on, and add specs."""
-    if like is not None:
-        fitted = tuple(s.name for s in like)
-        if views.names != fitted:
-            raise ValueError(
-                f"views are {', '.join(views.names)}; fitted on {', '.join(fitted)}: pass these"
-            )
-        for mine, spec in zip(views.specs or (), like, strict=False):
-            check_same(mine, spec)
-        pairs = zip(views.parts, views.mask.any(0).tolist(), like, strict=True)
-        views = replace(views, x=tensors([_like_fitted(*pair) for pair in pairs]))
-    known = views.specs or (None,) * len(views.x)
-    triples = zip(views.names, views.parts, known, strict=True)
-    return replace(views, specs=tuple(_described(name, a, spec) for name, a, spec in triples))
-
-
-def _like_fitted(a: Part, present: bool, spec: ViewSpec) -> Part:
-    """Convert a view to the fitted shape; bytes to numbers, where numbers were fitted."""
-    if isinstance(a, Tensor) and not present and a.shape[1:] == (0,):
-        a = a.new_zeros(len(a), *spec.shape)
-    checks.same_shape(tuple(a.shape[1:]), spec)
-    if a.dtype != torch.uint8 or checks.keeps_bytes(spec):
-        return a
-    return then(a, _single, torch.float32)
+def _fitting(views: Views, like: Sequence[ViewSpec]) -> Views:
+    """Compare with the views an estimator was fitted on, and convert to their shapes; bytes to
+    numbers, where numbers were fitted."""
+    fitted = tuple(s.name for s in like)
+    if views.names != fitted:
+        raise ValueError(
+            f"views are {', '.join(views.names)}; fitted on {', '.join(fitted)}: pass these"
+        )
+    for mine, spec in zip(views.specs or (), like, strict=False):
+        check_same(mine, spec)
+    x = list[Part]()
+    for a, present, spec in zip(views.parts, views.mask.any(0).tolist(), like, strict=True):
+        if isinstance(a, Tensor) and not present and a.shape[1:] == (0,):
+            a = a.new_zeros(len(a), *spec.shape)
+        checks.same_shape(tuple(a.shape[1:]), spec)
+        fits = a.dtype != torch.uint8 or checks.keeps_bytes(spec)
+        x.append(a if fits else then(a, _single, torch.float32))
+    return replace(views, x=tensors(x))
 
 
 def _described(name: str, a: Part, spec: ViewSpec | None) -> ViewSpec:

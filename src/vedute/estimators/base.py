@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -227,7 +228,7 @@ class Estimator(Method):
     def reconstruct(self, X: Any) -> Any:
         """Return every view of every sample as the model decodes it, observed or not."""
         entry, imputer = self.learner.entry(X), self.learner.imputer()
-        copy = Filling(entry, everywhere=True)
+        copy = Filling(replace(entry, anew=frozenset(range(len(self.views_)))))
         for batch in entry.views.batches(imputer.rows_of_values()):
             means = imputer.values(scaled(self.views_, batch))[0]
             copy.add(filling.chosen(self.views_, means))
