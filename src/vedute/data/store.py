@@ -66,16 +66,15 @@ def read(folder: str | Path, rows: slice = slice(None), check: bool = True) -> S
             return file(name, *spec.shape).rows(f"{files[name]['sha256']} {rows}")
 
         x = [view(f"view{v}.npy", spec) for v, spec in enumerate(specs)]
-        mask = file("mask.npy", len(specs)).array()
+        mask = file("mask.npy", len(specs))
         names = [f"holes{v}.npy" for v in range(len(specs))]
         holes = [view(k, s) if k in files else None for k, s in zip(names, specs, strict=True)]
-        ids, y, order = (
-            file(f"{k}.npy").array() if f"{k}.npy" in files else None for k in ("ids", "y", "order")
-        )
+        columns = [file(f"{k}.npy") if f"{k}.npy" in files else None for k in ("ids", "y", "order")]
+        ids, y, order = (None if column is None else column.array() for column in columns)
     except (KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"{folder / MANIFEST} is damaged ({e!r}); {REMEDY}") from None
     _check_kept(folder, facts, lock)
-    return Stored(x, mask, holes, specs, ids, y, order, facts["id_name"])
+    return Stored(x, mask.array(), holes, specs, ids, y, order, facts["id_name"])
 
 
 def _check_kept(folder: Path, facts: dict[str, Any], lock: Shared) -> None:
