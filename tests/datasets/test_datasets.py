@@ -14,6 +14,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 import torch
+from linear_gaussian import LinearGaussian
 from scipy.io import savemat
 
 from vedute import datasets
@@ -332,7 +333,7 @@ def test_synthetic_views_are_reproducible_and_labelled(kind: str) -> None:
 
 
 def test_the_expected_view_is_the_conditional_mean_of_the_joint_gaussian() -> None:
-    world = made_up.linear_gaussian(30, (4, 3, 2), latent=2, noise=0.5, seed=1)
+    world = LinearGaussian(30, (4, 3, 2), latent=2, noise=0.5, seed=1)
     views = drop_entries(drop_views(world.views, 0.8, 0), 0.2, 0)
     expected = np.hstack(world.expected(views))
     W, b = np.vstack(world.W), np.hstack(world.b)
@@ -352,7 +353,7 @@ def test_the_expected_view_is_the_conditional_mean_of_the_joint_gaussian() -> No
 
 
 def test_no_guess_beats_the_conditional_mean() -> None:
-    world = made_up.linear_gaussian(2000, (6, 5), latent=3, noise=0.3, seed=0)
+    world = LinearGaussian(2000, (6, 5), latent=3, noise=0.3, seed=0)
     views = drop_views(world.views, 0.5, 0)
     truth = [x.numpy() for x in world.views.x]
     best = world.expected(views)

@@ -55,8 +55,12 @@ class Compressed:
     @classmethod
     def of(cls, parts: Sequence[Part], rests: Sequence[Array], mask: Tensor) -> Compressed:
         """Compress views (n, width_v), given the most frequent value (width_v,) of each column."""
-        triples = zip(parts, rests, mask.T, strict=True)
-        off = sparse.hstack([_off(*triple) for triple in triples], format="csr")
+        views = list[Any]()  # deviations from `rest`, block by block
+        for part, rest, seen in zip(parts, rests, mask.T, strict=True):
+            blocks = ((part[rows].numpy(), seen[rows, None].numpy()) for rows in pieces(part))
+            rows_off = (np.where(has, x - rest.astype(x.dtype), 0) for x, has in blocks)
+            views.append(sparse.vstack([*map(sparse.csr_array, rows_off)], format="csr"))
+        off = sparse.hstack(views, format="csr")
         rest = np.concatenate(rests).astype(off.dtype)
         return cls(off, rest, mask.numpy(), tuple(part.shape[1] for part in parts))
 
@@ -132,12 +136,3 @@ class Compressed:
         """The columns of each view."""
         ends = np.cumsum(self.widths)
         return [slice(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
-
-
-def _off(part: Part, rest: Array, seen: Tensor) -> Any:
-    """Deviations of a view (n, width) from `rest` (width,), block by block; zero where not seen."""
-    blocks = []
-    for rows in pieces(part):
-        x, has = part[rows].numpy(), seen[rows].numpy()
-        blocks.append(sparse.csr_array(np.where(has[:, None], x - rest.astype(x.dtype), 0)))
-    return sparse.vstack(blocks, format="csr")
