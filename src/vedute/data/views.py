@@ -25,7 +25,6 @@ from vedute.data.rows import (
     in_file,
     in_memory,
     is_sparse,
-    loses,
     pieces,
     select,
     slices,
@@ -34,6 +33,7 @@ from vedute.data.rows import (
     tensors,
     then,
 )
+from vedute.data.rows import loses as loses
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
