@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from vedute_bench.runner import records
+from vedute_bench.runner import pack, records
 
 
 @pytest.fixture
@@ -55,6 +55,13 @@ def test_runs_are_made_once_and_again_when_code_or_settings_change(
     rivals.asked.cache_clear()
     assert len(run(rivals, tmp_path, "--any-code")) == 4
     assert len(run(rivals, tmp_path)) == 6
+
+
+def test_of_runs_that_were_made_again_the_last_is_packed():
+    run = {"method": "knn_fill", "dataset": "cub", "rate": 0.5, "seed": 0}
+    old, new = {**run, "code": "a"}, {**run, "code": "b"}
+    other = {**run, "seed": 1, "code": "a"}
+    assert pack.current([old, other, new]) == [other, new]
 
 
 def test_a_setting_that_is_new_and_changes_nothing_makes_no_record_old(rivals, monkeypatch):

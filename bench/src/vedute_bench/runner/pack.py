@@ -3,8 +3,9 @@
     python -m vedute_bench.runner.pack [FILE ...]    all files of records in results, or these
 
 Of runs of a study the current ones stay: a failure that was repeated goes, and so does what the
-tables leave out since a later run of the same label has other settings or another mask. Each
-record names its commit, or `unknown`.
+tables leave out since a later run of the same label has other settings or another mask. Of runs
+that name the checksum of their code, as those beside other libraries do, the last one of each
+method, dataset, rate and seed stays. Each record names its commit, or `unknown`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ def main(words: Sequence[str]) -> None:
 
 def current(known: list[RunRecord]) -> list[RunRecord]:
     """Records in their order, without those that later ones replace."""
+    if all("code" in r and "label" not in r for r in known):
+        last = {_place(r): r for r in known}
+        return [r for r in known if r is last[_place(r)]]
     if not all("mask" in r and "label" in r for r in known):
         return known  # of a script, which has keys of its own
     summary = Summary.of(records.finished(known))
     used = {id(r) for runs in (summary.records, summary.tried) for rs in runs.values() for r in rs}
     done = {plan.key(r) for r in known if id(r) in used}
     return [r for r in known if id(r) in used or ("failed" in r and plan.key(r) not in done)]
+
+
+def _place(r: RunRecord) -> tuple[object, ...]:
+    return r["method"], r["dataset"], r.get("rate"), r["seed"]
 
 
 def named(known: list[RunRecord]) -> list[RunRecord]:
