@@ -105,7 +105,11 @@ def _fill(sheet: Any, frame: pd.DataFrame, missing: Any) -> None:
     sheet lacks."""
     ids = {_id(sheet.cell(i, 1).value).strip(): i for i in range(2, sheet.max_row + 1)}
     heads = {str(c.value).strip(): c.column for c in sheet[1] if c.value is not None}
-    rows = [ids[i] if i in ids else _append(sheet, i) for i in frame.index.astype(str)]
+    for i in frame.index.astype(str):
+        if i not in ids:
+            ids[i] = max(int(sheet.max_row), 1) + 1
+            _put(sheet, ids[i], 1, i)
+    rows = [ids[i] for i in frame.index.astype(str)]
     for j, (name, column) in enumerate(frame.items()):
         at = heads.get(str(name)) or _put(sheet, 1, max(sheet.max_column, 1) + 1, str(name))
         form, values = _as_written(sheet, at, column)
@@ -129,12 +133,6 @@ def _as_written(sheet: Any, at: int, column: pd.Series) -> tuple[str | None, lis
     if column.dtype.kind == "M":
         return None, dates.written(dates.stamps(column), dates.wording(text))
     return None, as_text(column.tolist(), truth=text[0])
-
-
-def _append(sheet: Any, key: str) -> int:
-    row = max(int(sheet.max_row), 1) + 1
-    _put(sheet, row, 1, key)
-    return row
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> int:

@@ -90,10 +90,9 @@ def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, pa
     """Replace the ids of all rows, where some of them are new."""
     from pyarrow import ArrowException, array
 
-    inside = _in_index(raw, how)
-    at = -1 if inside else id_column(list(raw.columns), how.id, path)
-    name = table.schema.pandas_metadata["index_columns"][0] if inside else str(raw.columns[at])
-    column = array(_as_stored(ids, raw.index.dtype if inside else raw.dtypes.iloc[at]).to_numpy())
+    at = _id_place(raw, path, how)
+    name = table.schema.pandas_metadata["index_columns"][0] if at < 0 else str(raw.columns[at])
+    column = array(_as_stored(ids, raw.index.dtype if at < 0 else raw.dtypes.iloc[at]).to_numpy())
     at = table.schema.get_field_index(name)
     with suppress(ArrowException):
         stored = column.cast(table.schema.types[at])
@@ -119,11 +118,10 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     if raw.index.nlevels > 1:
         names = ", ".join(map(str, raw.index.names))
         raise ValueError(f"{path} has an index of several levels ({names}); make one id of them")
-    inside = _in_index(raw, how)
-    if raw.shape[1] < (1 if inside else 2):
+    at = _id_place(raw, path, how)
+    if raw.shape[1] < (1 if at < 0 else 2):
         raise ValueError(f"{path} has no columns beside the sample ids; leave it out")
-    at = -1 if inside else id_column(list(raw.columns), how.id, path)
-    ids = pd.Series(raw.index) if inside else raw.iloc[:, at]
+    ids = pd.Series(raw.index) if at < 0 else raw.iloc[:, at]
     if (
         ids.dtype.kind == "f"
         and not ids.dropna().map(lambda x: x % 1 == 0 and abs(x) < 2**53).all()
@@ -135,7 +133,7 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     ids = ids.astype("Int64") if ids.dtype.kind == "f" else ids
     index = checked_ids(ids.astype(object).where(ids.notna(), "").astype(str), path)
     index = index.rename(ids.name)
-    return (raw if inside else raw.drop(columns=raw.columns[at])).set_axis(index)
+    return (raw if at < 0 else raw.drop(columns=raw.columns[at])).set_axis(index)
 
 
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
@@ -186,11 +184,13 @@ def _size(metadata: Any) -> int:
     return int(max(stored, metadata.num_rows * sum(VALUE_BYTES.get(kind, 8) for kind in kinds)))
 
 
-def _in_index(frame: pd.DataFrame, how: Reading) -> bool:
-    """Whether the ids are the index."""
-    if how.id is not None:
-        return bool(frame.index.name == how.id)
-    return not isinstance(frame.index, pd.RangeIndex)
+def _id_place(frame: pd.DataFrame, path: Path, how: Reading) -> int:
+    """Position of the id column; -1 if the ids are the index."""
+    if how.id is None:
+        in_index = not isinstance(frame.index, pd.RangeIndex)
+    else:
+        in_index = bool(frame.index.name == how.id)
+    return -1 if in_index else id_column(list(frame.columns), how.id, path)
 
 
 def check_writable(out: Path, specs: Sequence[ViewSpec]) -> None:
