@@ -92,7 +92,8 @@ def write(
     order = own_first(filled.index, file_ids)
     filled, missing = filled.iloc[order], missing[order]
     ids = filled.index.astype(str)
-    groups, columns = _by_dtype(filled), np.array([at[c] for c in filled.columns])
+    columns = zip(filled.items(), missing.T, strict=True)
+    gaps = [(at[c], x.to_numpy(), absent) for (c, x), absent in columns if absent.any()]
     beside = [(f"{end}_", frame.iloc[order].items()) for end, frame in (ends or {}).items()]
     more = {f"{end}{c}": (at[str(c)], x.to_numpy()) for end, frame in beside for c, x in frame}
     step = max(1, CELLS_PER_BLOCK // (len(d.columns) + len(more)))
@@ -102,12 +103,11 @@ def write(
         writer.writerow([*d.columns[d.unnamed :], *more])
         for part in (slice(i, i + step) for i in range(0, len(ids), step)):
             lines = [*islice(rows, step)]
-            for inside, values in groups:
-                i, c = missing[part, inside].nonzero()
-                places = columns[inside][c].tolist()
-                text = spelling.text(places[0], values[part][i, c]) if places else []
-                for line, j, cell in zip(i.tolist(), places, text, strict=True):
-                    lines[line][j] = cell
+            for j, values, absent in gaps:
+                at_rows = absent[part].nonzero()[0]
+                text = spelling.text(j, values[part][at_rows])
+                for i, cell in zip(at_rows.tolist(), text, strict=True):
+                    lines[i][j] = cell
             added = [spelling.text(j, a[part]) for j, a in more.values()]
             for line, *cells in zip(lines, *added, strict=True):
                 line[key] = escaped_id(line[key])
@@ -175,15 +175,6 @@ def write_csv(path: Path, columns: Mapping[str, Array]) -> None:
         writer = csv.writer(file)
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
-
-
-def _by_dtype(frame: pd.DataFrame) -> list[tuple[list[int], NDArray[Any]]]:
-    """Group columns as positions and values (n, k): numeric ones by dtype, others one by one."""
-    groups: dict[Any, list[int]] = {}
-    for c, dtype in enumerate(frame.dtypes):
-        numbers = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-        groups.setdefault(dtype if numbers else c, []).append(c)
-    return [(at, frame.iloc[:, at].to_numpy()) for at in groups.values()]
 
 
 def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
