@@ -41,7 +41,7 @@ def run(
     """
     from vedute import io
     from vedute.data import missing
-    from vedute.io import hide, table
+    from vedute.io import hide, npz, table
 
     how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
@@ -60,7 +60,8 @@ def run(
         views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol, known)
         hide.write(part, given, left.mask.numpy())
-        io.write_npz(truth_part, hide.numbers(views))
+        whole = io.of_views(views)
+        npz.write(truth_part, whole, whole.views, {}, whole.mask)
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
     result: dict[str, Any] = {

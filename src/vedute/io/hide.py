@@ -12,28 +12,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute import io
-from vedute.data.views import Views
 from vedute.io import csv, folder, npy, npz, table
 from vedute.io.contents import known_labels
 
 Bools = NDArray[np.bool_]
 
 
-def numbers(views: Views) -> dict[str, Any]:
-    """Convert views to arrays by name, NaN where nothing is observed."""
-    arrays: dict[str, Any] = dict(zip(views.names, views.arrays(), strict=True))
-    return arrays | {"mask": views.mask.numpy(), "ids": views.ids, "y": views.y}
-
-
 def write(part: Path, data: io.Data, mask: Bools) -> None:
     """Write the views of `data` that mask (n, L) leaves, in the format of `part`."""
+    views = zip(data.views.items(), mask.T, strict=True)
     if part.suffix.lower() == ".npz":
-        io.write_npz(part, _npz(data, mask))
+        npz.write(part, data, {k: _hidden(k, a, seen, True) for (k, a), seen in views}, {}, mask)
     elif part.is_dir():
         _folder(part, data, mask)
     elif part.suffix.lower() == ".mat":
-        views = zip(data.views.items(), mask.T, strict=True)
-        io.write_views(part, data, {k: _with_rows_of_nan(a, seen) for (k, a), seen in views})
+        io.write_views(part, data, {k: _hidden(k, a, seen) for (k, a), seen in views})
     else:
         assert data.path is not None
         whole = pd.concat([*data.views.values()], axis=1)
@@ -43,28 +36,16 @@ def write(part: Path, data: io.Data, mask: Bools) -> None:
         )
 
 
-def _npz(data: io.Data, mask: Bools) -> dict[str, Any]:
-    """Arrays under the keys of `data`; zero where a view of whole numbers is hidden."""
-    keys, arrays = data.keys or tuple(data.views), dict[str, Any]()
-    for key, (name, view), seen in zip(keys, data.views.items(), mask.T, strict=True):
-        a = _array(name, view)
-        blank = a.dtype.type(np.nan if a.dtype.kind == "f" else 0)
-        arrays[key] = np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
-    if keys != tuple(data.views):
-        arrays["view_names"] = np.array(list(data.views))
-    return arrays | {"mask": mask, "ids": data.ids, "y": data.y}
-
-
-def _array(name: str, view: Any) -> Any:
-    if not isinstance(view, pd.DataFrame):
-        return view.toarray() if sparse.issparse(view) else np.asarray(view)
-    npz.check_numbers(name, view)
-    return view.to_numpy(np.float64, na_value=np.nan)
-
-
-def _with_rows_of_nan(view: Any, seen: Bools) -> Any:
-    a = _array("", view)
-    return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, np.nan)
+def _hidden(name: str, view: Any, seen: Bools, whole: bool = False) -> Any:
+    """Convert to an array, NaN in hidden rows. whole: views of whole numbers keep their dtype, and
+    get zeros."""
+    if isinstance(view, pd.DataFrame):
+        npz.check_numbers(name, view)
+        a = view.to_numpy(np.float64, na_value=np.nan)
+    else:
+        a = view.toarray() if sparse.issparse(view) else np.asarray(view)
+    blank = a.dtype.type(0) if whole and a.dtype.kind != "f" else np.nan
+    return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
 
 
 def _folder(part: Path, data: io.Data, mask: Bools) -> None:
@@ -74,7 +55,7 @@ def _folder(part: Path, data: io.Data, mask: Bools) -> None:
     ids = np.arange(len(mask)) if data.ids is None else data.ids
     for (name, view), seen in zip(data.views.items(), mask.T, strict=True):
         if data.ids is None:
-            npy.write(io.below(part, name, ".npy"), _with_rows_of_nan(view, seen), None)
+            npy.write(io.below(part, name, ".npy"), _hidden(name, view, seen), None)
         else:
             left, none = view[seen], np.zeros(view[seen].shape, bool)
             folder.write_view(part, name, sources[name], left, replace(data, ids=ids[seen]), none)

@@ -19,6 +19,7 @@ from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vedute.data import limits
 from vedute.io.contents import Array, Data, Filled, Reading, no_label
@@ -64,16 +65,23 @@ def read(path: Path, how: Reading) -> Data:
     return Data(views, mask, ids, y, tuple(arrays), path, how)
 
 
-def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
-    """Write complete views under the keys of `data`, lower and upper ends under longer ones;
-    ids, labels and an all-True mask where `data` has them."""
+def write(
+    out: Path,
+    data: Data,
+    views: Filled,
+    ends: Mapping[str, Filled],
+    mask: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write views under the keys of `data`, lower and upper ends under longer ones; ids, labels and
+    a mask where `data` has them, all True unless it is given."""
     keys = dict(zip(data.views, data.keys or data.views, strict=True))
     arrays = {keys.get(name, name): numbers(name, a) for name, a in views.items()}
     for end, others in ends.items():
         arrays |= {f"{keys.get(k, k)}_{end}": numbers(k, a) for k, a in others.items()}
     if any(key != name for name, key in keys.items()):
         arrays["view_names"] = np.array(list(views))
-    mask = None if data.mask is None else np.ones((len(data.mask), len(views)), bool)
+    if mask is None and data.mask is not None:
+        mask = np.ones((len(data.mask), len(views)), bool)
     write_npz(out, arrays | {"mask": mask, "ids": data.ids, "y": data.y})
 
 
