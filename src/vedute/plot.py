@@ -159,7 +159,8 @@ def sample(
         return ax
     unit = np.where(table["std"] > 0, table["std"], 1.0)
     scaled = table[["value", "lower", "upper"]].sub(table["mean"], axis=0).div(unit, axis=0)
-    scaled = scaled.assign(observed=table["observed"], text=_texts(table))
+    scaled = scaled.assign(observed=table["observed"])
+    scaled["text"] = [_text(*ends) for ends in table[["value", "lower", "upper"]].to_numpy()]
     far = scaled["value"].abs().to_numpy().argsort(kind="stable")[::-1][:MOST_FEATURES]
     ax = _axes(ax, 7.0, 1.5 + 0.24 * len(far))
     plots.intervals(ax, scaled.iloc[np.sort(far)], coverage)
@@ -183,11 +184,6 @@ def _labels(labels: Any, n: int) -> Array:
         raise ValueError(f"labels have shape {values.shape}; pass one per sample of fit, ({n},)")
     words = [None if pd.isna(label) else str(label) for label in values]
     return np.array(words, dtype=object) if values.dtype.kind == "O" else values
-
-
-def _texts(table: pd.DataFrame) -> list[str]:
-    """Labels of values in the user's units, with intervals if they have a width."""
-    return [_text(*row) for row in table[["value", "lower", "upper"]].to_numpy()]
 
 
 def _text(value: float, lower: float, upper: float) -> str:

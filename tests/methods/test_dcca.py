@@ -13,7 +13,7 @@ from vedute.data.views import Views
 from vedute.estimators.settings import declared
 from vedute.methods.deep.dcca import DCCA
 from vedute.methods.deep.shared import paired
-from vedute.methods.deep.shared.cca import LAST_RIDGE, LinearCCA
+from vedute.methods.deep.shared.paired import LAST_RIDGE, LinearCCA
 from vedute.nn.losses import cca_corr
 
 

@@ -164,9 +164,8 @@ class BestPair(Estimator):
         pairs = self._candidates(data) if first else [self.chosen()]
         self.scores_: dict[str, float] = {} if first else self.scores_
         best = -np.inf, -np.inf
-        for pair, (model, score) in zip(
-            pairs, self._evaluated(pairs, data, held, context), strict=True
-        ):
+        evaluated = self._evaluated(pairs, data, held, context)
+        for pair, (model, score) in zip(pairs, evaluated, strict=True):
             if len(pairs) > 1:
                 self.scores_["+".join(data.names[v] for v in pair)] = score[0]
             if score > best:

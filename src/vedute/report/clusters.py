@@ -173,7 +173,13 @@ def clusters(run: FittedRun) -> str:
         )
     scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
     words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
-    pair = _sizes(run, run.labels) + _matrix(run, run.labels)
+    counts, uncertain = np.bincount(run.labels), run.uncertain()
+    shown = min(len(counts), MOST_CLUSTERS)
+    bars = counts[:shown], np.bincount(run.labels[uncertain], minlength=len(counts))[:shown]
+    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
+    note = f"{percent(uncertain.mean())} of all samples are uncertain{more}."
+    pair = chart("Cluster sizes", lambda ax: plots.sizes(ax, *bars), 1.0 + 0.26 * shown, note)
+    pair += _matrix(run, run.labels)
     curve = run.results.stability
     if curve:  # the user did not choose the number
         note = "The number was chosen where clusterings of two halves agree most beyond chance."
@@ -188,17 +194,6 @@ def agreement(run: FittedRun) -> dict[str, float]:
     if run.labels is None or not len(y) or len(np.unique(y)) > MOST_SCORED:
         return {}
     return clustering_scores(y, run.labels)
-
-
-def _sizes(run: FittedRun, labels: Array) -> str:
-    """A figure of cluster sizes, the uncertain part of each in a paler color."""
-    counts = np.bincount(labels)
-    uncertain = np.bincount(labels[run.uncertain()], minlength=len(counts))
-    shown = min(len(counts), MOST_CLUSTERS)
-    parts = counts[:shown], uncertain[:shown]
-    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
-    note = f"{percent(run.uncertain().mean())} of all samples are uncertain{more}."
-    return chart("Cluster sizes", lambda ax: plots.sizes(ax, *parts), 1.0 + 0.26 * shown, note)
 
 
 def _matrix(run: FittedRun, labels: Array) -> str:

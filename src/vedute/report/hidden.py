@@ -237,10 +237,16 @@ def informs(run: FittedRun) -> str:
 def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
     """A table of shares explained (L + 1, L) of each view by each other one, last by all others."""
     names = [*map(escape, run.names), "<b>all others</b>"]
-    lines = [
-        [name, *map(_heat, share, count)]
-        for name, share, count in zip(names, shares, counts, strict=True)
-    ]
+    lines = []
+    for name, row, tries in zip(names, shares, counts, strict=True):
+        cells = [name]
+        for share, count in zip(row, tries, strict=True):
+            few = " few" if count < FEWEST_TO_INFORM else ""
+            kind, strength = f"heat{few}{' deep' if share > 0.55 else ''}", f"{max(share, 0):.2f}"
+            tip = f'title="{count:.0f} hidden views" style="--a:{strength}"'
+            cell = f'<span class="{kind}" {tip}>{percent(share)}</span>' if share == share else ""
+            cells.append(cell)
+        lines.append(cells)
     note = (
         "How much of a hidden view (columns) is explained by each other view alone (rows), and by "
         "all that the sample has, which may be few. Pale: of fewer than 20 hidden views."
@@ -248,14 +254,6 @@ def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
     kind = f'<table class="matrix" style="--columns:{len(run.names)}">'
     whole = table(["from ↓ to →", *run.names], lines).replace("<table>", kind, 1)
     return plain("From one view alone", note, whole)
-
-
-def _heat(share: float, count: float) -> str:
-    if not np.isfinite(share):
-        return ""
-    kind = f"heat{' few' if count < FEWEST_TO_INFORM else ''}{' deep' if share > 0.55 else ''}"
-    tip, strength = f"{count:.0f} hidden views", f"--a:{max(share, 0):.2f}"
-    return f'<span class="{kind}" title="{tip}" style="{strength}">{percent(share)}</span>'
 
 
 def _own(run: FittedRun, shares: Array, gain: Array) -> str:

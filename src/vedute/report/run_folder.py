@@ -112,15 +112,6 @@ def of_model(model: Estimator, X: Any, keep: Keep = EVERYTHING) -> FittedRun:
     return replace(run, facts=facts, results=evidence(model, views).kept(keep.values))
 
 
-def _config(model: Estimator, preset: str | None) -> dict[str, Any]:
-    """Method and settings; those of the wrapped method for a best pair."""
-    asked = model.unwrapped() if isinstance(model, BestPair) else model
-    settings = saveable(asked.get_params(deep=False))
-    config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
-    used = asked.decided()
-    return config | {"used": used} if used else config
-
-
 def used_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that were passed, and those resolved from the data."""
     return {**config.get("settings", {}), **config.get("used", {})}
@@ -151,6 +142,9 @@ def _of(model: Estimator, views: Views, source: str, preset: str | None, keep: K
     """A run without further measurements. Facts are on the data, the versions and the command."""
     learned, seen, names = model.results(), views.mask.numpy(), list(views.names)
     rates, observed = missing.rates(seen), seen.mean(0).tolist()
+    asked = model.unwrapped() if isinstance(model, BestPair) else model
+    settings, used = saveable(asked.get_params(deep=False)), asked.decided()
+    config = {"method": name_of(type(asked)), "preset": preset, "settings": settings}
     facts = {
         "source": source if datasets.has(source) else str(Path(source).resolve()),
         "n": len(views),
@@ -173,7 +167,7 @@ def _of(model: Estimator, views: Views, source: str, preset: str | None, keep: K
         "weights": getattr(model, "weights_", {}),
     }
     return FittedRun(
-        config=_config(model, preset),
+        config=config | {"used": used} if used else config,
         facts=facts,
         history=learned.get("history_", []),
         mask=seen,

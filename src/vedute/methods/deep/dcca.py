@@ -5,8 +5,8 @@ Two networks map two views to outputs with maximal canonical correlations,
     max over f_1, f_2 of corr(f_1(x_1), f_2(x_2)) = |S_11^-1/2 S_12 S_22^-1/2|_*
 
 the sum of singular values, over batches of samples that have both views, in float64. Linear CCA of
-the outputs follows (see `cca`). By default, a missing view is replaced by its expectation given the
-other one; comparisons in the literature feed the network with the mean.
+the outputs follows (see `paired`). By default, a missing view is replaced by its expectation given
+the other one; comparisons in the literature feed the network with the mean.
 
 Departures. Many ports maximise another norm of the matrix, or the sum of squared correlations; here
 the objective is the paper's. Networks follow later practice: sigmoids and batch norms, trained with
@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
-from vedute.methods.deep.shared import cca, paired
+from vedute.methods.deep.shared import paired
 from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
 @estimator
-class DCCA(cca.DeepCCAEstimator):
+class DCCA(paired.DeepCCAEstimator):
     """Deep CCA: maximally correlated projections of two views."""
 
     paper = "Andrew et al., ICML 2013"
@@ -35,6 +35,6 @@ class DCCA(cca.DeepCCAEstimator):
         return DCCAModel(shapes, self, length)
 
 
-class DCCAModel(cca.DeepCCA):
+class DCCAModel(paired.DeepCCA):
     def loss(self, batch: Views) -> Terms:
         return {"correlation": self.correlation(self.outputs(batch))}

@@ -1,6 +1,6 @@
 """DCCAE: deep canonically correlated autoencoders (Wang, Arora, Livescu & Bilmes, ICML 2015).
 
-Deep CCA (see `cca`) whose outputs are also decoded back to the views:
+Deep CCA (see `paired`) whose outputs are also decoded back to the views:
 
     min over f, g of  -corr(f_1(x_1), f_2(x_2))
                       + rec_weight (1/n) sum_i sum_v |x_iv - g_v(f_v(x_iv))|^2
@@ -22,14 +22,14 @@ from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators.settings import estimator
-from vedute.methods.deep.shared import cca, hyperparameters, paired
+from vedute.methods.deep.shared import hyperparameters, paired
 from vedute.nn import noise
 from vedute.nn.likelihoods import Likelihoods
 from vedute.training.model import Terms
 
 
 @estimator
-class DCCAE(cca.DeepCCAEstimator):
+class DCCAE(paired.DeepCCAEstimator):
     """Deep CCA with autoencoders: correlated views, each decoded."""
 
     rec_weight: float = hyperparameters.rec_weight(1e-3)
@@ -44,7 +44,7 @@ class DCCAE(cca.DeepCCAEstimator):
         return DCCAEModel(shapes, likelihoods, self, length)
 
 
-class DCCAEModel(cca.DeepCCA, paired.PairDecoder):
+class DCCAEModel(paired.DeepCCA, paired.PairDecoder):
     hp: DCCAE
 
     def __init__(self, shapes: Shapes, likelihoods: Likelihoods, hp: DCCAE, length: int) -> None:
@@ -53,7 +53,7 @@ class DCCAEModel(cca.DeepCCA, paired.PairDecoder):
         sizes = (hp.latent_dim, *reversed(hp.hidden))
         start = torch.Generator().set_state(torch.get_rng_state())
         with noise.WeightsFrom(start):  # so that rec_weight=0 is DCCA exactly
-            self.decoders = nn.ModuleList(cca.network(*sizes, prod(s)) for s in shapes)
+            self.decoders = nn.ModuleList(paired.network(*sizes, prod(s)) for s in shapes)
 
     def loss(self, batch: Views) -> Terms:
         h = self.outputs(batch)

@@ -28,12 +28,11 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import Autoencoders
-from vedute.nn import noise
+from vedute.methods.deep.shared.autoencoders import Autoencoders, kmeans
+from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 from vedute.training.model import Clusterer, Stage, Terms
@@ -88,7 +87,7 @@ class DIMVCModel(Clusterer):
             yield hp.stage(self.nets.reconstruction, hp.pretrain)
         complete = data[whole]
         for z, centers in zip(self.nets.latents(complete).unbind(1), self.centers, strict=True):
-            centers.copy_(self.kmeans(z))
+            centers.copy_(kmeans(z, self.K, hp.starts))
         self.targets = self.centers.new_zeros(len(data), self.K)
         amount = max(1, self.length // hp.rounds)
         search = replace(hp.stage(self.loss, amount, lr=hp.lr), rows=whole, fresh=True)
@@ -118,7 +117,7 @@ class DIMVCModel(Clusterer):
     def target(self, z: Tensor) -> Tensor:
         """The target P of complete samples, (m, L, D) -> (m, K), clusters in arbitrary order."""
         h = (view_weights(self.centers).unsqueeze(-1) * z).flatten(1)
-        return sharpen(log_student_t(h, self.kmeans(h)).exp())
+        return sharpen(log_student_t(h, kmeans(h, self.K, self.hp.starts)).exp())
 
     def order_centers(self, z: Tensor, target: Tensor) -> None:
         """Reorder the centers of every view to match the clusters of P."""
@@ -127,18 +126,12 @@ class DIMVCModel(Clusterer):
             table = contingency(target.argmax(1), labels, self.K)
             centers.copy_(centers[match_clusters(-table)])
 
-    def kmeans(self, z: Tensor) -> Tensor:
-        seed = noise.seed()
-        centers = clustering.centers(z.double().cpu().numpy(), self.K, seed, self.hp.starts)
-        return torch.from_numpy(centers).to(z)
-
     # Inference.
 
     def assign(self, batch: Views) -> Tensor:
         """The mean of q^v over the observed views."""
         q = log_student_t(self.nets(batch), self.centers).exp()
-        seen = batch.mask.unsqueeze(-1)
-        return (q * seen).sum(1) / seen.sum(1)
+        return mean_seen(q, batch.mask.unsqueeze(-1), -2)
 
     def embed(self, batch: Views) -> Tensor:
         return self.assign(batch)

@@ -44,6 +44,7 @@ from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, Autoencoders
+from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.coders import mlp
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import cluster_contrastive, entropy_balance, spectral_contrastive
@@ -212,10 +213,10 @@ class DSIMVCModel(Clusterer):
 
     def embed(self, batch: Views) -> Tensor:
         """The mean of h_v over the observed views."""
-        return mean_over(self.net(batch)[0], batch.mask)
+        return mean_seen(self.net(batch)[0], batch.mask.unsqueeze(-1), -2)
 
     def assign(self, batch: Views) -> Tensor:
-        return mean_over(self.net(batch)[1], batch.mask)
+        return mean_seen(self.net(batch)[1], batch.mask.unsqueeze(-1), -2)
 
 
 def features(h: Tensor) -> Tensor:
@@ -242,12 +243,6 @@ def unit_features(net: Network, data: Views) -> Tensor:
     return torch.cat(
         [normalize(net(part.floating())[0], dim=-1) for part in data.batches(ENCODED_ROWS)]
     )
-
-
-def mean_over(t: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the observed views: (B, L, ...) -> (B, ...)."""
-    seen = mask.unsqueeze(-1)
-    return t.masked_fill(~seen, 0.0).sum(1) / seen.sum(1)
 
 
 def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:

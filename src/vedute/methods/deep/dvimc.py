@@ -40,11 +40,10 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import clustering
 from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import Autoencoders
+from vedute.methods.deep.shared.autoencoders import Autoencoders, kmeans
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
 from vedute.nn.likelihoods import Likelihoods
@@ -129,17 +128,12 @@ class DVIMCModel(Generative, Clusterer):
         if not hp.released_scale:
             spread = float(self.averages(data).std(0, correction=0).mean())
             self.nets.stretch(SPREAD / max(spread, 1e-6))
-        self.mixture.mean.copy_(self.first_means(data))
+        self.mixture.mean.copy_(kmeans(self.averages(data), self.K))
         per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
         epochs = max(1, math.ceil(self.length / per_epoch))
         main = hp.stage(self.loss, self.length, watch=True, lr=hp.lr)
         rates, decay = (("mixture.", hp.mixture_lr),), hp.lr_end ** (1 / epochs)
         yield replace(main, fresh=True, rates=rates, decay=decay)
-
-    def first_means(self, data: Views) -> Tensor:
-        """Initial means (K, D), the k-means centers of the averages."""
-        z, seed = self.averages(data), noise.seed()
-        return torch.from_numpy(clustering.centers(z.double().cpu().numpy(), self.K, seed)).to(z)
 
     def averages(self, data: Views) -> Tensor:
         """Means of mu_v over the views of complete samples (m, D), or of all if these are few."""
@@ -189,12 +183,11 @@ class DVIMCModel(Generative, Clusterer):
         return self.log_gamma(self.embed(batch)).exp()
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        return self._decode_latent(gaussian.draws(self.posterior(batch)[0], draws))
+        z = gaussian.draws(self.posterior(batch)[0], draws)
+        return [decoder(z) for decoder in self.nets.decoders]
 
     def prior(self, n: int) -> list[Tensor]:
-        return self._decode_latent(self.mixture.sample(n).unsqueeze(0))
-
-    def _decode_latent(self, z: Tensor) -> list[Tensor]:
+        z = self.mixture.sample(n).unsqueeze(0)
         return [decoder(z) for decoder in self.nets.decoders]
 
 

@@ -104,10 +104,9 @@ class ICMVCModel(Clusterer):
         self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
         self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
         self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
-        self.register_buffer(
-            "mask", torch.zeros(0, 2, dtype=torch.bool)
-        )  # mask of training samples
-        self.register_buffer("fused", torch.zeros(0, D))  # their representations
+        # mask and representations of the training samples
+        self.register_buffer("mask", torch.zeros(0, 2, dtype=torch.bool))
+        self.register_buffer("fused", torch.zeros(0, D))
 
     def networks(self) -> tuple[GraphNetwork, GraphNetwork]:
         return self.first, self.second
@@ -146,20 +145,18 @@ class ICMVCModel(Clusterer):
         return [lean(len(a), net, a) for net, a in zip(self.networks(), x, strict=True)]
 
     def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
-        e = (lean(len(h1), self._attend, h1, h2).sigmoid() / 10).softmax(1)
+        attend = lean(len(h1), lambda *h: self.attention(torch.cat(h, dim=1)), h1, h2)
+        e = (attend.sigmoid() / 10).softmax(1)
         fused: Tensor = e[:, :1] * h1 + e[:, 1:] * h2
         return fused
-
-    def _attend(self, h1: Tensor, h2: Tensor) -> Tensor:
-        out: Tensor = self.attention(torch.cat([h1, h2], dim=1))
-        return out
 
     def contrast(self, z1: Tensor, z2: Tensor) -> Tensor:
         """NT-Xent in random batches; an incomplete last one is dropped."""
         n, B = len(z1), min(self.hp.batch_size, len(z1))
         rows = torch.randperm(n, device=z1.device)[: n // B * B].view(n // B, B)
         parts = rows.split(BATCHES_IN_MEMORY if n > MANY_NODES else len(rows))  # type: ignore[no-untyped-call]
-        losses = torch.cat([lean(n, _contrast, z1[part], z2[part]) for part in parts])
+        tau_one = partial(nt_xent, tau=1.0)
+        losses = torch.cat([lean(n, tau_one, z1[part], z2[part]) for part in parts])
         return losses.sum() if self.hp.instances == "sum" else losses.mean()
 
     # Inference.
@@ -169,7 +166,10 @@ class ICMVCModel(Clusterer):
         self.train()
         self.head(self.fuse(*self.represent(x)))
         self.eval()
-        freeze_norms(self, len(self.mask))
+        n = len(self.mask)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
+                module.running_var.mul_((n - 1) / n)  # as used in training: over n, not n - 1
         self.fused = self.fuse(*(net.freeze() for net in self.networks()))
 
     def embed(self, batch: Views) -> Tensor:
@@ -189,10 +189,6 @@ class ICMVCModel(Clusterer):
         return torch.softmax(self.head(self.embed(batch)), 1)
 
 
-def _contrast(z1: Tensor, z2: Tensor) -> Tensor:
-    return nt_xent(z1, z2, 1.0)
-
-
 def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
     """The mean KL(t || y), with t (n, K) the sharpened maximum of the three labelings."""
     t = sharpen(torch.maximum(torch.maximum(y1, y2), log_y.exp())).detach()
@@ -201,16 +197,13 @@ def guiding(y1: Tensor, y2: Tensor, log_y: Tensor) -> Tensor:
 
 def equal_rows(x: Tables, mask: Tensor, others: Tables, others_mask: Tensor) -> Tensor:
     """Index of the first of `others` with identical views and mask; -1: none. (m,) long."""
-    first: dict[bytes, int] = {}
-    for i, row in enumerate(_bits(others, others_mask)):
-        first.setdefault(row, i)
-    indices = [first.get(row, -1) for row in _bits(x, mask)]
+    rows, kept = (
+        [row.tobytes() for row in torch.cat([*a, seen.float()], dim=1).cpu().numpy()]
+        for a, seen in ((x, mask), (others, others_mask))
+    )
+    first = {row: i for i, row in reversed([*enumerate(kept)])}
+    indices = [first.get(row, -1) for row in rows]
     return torch.tensor(indices, dtype=torch.long, device=mask.device)
-
-
-def _bits(x: Tables, mask: Tensor) -> list[bytes]:
-    table = torch.cat([*x, mask.float()], dim=1).cpu().numpy()
-    return [row.tobytes() for row in table]
 
 
 def _tables(batch: Views) -> list[Tensor]:
@@ -255,11 +248,8 @@ def released_relations(
     arbitrarily; in a row copied from the second view to the first, samples without the second view
     count as at the origin.
     """
-    k, parts, step = (
-        min(k, len(others_mask) - itself),
-        [],
-        max(1, PAIRS_PER_CHUNK // max(len(others_mask), 1)),
-    )
+    k, parts = min(k, len(others_mask) - itself), []
+    step = max(1, PAIRS_PER_CHUNK // max(len(others_mask), 1))
     for start in range(0, len(mask), step):
         rows = slice(start, start + step)
         first, second = (
@@ -361,12 +351,8 @@ class GraphNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Represent the training samples, each with messages from its neighbours."""
-
-        def sums(layer: Layer, sent: Tensor) -> Tensor:
-            total: Tensor = Sums.apply(self.ends, sent)  # type: ignore[no-untyped-call]
-            return total
-
-        return self._through(x, self.degree, sums)
+        sums = partial(Sums.apply, self.ends)
+        return self._through(x, self.degree, lambda _, sent: sums(sent))
 
     def freeze(self) -> Tensor:
         """Represent the training samples, keep the messages of all layers, delete the links."""
@@ -384,11 +370,9 @@ class GraphNetwork(nn.Module):
         valid = table >= 0
         ends = torch.stack([valid.nonzero()[:, 0], table[valid]])
         degree = valid.sum(1, keepdim=True).to(x) + 1
-
-        def gather(layer: Layer, sent: Tensor) -> Tensor:
-            return sent + link_sums(ends, layer.sent, len(sent))
-
-        return self._through(x, degree, gather)
+        return self._through(
+            x, degree, lambda layer, sent: sent + link_sums(ends, layer.sent, len(sent))
+        )
 
     def _through(self, x: Tensor, degree: Tensor, aggregate: Aggregate) -> Tensor:
         root = degree.rsqrt()
@@ -415,10 +399,3 @@ def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
 def full_norm(width: int) -> nn.BatchNorm1d:
     """A batch norm that keeps the last statistics, as every batch is the whole training set."""
     return nn.BatchNorm1d(width, momentum=1.0)
-
-
-def freeze_norms(model: nn.Module, n: int) -> None:
-    """Rescale stored variances to those used in training: over n, not n - 1."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
-            module.running_var.mul_((n - 1) / n)

@@ -139,19 +139,14 @@ class MMVAEPlusModel(VAE):
             z, w = mean_seen(qz.loc, seen, -2), torch.where(seen, qw.loc, 0.0)
             return self._decode_parts(z[None], w[None])
         z, private = (laplace.sample(many(q, draws)) for q in (qz, qw))
-        return self._decode_parts(
-            one_of(z, batch.mask), torch.where(seen, private, self._unseen(private))
-        )
+        z, own = one_of(z, batch.mask), standard_like(private)
+        if self.hp.private == "auxiliary":
+            own = self.auxiliary().map(lambda t: t.expand_as(private))
+        return self._decode_parts(z, torch.where(seen, private, laplace.sample(own)))
 
     def prior(self, n: int) -> list[Tensor]:
         z, w = self.parts(self.weights.new_empty(1, n, len(self.decoders), self.latent_dim))
         return self._decode_parts(*(laplace.sample(standard_like(t)) for t in (z[:, :, 0], w)))
-
-    def _unseen(self, like: Tensor) -> Tensor:
-        """Draw private codes for missing views, (S, B, L, private)."""
-        if self.hp.private == "prior":
-            return laplace.sample(standard_like(like))
-        return laplace.sample(self.auxiliary().map(lambda t: t.expand_as(like)))
 
     def _decode_parts(self, z: Tensor, w: Tensor) -> list[Tensor]:
         """Decode (S, B, shared) and (S, B, L, private)."""

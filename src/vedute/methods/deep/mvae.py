@@ -92,7 +92,14 @@ class MVAEModel(GaussianVAE):
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
         targets = sets & counts.unsqueeze(-1)
         targets[:, 0] = batch.mask  # including hidden views
-        z, decoded = self._codes(gaussian.sample(q), targets)
+        z, decoded = gaussian.sample(q).transpose(0, 1).unsqueeze(2), targets.transpose(0, 1)
+        if self.hp.subsample != "none":  # a single view is decoded to itself: one code per view
+            L = targets.shape[2]
+            single = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
+            alone = decoded[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
+            joint = torch.cat([z[:1], z[L + 1 :]]).expand(-1, -1, L, -1)
+            z = torch.cat([joint, single])  # (S', B, L, D)
+            decoded = torch.cat([decoded[:1], decoded[L + 1 :], alone])
         errors = torch.where(decoded, self.errors(batch, z), 0.0)
         return {
             "reconstruction": errors.sum((0, 2)).mean(),
@@ -118,21 +125,6 @@ class MVAEModel(GaussianVAE):
         """The posterior q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
         return product_with_prior(q, members, members.sum(-1) >= least)
-
-    def _codes(self, z: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-        """The code that each view is decoded from, and which views are decoded.
-
-        The subset of a single view is decoded to that view only, so these L draws are one code per
-        view: z (B, S, D), members (B, S, L) -> (S', B, L, D), (S', B, L).
-        """
-        L = members.shape[2]
-        z, decoded = z.transpose(0, 1).unsqueeze(2), members.transpose(0, 1)
-        if self.hp.subsample == "none":
-            return z, decoded  # (S, B, 1, D), (S, B, L)
-        single = z[1 : L + 1, :, 0].transpose(0, 1)[None]  # (1, B, L, D)
-        alone = decoded[1 : L + 1].diagonal(dim1=0, dim2=2)[None]  # (1, B, L)
-        joint = torch.cat([z[:1], z[L + 1 :]]).expand(-1, -1, L, -1)
-        return torch.cat([joint, single]), torch.cat([decoded[:1], decoded[L + 1 :], alone])
 
     def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         return self.product(q, mask)

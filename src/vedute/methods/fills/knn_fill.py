@@ -188,12 +188,13 @@ def learn_cells(table: Table, rng: Generator) -> Cells:
     cells = {"components": V, "threshold": np.array(threshold)}
     scores = _scores(cells, table)
     cells["landmarks"] = scores[np.sort(rng.permutation(len(scores))[:LANDMARKS])]
-    return cells | {"cell": _nearest_landmark(scores, cells["landmarks"])}
+    return cells | {"cell": euclidean_distances(scores, cells["landmarks"], squared=True).argmin(1)}
 
 
 def search_cells(cells: Cells, queries: Table) -> Iterator[tuple[Array, Array]]:
     """Batches of rows of `queries`, each with the training rows that may be near to all of them."""
-    cell_of = _nearest_landmark(_scores(cells, queries), cells["landmarks"])
+    scores = _scores(cells, queries)
+    cell_of = euclidean_distances(scores, cells["landmarks"], squared=True).argmin(1)
     squared = euclidean_distances(cells["landmarks"], squared=True)
     count = np.bincount(cells["cell"], minlength=len(squared))
     for c in np.unique(cell_of):
@@ -207,8 +208,3 @@ def _scores(cells: Cells, table: Table) -> Array:
     V = cells["components"]
     scores = softimpute.project(table, V, float(cells["threshold"]))
     return np.asarray(scores * np.linalg.norm(V, axis=0))
-
-
-def _nearest_landmark(scores: Array, landmarks: Array) -> Array:
-    """The nearest landmark of each row, (n,)."""
-    return np.asarray(euclidean_distances(scores, landmarks, squared=True).argmin(1))

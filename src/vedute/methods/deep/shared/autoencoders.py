@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
+from vedute.estimators import clustering
+from vedute.nn import noise
 from vedute.nn.coders import Decoder, Encoder, decode, encode
 from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import Likelihoods
@@ -69,7 +71,8 @@ class Autoencoders(nn.Module):
     def stretch(self, factor: float) -> None:
         """Multiply latents by `factor`; decoders undo it, so reconstructions do not change."""
         for encoder, decoder in zip(self.encoders, self.decoders, strict=True):
-            last, first = _linears(encoder)[-1], _linears(decoder)[0]
+            last = [m for m in encoder.modules() if isinstance(m, nn.Linear)][-1]
+            first = next(m for m in decoder.modules() if isinstance(m, nn.Linear))
             half = first.in_features  # the other half of the outputs are variances
             last.weight[:half].mul_(factor)
             last.bias[:half].mul_(factor)
@@ -80,5 +83,7 @@ class Autoencoders(nn.Module):
         return decode(self.decoders, z)
 
 
-def _linears(module: nn.Module) -> list[nn.Linear]:
-    return [m for m in module.modules() if isinstance(m, nn.Linear)]
+def kmeans(z: Tensor, K: int, starts: int = 10) -> Tensor:
+    """The k-means centers of latents z (n, D), (K, D)."""
+    points, seed = z.double().cpu().numpy(), noise.seed()
+    return torch.from_numpy(clustering.centers(points, K, seed, starts)).to(z)

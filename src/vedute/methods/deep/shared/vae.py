@@ -181,9 +181,5 @@ def mixture_std(mean: Tensor, variance: Tensor, mask: Tensor) -> Tensor:
 
 def any_of(available: Tensor, rows: int = 0) -> Tensor:
     """Draw an available index uniformly, (..., C) bool -> (...) long; rows: axis of the samples."""
-    order = noise.like(available, _uniform, rows)
+    order = noise.like(available.float(), noise.even, rows)
     return order.masked_fill(~available, -1).argmax(-1)
-
-
-def _uniform(t: Tensor) -> Tensor:
-    return torch.rand(t.shape, device=t.device, generator=noise.generator(t.device))

@@ -147,7 +147,8 @@ class Best(NamedTuple):
 
 
 def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Generator) -> Best:
-    """Search ranks 1, 2, 4, ... until two in a row bring no gain, and thresholds downwards in each.
+    """Search ranks 1, 2, 4, ... until two in a row bring no gain, and thresholds downwards in each,
+    until the hidden error rises.
 
     Fits are warm-started; each rank starts just above the best threshold so far.
     """
@@ -156,36 +157,21 @@ def search(table: Table, hidden: Hidden | HiddenViews, max_rank: int, rng: Gener
     best = Best(np.inf, np.zeros((n, 0)), np.zeros((p, 0)), STEP**2)
     rank, misses = 1, 0
     while misses < 2:
-        candidate = _lower_threshold(table, hidden, best, rank, top, rng)
+        candidate, (U, V) = Best(np.inf, *best[1:]), best[1:3]
+        threshold, gain = best.threshold / STEP, True
+        while gain and threshold >= MIN_THRESHOLD:
+            U, V = extend(table, U, V, threshold * top, rank, rng)
+            U, V = learn(table, U, V, threshold * top, *SEARCH_SWEEPS)
+            error = hidden.error(U, V)
+            gain = error < (1 - MIN_GAIN) * candidate.error
+            if error < candidate.error:
+                candidate = Best(error, U, V, threshold)
+            threshold *= STEP
         gain = candidate.error < (1 - MIN_GAIN) * best.error
         best, misses = (candidate, 0) if gain else (best, misses + 1)
         if rank == most:
             break
         rank = min(2 * rank, most)
-    return best
-
-
-def _lower_threshold(
-    table: Table,
-    hidden: Hidden | HiddenViews,
-    start: Best,
-    rank: int,
-    top: float,
-    rng: Generator,
-) -> Best:
-    """The best fit at this rank: lower the threshold until the hidden error rises."""
-    best = Best(np.inf, start.U, start.V, start.threshold)
-    U, V, threshold = start.U, start.V, start.threshold / STEP
-    while threshold >= MIN_THRESHOLD:
-        U, V = extend(table, U, V, threshold * top, rank, rng)
-        U, V = learn(table, U, V, threshold * top, *SEARCH_SWEEPS)
-        error = hidden.error(U, V)
-        gain = error < (1 - MIN_GAIN) * best.error
-        if error < best.error:
-            best = Best(error, U, V, threshold)
-        if not gain:
-            break
-        threshold *= STEP
     return best
 
 
@@ -198,7 +184,10 @@ def learn(
         if table.holes is not None:
             x[table.holes] = (U @ V.T)[table.holes]
         before = U, V
-        V = _columns(table, x, U, threshold)
+        V = (x.T @ U.astype(x.dtype)).astype(np.float64)
+        for v, at in table.views():
+            seen = U[table.mask[:, v]]
+            V[at] = _ridge(seen.T @ seen, V[at], threshold)
         U, V = _balanced(_rows(table, x, V, threshold), V)
         if _distance(before, (U, V)) <= tolerance * np.linalg.norm(np.linalg.norm(V, axis=0) ** 2):
             break
@@ -296,15 +285,6 @@ def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:
     for pattern, rows in table.groups:
         U[rows] = _ridge(grams[pattern].sum(0), U[rows], threshold)
     return U
-
-
-def _columns(table: Table, x: Any, U: Array, threshold: float) -> Array:
-    """Ridge regression of each column of x on U, view by view."""
-    V: Array = (x.T @ U.astype(x.dtype)).astype(np.float64)
-    for v, at in table.views():
-        seen = U[table.mask[:, v]]
-        V[at] = _ridge(seen.T @ seen, V[at], threshold)
-    return V
 
 
 def _ridge(gram: Array, right: Array, threshold: float) -> Array:
