@@ -172,7 +172,7 @@ def intervals(run: FittedRun) -> str:
 def _coverage(run: FittedRun) -> str:
     """A table of interval coverage at common levels, and CRPS."""
     rows = [
-        [escape(name), *(percent(_at(run, curve, p), 1) for p in NOMINAL)]
+        [escape(name), *(percent(p, 1) for p in np.interp(NOMINAL, run.results.levels, curve))]
         for name, curve in _averaged(run, run.results.covered)
     ]
     heads, note = ["values inside", *map(percent, NOMINAL)], "by nominal level of the interval"
@@ -191,7 +191,7 @@ def coverage(run: FittedRun, level: float) -> float:
     """The share of hidden values inside intervals of this level; NaN if none was hidden."""
     if not np.isfinite(run.results.covered).any():
         return float("nan")
-    return _at(run, _averaged(run, run.results.covered)[0][1], level)
+    return float(np.interp(level, run.results.levels, _averaged(run, run.results.covered)[0][1]))
 
 
 def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
@@ -201,10 +201,6 @@ def _averaged(run: FittedRun, values: Array) -> list[tuple[str, Array]]:
     weight = np.array([(view == v).sum() for v in shown], float)
     average = weight @ values[shown] / weight.sum()
     return [("all views", average), *((run.names[v], values[v]) for v in shown)]
-
-
-def _at(run: FittedRun, covered: Array, level: float) -> float:
-    return float(np.interp(level, run.results.levels, covered))
 
 
 # Which view informs which.
@@ -244,8 +240,8 @@ def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
             few = " few" if count < FEWEST_TO_INFORM else ""
             kind, strength = f"heat{few}{' deep' if share > 0.55 else ''}", f"{max(share, 0):.2f}"
             tip = f'title="{count:.0f} hidden views" style="--a:{strength}"'
-            cell = f'<span class="{kind}" {tip}>{percent(share)}</span>' if share == share else ""
-            cells.append(cell)
+            cell = f'<span class="{kind}" {tip}>{percent(share)}</span>'
+            cells.append(cell if np.isfinite(share) else "")
         lines.append(cells)
     note = (
         "How much of a hidden view (columns) is explained by each other view alone (rows), and by "

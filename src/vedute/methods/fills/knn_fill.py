@@ -15,7 +15,7 @@ cell contains all rows whose scores are nearest to the same landmark, one of a f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -81,7 +81,12 @@ class KNNFill(Estimator):
         parts = wide_table.parts(data, self.scalers)
         filled = [p.x.copy() for p in parts]
         holed = [p.holed or q.holed for p, q in zip(parts, donors, strict=True)]
-        for rows, near in self._searches(parts):
+        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
+        searches: Iterable[tuple[Array, Array | slice]] = [(lacking, slice(None))]
+        if self.cells_ and len(lacking):
+            table = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
+            searches = ((lacking[rows], near) for rows, near in search_cells(self.cells_, table))
+        for rows, near in searches:  # rows, and the donors to compare them with
             among = [Part(d.x[near], d.seen[near]) for d in donors]
             side = Side.of(among, holed, query=False)
             for part in slices(len(rows), max(1, DISTANCES // len(among[0].x))):
@@ -94,16 +99,6 @@ class KNNFill(Estimator):
                     means, at = averages(*nearest, self.n_neighbors_), subset[incomplete]
                     x[at] = np.where(query.seen[incomplete], x[at], means)
         return filled
-
-    def _searches(self, parts: list[Part]) -> Iterator[tuple[Array, Array | slice]]:
-        """Batches of incomplete rows, each with the donors to compare with."""
-        lacking = np.flatnonzero(~np.hstack([p.seen.all(1, keepdims=True) for p in parts]).all(1))
-        if not self.cells_ or not len(lacking):
-            yield lacking, slice(None)
-            return
-        queries = Table.of([Part(p.x[lacking], p.seen[lacking]) for p in parts])
-        for rows, near in search_cells(self.cells_, queries):
-            yield lacking[rows], near
 
 
 class Side(NamedTuple):

@@ -112,11 +112,12 @@ class ChainedFill(WarmStart, ComponentsFill):
                         x[v] = self._next(regressions, parts[v], x[v], skip=v)
                         x[v][:, at] = predictions[v]
                 self.regressions_.append(regressions)
-        residuals = [small.x[rows[v], at] - predictions[v] for v, at in small.views()]
-        self.covariances_ = [
-            covariance(e if len(e) > 1 else small.x[small.mask[:, v], at])
-            for (v, at), e in zip(small.views(), residuals, strict=True)
-        ]
+        self.covariances_: list[Array] = []
+        for v, at in small.views():
+            e = small.x[rows[v], at] - predictions[v]
+            e = e if len(e) > 1 else small.x[small.mask[:, v], at]
+            one = len(e) == 1  # the amount of shrinkage cannot be estimated
+            self.covariances_.append(e.T @ e if one else ledoit_wolf(e, assume_centered=True)[0])
 
     def _initialized(self, small: Table) -> Array:
         if self.warm_start is None:
@@ -167,18 +168,6 @@ class ChainedFill(WarmStart, ComponentsFill):
 
     def _covariance(self, small: Table, v: int) -> Array:
         return self.covariances_[v]
-
-
-def covariance(residuals: Array) -> Array:
-    """The covariance of residuals (n, k) of mean zero, shrunk towards a multiple of the identity.
-
-    A single row is not shrunk: the amount cannot be estimated.
-    """
-    one = len(residuals) == 1
-    result: Array = (
-        residuals.T @ residuals if one else ledoit_wolf(residuals, assume_centered=True)[0]
-    )
-    return result
 
 
 def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:
