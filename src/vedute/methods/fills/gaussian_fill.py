@@ -89,7 +89,7 @@ class GaussianFill(ComponentsFill):
 
     def _covariance(self, small: Table, v: int) -> Array:
         (pattern, _), *_ = small.groups
-        o, S, at = np.repeat(pattern, small.widths), self.covariance_, list(small.views())[v][1]
+        o, S, at = np.repeat(pattern, small.widths), self.covariance_, small.places[v]
         covariance: Array = S[at, at] - S[at, o] @ slopes(S[np.ix_(o, o)], S[o, at], self.noise_)
         return covariance
 

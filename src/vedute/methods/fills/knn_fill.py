@@ -69,14 +69,11 @@ class KNNFill(Estimator):
         rng, many = np.random.default_rng(self.seed_), len(data) > EXACT_DONORS
         self.cells_: Cells = learn_cells(Table.of(parts), rng) if many else {}
 
-    def embed(self, data: Views) -> Array:
-        return np.hstack(self._fill(data))
-
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        return wide_table.values(self._fill(data), self.scalers, draws)
+        return wide_table.values(self.embed(data), self.scalers, draws)
 
-    def _fill(self, data: Views) -> list[Array]:
-        """The completed table, L arrays (n, width)."""
+    def embed(self, data: Views) -> Array:
+        """The completed table."""
         donors = [Part(*p) for p in zip(self.donors_, self.donors_seen_, strict=True)]
         parts = wide_table.parts(data, self.scalers)
         filled = [p.x.copy() for p in parts]
@@ -98,7 +95,7 @@ class KNNFill(Estimator):
                     nearest = distance[np.ix_(incomplete, has)], donor.x[has], donor.seen[has]
                     means, at = averages(*nearest, self.n_neighbors_), subset[incomplete]
                     x[at] = np.where(query.seen[incomplete], x[at], means)
-        return filled
+        return np.hstack(filled)
 
 
 class Side(NamedTuple):

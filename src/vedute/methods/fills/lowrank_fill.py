@@ -70,8 +70,7 @@ class LowRankFill(Estimator):
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
         table = self._scores(data) @ self.components_.T
-        edges = np.cumsum([s.mean.size for s in self.scalers])[:-1]
-        return wide_table.values(np.split(table, edges, axis=1), self.scalers, draws)
+        return wide_table.values(table, self.scalers, draws)
 
     def _scores(self, data: Views) -> Array:
         return softimpute.project(self._table(data), self.components_, self.threshold_)

@@ -35,5 +35,5 @@ class MeanFill(Estimator):
         return np.hstack([part.x for part in wide_table.parts(data, self.scalers)])
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        means = [np.zeros((len(data), s.mean.size)) for s in self.scalers]
+        means = np.zeros((len(data), sum(s.mean.size for s in self.scalers)))
         return wide_table.values(means, self.scalers, draws)

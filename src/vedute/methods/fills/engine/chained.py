@@ -98,7 +98,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         with progress.counted(self.n_rounds * len(small.widths), "regression"):
             for _ in range(self.n_rounds):
                 regressions, predictions = [], []
-                for v, at in small.views():
+                for v, at in enumerate(small.places):
                     A, Y = np.delete(x[v], at, axis=1), small.x[rows[v], at]
                     if v == len(chosen):  # in the first round
                         subset = np.sort(rng.permutation(len(A))[:SAMPLE])
@@ -108,12 +108,12 @@ class ChainedFill(WarmStart, ComponentsFill):
                     predictions.append(left_out)
                     progress.advance(1, "regression")
                 if len(self.regressions_) + 1 < self.n_rounds:
-                    for v, at in small.views():
+                    for v, at in enumerate(small.places):
                         x[v] = self._next(regressions, parts[v], x[v], skip=v)
                         x[v][:, at] = predictions[v]
                 self.regressions_.append(regressions)
         self.covariances_: list[Array] = []
-        for v, at in small.views():
+        for v, at in enumerate(small.places):
             e = small.x[rows[v], at] - predictions[v]
             e = e if len(e) > 1 else small.x[small.mask[:, v], at]
             one = len(e) == 1  # the amount of shrinkage cannot be estimated
@@ -135,12 +135,11 @@ class ChainedFill(WarmStart, ComponentsFill):
         """
         assert self.warm_start is not None
         imputer, parts = self.warm_start.learner.imputer(), []
-        edges = np.cumsum([len(W) for W in self.bases_])[:-1]
         names, count = tuple(view.name for view in self.views_), max(len(small.x), 1)
         sparse = any(W.dtype == np.float32 for W in self.bases_)
         for rows in slices(count, imputer.rows() if sparse else count):
             part = small[rows]
-            wide = np.split(widened(part, part.x, self.bases_), edges, axis=1)
+            wide = widened(part, part.x, self.bases_)
             x = tuple(torch.from_numpy(a[0]) for a in wide_table.values(wide, self.scalers))
             mask, index = torch.from_numpy(part.mask), torch.arange(len(part.x))
             data = Views(x, mask, index, (None,) * len(x), names)
@@ -160,7 +159,7 @@ class ChainedFill(WarmStart, ComponentsFill):
     ) -> Array:
         """x (n, k) with all missing views except `skip` predicted anew."""
         new = x.copy()
-        for (v, at), regression in zip(small.views(), regressions, strict=True):
+        for v, (at, regression) in enumerate(zip(small.places, regressions, strict=True)):
             lacking = np.flatnonzero(~small.mask[:, v])
             if v != skip and len(lacking):
                 new[lacking, at] = self._predict(regression, np.delete(x[lacking], at, axis=1))

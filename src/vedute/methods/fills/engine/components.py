@@ -92,8 +92,7 @@ class ComponentsFill(Estimator):
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
         table = self._table(data)
-        x = self._values(table)
-        return wide_table.values([x[:, at] for _, at in table.views()], self.scalers, draws)
+        return wide_table.values(self._values(table), self.scalers, draws)
 
     def _values(self, table: Table) -> Array:
         """The table (n, p) with missing values inferred."""
@@ -106,7 +105,7 @@ class ComponentsFill(Estimator):
         x = self._complete(small)
         if table.holes is None:
             return x
-        for (v, at), (_, columns) in zip(table.views(), small.views(), strict=True):
+        for v, (at, columns) in enumerate(zip(table.places, small.places, strict=True)):
             holed, W = np.flatnonzero(table.holes[:, at].any(1)), self.bases_[v]
             part, seen = without(small, v, holed), table.seen()[holed, at]
             components = self._complete(part)[:, columns]
@@ -135,7 +134,7 @@ class ComponentsFill(Estimator):
 def bases(table: Table, rng: Generator, most: int = MOST_AXES) -> list[Array]:
     """The basis W_v of each view, from the rows that have it."""
     result = []
-    for v, at in table.views():
+    for v, at in enumerate(table.places):
         if table.widths[v] <= most:
             result.append(np.eye(table.widths[v]))
         elif table.compressed:  # rows that lack the view are zero

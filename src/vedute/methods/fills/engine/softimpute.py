@@ -7,7 +7,7 @@ Rows with the same views share the Gram matrix of their regression, as do the co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -100,16 +100,11 @@ class Table:
         patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
         return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
 
-    @property
+    @cached_property
     def places(self) -> list[slice]:
         """The columns of each view."""
-        return [at for _, at in self.views()]
-
-    def views(self) -> Iterator[tuple[int, slice]]:
-        start = 0
-        for v, width in enumerate(self.widths):
-            yield v, slice(start, start + width)
-            start += width
+        ends = np.cumsum(self.widths).tolist()
+        return [slice(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
 
 
 class Hidden(NamedTuple):
@@ -185,7 +180,7 @@ def learn(
             x[table.holes] = (U @ V.T)[table.holes]
         before = U, V
         V = (x.T @ U.astype(x.dtype)).astype(np.float64)
-        for v, at in table.views():
+        for v, at in enumerate(table.places):
             seen = U[table.mask[:, v]]
             V[at] = _ridge(seen.T @ seen, V[at], threshold)
         U, V = _balanced(_rows(table, x, V, threshold), V)
@@ -225,7 +220,7 @@ def _residual(table: Table, U: Array, V: Array) -> Any:
     """X - U V' where X is observed, zero elsewhere, (n, p)."""
     if not table.compressed:
         return np.where(table.seen(), table.x - U @ V.T, 0.0)
-    views = [(table.mask[:, [v]], V[at], at) for v, at in table.views()]
+    views = [(table.mask[:, [v]], V[at], at) for v, at in enumerate(table.places)]
 
     def times(b: Array) -> Array:
         return np.asarray(table.x @ b - sum(m * (U @ (W.T @ b[at])) for m, W, at in views))
@@ -275,7 +270,7 @@ def _by_columns(f: Callable[[Array], Array], x: Array) -> Array:
 
 def _grams(table: Table, V: Array) -> Array:
     """The Gram matrix V_v' V_v of every view, (L, r, r)."""
-    return np.stack([V[at].T @ V[at] for _, at in table.views()])
+    return np.stack([V[at].T @ V[at] for at in table.places])
 
 
 def _rows(table: Table, x: Any, V: Array, threshold: float) -> Array:

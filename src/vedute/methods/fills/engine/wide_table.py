@@ -65,10 +65,10 @@ def compressed(data: Views, scalers: Sequence[Scaler]) -> Compressed | None:
     return Compressed.of(parts, zeros, data.mask).affine(shift, factor)
 
 
-def values(table: Sequence[Array], scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
-    """L arrays (n, width) of the table -> (draws or 1, n, *shape_v) in scaled units."""
-    out = []
-    for x, scaler in zip(table, scalers, strict=True):
+def values(table: Array, scalers: Sequence[Scaler], draws: int = 0) -> list[Array]:
+    """The table (n, p) -> L arrays (draws or 1, n, *shape_v) in scaled units."""
+    out, edges = [], np.cumsum([s.mean.size for s in scalers])[:-1]
+    for x, scaler in zip(np.split(table, edges, axis=1), scalers, strict=True):
         flat = x / _weight(scaler) + scaler.mean.ravel()
         view = flat.astype(np.float32).reshape(1, len(x), *scaler.mean.shape)
         out.append(view if draws < 2 else np.broadcast_to(view, (draws, *view.shape[1:])))
