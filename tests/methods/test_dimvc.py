@@ -12,6 +12,7 @@ from blobs import batch_of, blobs, built, check_clusters, check_resuming, gradie
 from every_method import small
 
 from vedute.methods.deep.dimvc import DIMVC, in_order_of, view_weights
+from vedute.methods.deep.shared.autoencoders import kmeans
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
 
 
@@ -81,7 +82,7 @@ def test_the_p_step_does_not_hang_on_the_numbers_of_k_means():
     with torch.no_grad():
         z = model.nets.latents(data)
         for v in range(3):
-            model.centers[v] = model.kmeans(z[:, v])
+            model.centers[v] = kmeans(z[:, v], 3, model.hp.starts)
         first = model.target(z)
         orders = set()
         for seed in range(6):
@@ -116,7 +117,7 @@ def test_p_is_the_sharpened_label_of_the_weighted_latents():
         target = model.target(z)
         h = torch.cat([w[v] * z[:, v] for v in range(3)], dim=1)
         torch.manual_seed(3)
-        s = log_student_t(h, model.kmeans(h)).exp()
+        s = log_student_t(h, kmeans(h, 3, model.hp.starts)).exp()
     same(target, s**2 / (s**2).sum(1, keepdim=True))
 
 
@@ -125,7 +126,7 @@ def test_centers_get_the_numbers_of_the_target():
     with torch.no_grad():
         z = model.nets.latents(data)
         for v in range(3):
-            model.centers[v] = model.kmeans(z[:, v])[torch.randperm(3)]
+            model.centers[v] = kmeans(z[:, v], 3, model.hp.starts)[torch.randperm(3)]
         before, target = model.centers.clone(), model.target(z)
         model.order_centers(z, target)
         own = log_student_t(z, model.centers).argmax(-1)
@@ -227,7 +228,7 @@ def test_released_order_is_that_of_k_means():
             next(model.stages(data))
             found = model.nets.latents(data[data.mask.all(1)])
         torch.manual_seed(1)
-        expected = torch.stack([model.kmeans(found[:, v]) for v in range(3)])
+        expected = torch.stack([kmeans(found[:, v], 3, model.hp.starts) for v in range(3)])
         centers.append(torch.equal(model.centers, expected))
     assert centers == [True, False]
 

@@ -15,6 +15,7 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from vedute.estimators import clustering
 from vedute.methods.deep.dvimc import DVIMC, FLOOR, Mixture, coherence
+from vedute.methods.deep.shared.autoencoders import kmeans
 from vedute.metrics.scores import clustering_accuracy
 from vedute.nn import gaussian
 from vedute.nn.gaussian import Gaussian, kl, product
@@ -231,7 +232,7 @@ def test_means_start_at_the_clusters_of_the_complete_samples():
     data, model = blobs(90), built(DVIMC)
     with torch.no_grad():
         torch.manual_seed(0)
-        means = model.first_means(data)
+        means = kmeans(model.averages(data), model.K)
         whole = data[data.mask.all(1)]
         z = model.nets.latents(whole).mean(1)
         torch.manual_seed(0)
@@ -269,7 +270,7 @@ def test_without_complete_samples_means_start_from_all():
     data, model = blobs(90), built(DVIMC)
     data = data[~data.mask.all(1)]
     with torch.no_grad():
-        means = model.first_means(data)
+        means = kmeans(model.averages(data), model.K)
     assert means.isfinite().all()
     assert len(means.unique(dim=0)) == 3
 

@@ -11,7 +11,7 @@ from vedute.data.views import Views
 from vedute.methods import find
 from vedute.methods.fills import kernel_fill, knn_fill
 from vedute.methods.fills.engine import chained, components, softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.wide_table import Table
 from vedute.methods.fills.gaussian_fill import GaussianFill, conditional
 from vedute.methods.fills.kernel_fill import KernelFill
 from vedute.methods.fills.knn_fill import KNNFill

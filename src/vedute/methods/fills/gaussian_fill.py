@@ -27,7 +27,8 @@ from threadpoolctl import threadpool_limits
 from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine.components import MOST_AXES, ComponentsFill
-from vedute.methods.fills.engine.softimpute import Table, factored
+from vedute.methods.fills.engine.softimpute import factored
+from vedute.methods.fills.engine.wide_table import Table
 
 NOISES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # relative to the average variance
 SEARCH_STEPS = 2  # steps of EM per candidate

@@ -42,7 +42,7 @@ from vedute.methods.fills.engine.chained import (
     leave_one_out_errors,
     primal,
 )
-from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.wide_table import Table
 
 EXACT, LANDMARKS, MOST_ROWS = 3000, 1500, 20_000  # numbers of rows
 JITTER = 1e-8

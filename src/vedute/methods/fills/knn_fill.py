@@ -31,8 +31,7 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.settings import estimator
 from vedute.methods.deep.shared import hyperparameters
 from vedute.methods.fills.engine import softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Table
-from vedute.methods.fills.engine.wide_table import Array, Part
+from vedute.methods.fills.engine.wide_table import Array, Part, Table
 
 EXACT_DONORS = 20_000  # donors; beyond, a row is compared with donors in nearby cells only
 DISTANCES = 2**22  # numbers in a block of the distance matrix, 32 MiB

@@ -27,7 +27,8 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews, Table
+from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews
+from vedute.methods.fills.engine.wide_table import Table
 from vedute.nn import noise
 
 RANKS = Choice((4, 8, 16, 32, 64, 128))

@@ -38,7 +38,8 @@ from vedute.methods.fills.engine.components import (
     widened,
     without,
 )
-from vedute.methods.fills.engine.softimpute import Table, factored
+from vedute.methods.fills.engine.softimpute import factored
+from vedute.methods.fills.engine.wide_table import Table
 
 SAMPLE = 500  # rows used to choose the settings of a regression
 MANY_COMPONENTS = 1024  # largest number of components of a view

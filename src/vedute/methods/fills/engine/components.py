@@ -26,7 +26,7 @@ from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
 from vedute.methods.fills.engine import softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Table
+from vedute.methods.fills.engine.wide_table import Table
 from vedute.nn import noise
 
 MOST_AXES = 256  # largest number of components of a view

@@ -7,22 +7,16 @@ Rows with the same views share the Gram matrix of their regression, as do the co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 
-from vedute.data.compressed import Compressed, Products
-from vedute.data.holdout import choose
-from vedute.data.scaling import Scaler
-from vedute.data.views import Views
-from vedute.methods.fills.engine import wide_table
-from vedute.methods.fills.engine.wide_table import Array, Part
+from vedute.data.compressed import Products
+from vedute.methods.fills.engine.wide_table import Array, Table
 
 # Factor between thresholds, and the smallest, relative to the largest singular value:
 STEP, MIN_THRESHOLD = 0.7, 1e-4
@@ -32,79 +26,6 @@ SEARCH_SWEEPS, FINAL_SWEEPS = (3e-3, 8), (1e-3, 20)
 COLUMNS_PER_BATCH = 32  # columns of a product per batch
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # relative to the mean of a diagonal
 HIDDEN_SHARE = 0.1  # share of entries hidden where views cannot be
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """x (n, p) float64, zero where missing; mask (n, L); holes (n, p) or None; widths (L,).
-
-    If views are large and sparse, and have no holes, x is represented by its products.
-    """
-
-    x: Any  # Array | Compressed
-    mask: Array
-    holes: Array | None
-    widths: tuple[int, ...]
-
-    @classmethod
-    def of(cls, parts: Sequence[Part]) -> Table:
-        mask = np.stack([p.seen.any(1) for p in parts], axis=1)
-        x = np.hstack([p.x for p in parts], dtype=np.float64)
-        table = cls(x, mask, None, tuple(p.x.shape[1] for p in parts))
-        if not any(p.holed for p in parts):
-            return table
-        seen = np.hstack([np.broadcast_to(p.seen, p.x.shape) for p in parts])
-        return replace(table, holes=table.spread(mask) & ~seen)
-
-    @classmethod
-    def of_views(cls, data: Views, scalers: Sequence[Scaler]) -> Table:
-        """The table of `data`."""
-        x = wide_table.compressed(data, scalers)
-        return (
-            cls.of(wide_table.parts(data, scalers)) if x is None else cls(x, x.mask, None, x.widths)
-        )
-
-    @property
-    def compressed(self) -> bool:
-        return isinstance(self.x, Compressed)
-
-    def __getitem__(self, rows: Array | slice) -> Table:
-        holes = None if self.holes is None else self.holes[rows]
-        return replace(self, x=self.x[rows], mask=self.mask[rows], holes=holes)
-
-    def dense(self) -> Table:
-        return replace(self, x=self.x.dense()) if self.compressed else self
-
-    def of_view(self, v: int) -> Any:
-        """x of view v, (n, width_v)."""
-        return self.x.view(v) if self.compressed else self.x[:, self.places[v]]
-
-    def spread(self, flags: Array) -> Array:
-        """Repeat flags of views (n, L) for their features, (n, p)."""
-        return np.repeat(flags, self.widths, axis=1)
-
-    def seen(self) -> Array:
-        observed = self.spread(self.mask)
-        return observed if self.holes is None else observed & ~self.holes
-
-    def chosen_to_hide(self) -> Array | None:
-        """A tenth of the observed views to hide, (n, L); None if none can be."""
-        holes = None if self.holes is None else torch.from_numpy(self.holes)
-        by_view = () if holes is None else [holes[:, at] for at in self.places]
-        hidden = choose(torch.from_numpy(self.mask), fewest=1, holes=by_view)
-        return None if hidden is None else hidden.numpy()
-
-    @cached_property
-    def groups(self) -> list[tuple[Array, Array]]:
-        """Patterns of observed views (L,), each with its rows."""
-        patterns, kind = np.unique(self.mask, axis=0, return_inverse=True)
-        return [(p, np.flatnonzero(kind.ravel() == k)) for k, p in enumerate(patterns)]
-
-    @cached_property
-    def places(self) -> list[slice]:
-        """The columns of each view."""
-        ends = np.cumsum(self.widths).tolist()
-        return [slice(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
 
 
 class Hidden(NamedTuple):
