@@ -256,7 +256,8 @@ def _filled_column(
         source: Any = column.to_numpy(object) if objects else column.array
         cells[observed] = source[position[observed]]
     if isinstance(dtype, pd.CategoricalDtype):  # extended by the levels that it lacks
-        lacking = [k for k in levels or () if k not in dtype.categories and k in {*cells}]
+        used = {*cells}
+        lacking = [k for k in levels or () if k in used and k not in dtype.categories]
         if lacking:
             dtype = pd.CategoricalDtype([*dtype.categories, *lacking], dtype.ordered)
     return cells if origin and not objects else pd.Series(cells, dtype=dtype).array
