@@ -154,7 +154,7 @@ def _write_blocks(
 
     assert given.whole is not None
     assert given.path is not None
-    n, start, writers, specs = len(given.whole), 0, dict[str, Any](), dict[str, Any]()
+    n, start, writers = len(given.whole), 0, dict[str, Any]()
     row_ids = np.arange(n) if given.order is None else given.order
     ids = row_ids if given.ids is None else given.ids
     with ExitStack() as files, progress.shown(), progress.task("imputing", n, "row"):
@@ -168,12 +168,11 @@ def _write_blocks(
                     )
                     writers[end] = files.enter_context(new)
                 writers[end].add(views, ids[start : start + len(block)])
-                specs[end] = views.specs or ()
             start += len(block)
             progress.advance(len(block), "row")
         if not tables:
-            for end, writer in writers.items():
-                writer.finish(specs[end], given.order, stored.manifest(given.path))
+            for writer in writers.values():
+                writer.finish(given.order, stored.manifest(given.path))
 
 
 def _ends(imputed: Any) -> dict[str, Views]:

@@ -16,11 +16,10 @@ from vedute.data import fill, limits
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.views import Views
 from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
-from vedute.io.csv import typed_cells as typed
+from vedute.io.csv import typed_cells
 from vedute.io.files import below, literal
 
-__all__ = ["typed"]  # text as categories with --one-hot
-
+typed = typed_cells  # text as categories with --one-hot
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}  # per value; other types take 8 or more
 ROW_GROUP_VALUES = 2**22  # buffered per group of rows
 

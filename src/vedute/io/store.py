@@ -84,7 +84,8 @@ def write(
             writer.append(block)
             progress(len(block["mask.npy"]))
         about = {"seed": seed, "id_name": id_name}
-        writer.finish(views.specs or (), None if seed is None else order, about)
+        writer.specs = [*(views.specs or ())]
+        writer.finish(None if seed is None else order, about)
 
 
 def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
@@ -141,7 +142,7 @@ class Writer:
     """Writes blocks of rows as a store of n samples in `folder`, which exists."""
 
     def __init__(self, folder: Path, n: int) -> None:
-        self.folder, self.n = folder, n
+        self.folder, self.n, self.specs = folder, n, list[ViewSpec]()
         self.files: dict[str, _File] = {}
 
     def __enter__(self) -> Writer:
@@ -153,6 +154,7 @@ class Writer:
 
     def add(self, views: Views, ids: Array) -> None:
         """Append rows of views, whose ids are in them."""
+        self.specs = [*(views.specs or ())]
         self.append(arrays(views))
 
     def append(self, block: Arrays) -> None:
@@ -162,16 +164,14 @@ class Writer:
                 self.files[name] = _File(self.folder / name, (self.n, *a.shape[1:]), a.dtype)
             self.files[name].write(a)
 
-    def finish(
-        self, specs: Sequence[ViewSpec], order: Array | None, about: Mapping[str, Any]
-    ) -> None:
+    def finish(self, order: Array | None, about: Mapping[str, Any]) -> None:
         """Write the manifest after all rows; about: seed and id_name, also those of another store's
         manifest."""
         if order is not None:
             self.append({"order.npy": order.astype(np.int64)})
         facts = {"format": store.MANIFEST_FORMAT, "samples": self.n}
         facts |= {word: about[word] for word in ("seed", "id_name")}
-        views = [_described(spec) for spec in specs]
+        views = [_described(spec) for spec in self.specs]
         files = {name: file.facts() for name, file in self.files.items()}
         text = json.dumps(facts | {"views": views, "files": files}, indent=1)
         (self.folder / store.MANIFEST).write_text(text, encoding="utf-8")
