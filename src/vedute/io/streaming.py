@@ -191,39 +191,19 @@ def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
 
 def _views(parts: Sequence[Rows], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
     names = tuple(s.name for s in specs)
-    scans = [_scan(x, name) for x, name in zip(parts, names, strict=True)]
-    present = np.stack([scan.present.numpy() for scan in scans], axis=1)
-    mask = torch.from_numpy(checks.observed(present, None, names, ids))
-    triples = zip(parts, scans, mask.T, strict=True)
-    x, holes = zip(*(_in_two(*triple) for triple in triples), strict=True)
-    index = torch.arange(len(mask))
+    split = [_split(x, name) for x, name in zip(parts, names, strict=True)]
+    x, holes, present = zip(*split, strict=True)
+    observed = checks.observed(torch.stack(present, dim=1).numpy(), None, names, ids)
+    mask, index = torch.from_numpy(observed), torch.arange(len(observed))
     return Views(tensors(x), mask, index, tensors(holes), names, ids, specs=tuple(specs))
 
 
-def _in_two(part: Rows, scan: _Scan, mask: Tensor) -> tuple[Rows, Rows | None]:
-    """Split values with NaN into values with zeros, and holes."""
-    if not part.dtype.is_floating_point:
-        return part, None
-    x = part.then(lambda x, _: x.masked_fill(x.isnan(), 0.0).to(scan.dtype), scan.dtype)
-    if not scan.holes:
-        return x, None
-    row = mask.view(-1, *[1] * (part.ndim - 1))
-    return x, part.then(lambda x, rows: x.isnan() & row[rows], torch.bool)
-
-
-class _Scan(NamedTuple):
-    """Mask of rows that are present (n,); holes: whether single entries are missing; dtype:
-    float32, unless that rounds too much."""
-
-    present: Tensor
-    holes: bool
-    dtype: torch.dtype
-
-
-def _scan(x: Rows, name: str) -> _Scan:
+def _split(x: Rows, name: str) -> tuple[Rows, Rows | None, Tensor]:
+    """Split values with NaN into values with zeros, in float32 unless that rounds too much, holes
+    if there are any, and the mask of rows that are present (n,)."""
     if not x.dtype.is_floating_point:
-        return _Scan(torch.ones(len(x), dtype=torch.bool), False, x.dtype)
-    present, holes = torch.empty(len(x), dtype=torch.bool), False  # no lists: they scatter memory
+        return x, None, torch.ones(len(x), dtype=torch.bool)
+    present, any_holes = torch.empty(len(x), dtype=torch.bool), False  # lists scatter memory
     # minus the smallest value, the largest, and the rounding error of float32, per feature
     ends = torch.full((3, *x.shape[1:]), -torch.inf, dtype=x.dtype)
     for rows in pieces(x):
@@ -232,10 +212,13 @@ def _scan(x: Rows, name: str) -> _Scan:
         if bool(a.isinf().any()):
             raise NotPlainError(f"view {name!r} holds infinite values")
         present[rows] = ~missing.flatten(1).all(1)
-        holes = holes or bool(missing[present[rows]].any())
+        any_holes = any_holes or bool(missing[present[rows]].any())
         low, high = (sign * a.masked_fill(missing, -sign * torch.inf) for sign in (-1, 1))
         rounding = (a.float().to(a.dtype) - a).abs().masked_fill(missing, 0)
         block = torch.stack([x.amax(0) for x in (low, high, rounding)])
         torch.maximum(ends, block, out=ends)
     wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
-    return _Scan(present, holes, torch.float64 if wide else torch.float32)
+    dtype, row = torch.float64 if wide else torch.float32, present.view(-1, *[1] * (x.ndim - 1))
+    filled = x.then(lambda a, _: a.masked_fill(a.isnan(), 0.0).to(dtype), dtype)
+    holes = x.then(lambda a, rows: a.isnan() & row[rows], torch.bool)
+    return filled, holes if any_holes else None, present
