@@ -71,11 +71,10 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     if ids is None and len({len(t.x) for t in tables.values()}) > 1:
         raise NotPlainError("views differ in length")
     views = tables if path.is_dir() else _cut(tables[""], how, path)
-    parts = [_placed(t, ids) for t in views.values()]
-    specs = [_spec(name, t, ids) for name, t in views.items()]
-    return _views(parts, specs, None if ids is None else contents.plain(ids)), contents.name_of(
-        indices
-    )
+    pairs = [_aligned(name, t, ids) for name, t in views.items()]
+    parts, specs = zip(*pairs, strict=True)
+    plain_ids = None if ids is None else contents.plain(ids)
+    return _views(parts, specs, plain_ids), contents.name_of(indices)
 
 
 def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
@@ -160,33 +159,29 @@ def _cut(whole: Table, how: Reading, path: Path) -> dict[str, Table]:
     return {k: view(part) for k, part in table.chosen(how.views, columns, path).items()}
 
 
-def _placed(t: Table, ids: pd.Index | None) -> Rows:
-    """Align rows to ids: NaN where the file has none; images must be complete."""
-    if t.ids is None or ids is None or t.ids.equals(pd.Index(ids.astype(str))):
-        return t.x
-    if not t.x.dtype.is_floating_point:
-        raise NotPlainError("some samples have no image")
-    at = torch.from_numpy(t.ids.get_indexer(pd.Index(ids.astype(str))))
+def _aligned(name: str, t: Table, ids: pd.Index | None) -> tuple[Rows, ViewSpec]:
+    """Rows aligned to ids, NaN where the file has none (images must be complete); and the spec of
+    the view read at once, taken from a frame of one row."""
+    x, text_ids = t.x, pd.Index([] if ids is None else ids.astype(str))
+    moved = t.ids is not None and not t.ids.equals(text_ids)
+    if t.ids is not None and moved:
+        if not x.dtype.is_floating_point:
+            raise NotPlainError("some samples have no image")
+        at = torch.from_numpy(t.ids.get_indexer(text_ids))
 
-    def read(rows: Any) -> Tensor:
-        source_rows = at[rows]
-        values = t.x[source_rows.clamp(min=0)]
-        values[source_rows < 0] = torch.nan
-        return values
+        def read(rows: Any) -> Tensor:
+            source_rows = at[rows]
+            values = t.x[source_rows.clamp(min=0)]
+            values[source_rows < 0] = torch.nan
+            return values
 
-    return Rows((len(ids), *t.x.shape[1:]), t.x.dtype, read)
-
-
-def _spec(name: str, t: Table, ids: pd.Index | None) -> ViewSpec:
-    """Spec of the view read at once, taken from a frame of one row."""
+        x = Rows((len(at), *x.shape[1:]), x.dtype, read)
     if None in t.dtypes:
-        return ViewSpec(name, t.x.shape[1:], dtypes=(str(t.dtypes[None]),))
-    assert t.ids is not None
+        return x, ViewSpec(name, x.shape[1:], dtypes=(str(t.dtypes[None]),))
     assert ids is not None
-    moved = not t.ids.equals(pd.Index(ids.astype(str)))
     dtypes = {c: contents.nullable(d) if moved else d for c, d in t.dtypes.items()}
     frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
-    return from_frame(name, frame, ids[:1], None)[1]
+    return x, from_frame(name, frame, ids[:1], None)[1]
 
 
 def _views(parts: Sequence[Rows], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
