@@ -166,7 +166,8 @@ class Observed(NamedTuple):
 
     @classmethod
     def of(cls, x: Part, seen: Seen) -> Observed:
-        n, kept, informative, many = len(x), list[Tensor](), set[float](), 0
+        n, informative, many = len(x), set[float](), 0
+        kept = bytearray()  # one that grows, as tensors kept between large ones scatter the memory
         sums, counts = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.int64)
         width = math.prod(x.shape[1:])  # indices of all entries would be large
         for rows in pieces(x) if is_sparse(x) else stretches(n, width):
@@ -178,9 +179,10 @@ class Observed(NamedTuple):
             if in_file(x) and kept:
                 informative |= _informative(values)
             else:
-                kept.append(values)
-        kept.append(torch.tensor(sorted(informative), dtype=x.dtype))
-        return cls(torch.cat(kept), int(counts.sum()) - many, sums, counts)
+                kept += values.numpy().tobytes()
+        kept += torch.tensor(sorted(informative), dtype=x.dtype).numpy().tobytes()
+        values = torch.frombuffer(kept, dtype=x.dtype) if kept else torch.empty(0, dtype=x.dtype)
+        return cls(values, int(counts.sum()) - many, sums, counts)
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -72,8 +72,9 @@ class Scaler:
         """Sizes of the rows of x (n, *shape), (n,) float64; None if rows are not divided."""
         if self.profile is None:
             return None
-        total, profile = _powers(x, seen, self.power, 1), torch.from_numpy(self.profile).flatten()
-        expected = torch.cat([seen[rows].flatten(1).double() @ profile for rows in _blocks(x)])
+        profile = torch.from_numpy(self.profile).flatten()
+        total = _by_row(x, lambda rows: _powers(x, seen, rows, self.power).flatten(1).sum(1))
+        expected = _by_row(x, lambda rows: seen[rows].flatten(1).double() @ profile)
         nonzero = (total > 0) & (expected > 0)
         return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
 
@@ -198,35 +199,34 @@ def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """Add the profile of a row of size 1, the average of nonzero rows."""
-    count = _total([seen[rows].sum(0) for rows in _blocks(x)])
-    profile = (_powers(x, seen, scaler.power, 0) / count.clamp(min=1)).numpy()
+    (count,) = _reduced(((seen[rows].sum(0),) for rows in _blocks(x)), torch.add)
+    sums = ((_powers(x, seen, rows, scaler.power).sum(0),) for rows in _blocks(x))
+    (total,) = _reduced(sums, torch.add)
+    profile = (total / count.clamp(min=1)).numpy()
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
-    blocks = ((x[rows].masked_fill(~seen[rows], 0) != 0).flatten(1) for rows in pieces(x))
-    nonzero = torch.cat([block.any(1) for block in blocks])
+    nonzero = _by_row(x, lambda rows: _powers(x, seen, rows, 1).flatten(1).any(1)) > 0
     average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
 
 
-def _powers(x: Part, seen: Seen, power: int, axis: int) -> Tensor:
-    """Sums of x^power over observed entries, over rows (0) or columns (1), in float64."""
-    parts = []
+def _powers(x: Part, seen: Seen, rows: slice, power: int) -> Tensor:
+    """x^power at observed entries, 0 elsewhere, in float64."""
+    return x[rows].double().masked_fill(~seen[rows], 0).pow(power)
+
+
+def _by_row(x: Part, f: Callable[[slice], Tensor]) -> Tensor:
+    """Compute a number for each row, (n,) float64, by f of blocks of rows."""
+    values = torch.empty(len(x), dtype=torch.float64)
     for rows in _blocks(x):
-        powers = x[rows].double().masked_fill(~seen[rows], 0).pow(power)
-        parts.append(powers.flatten(1).sum(1) if axis else powers.sum(0))
-    return torch.cat(parts) if axis else _total(parts)
+        values[rows] = f(rows)
+    return values
 
 
 def _blocks(x: Part) -> Iterator[slice]:
     """Slices of rows; one where there are none."""
     return pieces(x) if is_sparse(x) else slices(max(len(x), 1), PRECISE_ROWS)
-
-
-def _total(parts: Sequence[Tensor]) -> Tensor:
-    """Sum the parts; a single one is not copied."""
-    first, *others = parts
-    return sum(others, first)
 
 
 def _part(sizes: Tensor | None, rows: Any) -> Tensor | None:
@@ -257,8 +257,8 @@ def _moments(scaler: Scaler, part: Part, known: Seen) -> tuple[Floats, ...]:
     return low.numpy(), high.numpy(), mean.numpy(), std.numpy()
 
 
-def _reduced(parts: Iterable[tuple[Tensor, Tensor]], f: Callable[..., Tensor]) -> list[Tensor]:
-    """Reduce all parts by f, in place: many small tensors among large ones scatter memory."""
+def _reduced(parts: Iterable[tuple[Tensor, ...]], f: Callable[..., Tensor]) -> list[Tensor]:
+    """Reduce all parts by f, in place: small tensors kept among large ones scatter memory."""
     totals: list[Tensor] = []
     for part in parts:
         pairs = zip(totals or part, part, strict=True)
