@@ -176,10 +176,6 @@ class Blend(Estimator):
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         self.learner.fit_experts([*self.experts_], data, held, context)
 
-    def used(self, data: Views) -> tuple[str, ...]:
-        """The experts for these data; for images the first alone, since others see pixels only."""
-        return self.experts[:1] if any(len(s) > 1 for s in data.shapes) else self.experts
-
     def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
         """Experts that are too slow for this many views, with the reason.
 
@@ -332,7 +328,8 @@ class BlendLearner(Learner):
         few = hidden is None or int(hidden.sum()) < FEWEST_HIDDEN
         visible = data if hidden is None else data.hide(hidden)
         training = self.without_entries(visible)
-        used = model.used(data)
+        images = any(len(shape) > 1 for shape in data.shapes)  # the others see pixels only
+        used = model.experts[:1] if images else model.experts
         model.left_out_ = model.slow(used, len(data.x))
         model.experts_ = {k: model.expert(k) for k in used if k not in model.left_out_}
         model.hole_weights_ = {}

@@ -168,7 +168,11 @@ class DSIMVCModel(Clusterer):
         return {"features": features(normalize(h, dim=-1)).sum(), "labels": labels(q)}
 
     def loss(self, batch: Views) -> Terms:
-        h, q = self.net(self.completed_batch(batch))
+        kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
+        rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]
+        x, seen = tuple(a[rows] for a in kept), batch.mask.new_ones(len(rows), len(kept))
+        completed = replace(batch, x=x, mask=seen, index=rows, holes=(None,) * len(kept))
+        h, q = self.net(completed)
         trust = self.trust(q.mean(1).detach())
         share = trust / trust.sum()
         weights = share.detach().requires_grad_()  # the trust net gets gradients of F(t') only
@@ -200,14 +204,6 @@ class DSIMVCModel(Clusterer):
             filled = x.float().clone()
             filled[rows] = borrowed(filled, data.mask[:, v], donor, self.likelihoods[v].text)
             setattr(self, f"completed{v}", filled[lacking])
-
-    def completed_batch(self, batch: Views) -> Views:
-        """Draw a batch of completed samples."""
-        kept = [getattr(self, f"completed{v}") for v in range(len(batch.x))]
-        rows = torch.randperm(len(kept[0]), device=kept[0].device)[: self.hp.batch_size]
-        x, holes = tuple(a[rows] for a in kept), (None,) * len(kept)
-        seen = torch.ones(len(rows), len(x), dtype=torch.bool, device=rows.device)
-        return replace(batch, x=x, mask=seen, index=rows, holes=holes)
 
     # Inference.
 
