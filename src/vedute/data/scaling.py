@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.kinds import Seen
-from vedute.data.rows import Part, by_row, is_sparse, pieces, slices, tensors, then
+from vedute.data.rows import (
+    READ_NUMBERS,
+    Part,
+    by_row,
+    is_sparse,
+    pieces,
+    slices,
+    stretches,
+    tensors,
+    then,
+)
 from vedute.data.views import Views
 
 Floats = NDArray[np.float64]
@@ -306,10 +317,10 @@ def _scaled(
         scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
         return scaled.masked_fill(~by_row(mask[rows], x), 0)
 
-    if len(x) <= PRECISE_ROWS:
+    if x.numel() <= READ_NUMBERS:
         return block(slice(None))
     out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
-    for part in _blocks(x):
+    for part in stretches(len(x), math.prod(x.shape[1:])):
         out[part] = block(part)
     return out
 

@@ -413,8 +413,9 @@ class BlendLearner(Learner):
             super().calibrate(data, None, context)
             return
         predicted, moments = model.predicted(held.inputs, self._attempted), []
-        for v, rows in enumerate(held.hidden.T.numpy()):
-            truth, observed = held.truth.x[v].numpy()[rows], held.truth.seen(v).numpy()[rows]
+        for v, rows in enumerate(held.hidden.unbind(1)):
+            parts = held.truth.parts[v], held.truth.seen_part(v)
+            truth, observed = (part[rows].numpy() for part in parts)
             seen, scaler = held.inputs.mask.sum(1).numpy()[rows], model.views_[v].scaler
             about = observed, scaler.mean, scaler.unit, seen
             moments.append(Moments.of(truth, predicted[v][:, rows], *about))
