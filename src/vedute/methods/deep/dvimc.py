@@ -183,11 +183,12 @@ class DVIMCModel(Generative, Clusterer):
         return self.log_gamma(self.embed(batch)).exp()
 
     def decode(self, batch: Views, draws: int = 0) -> list[Tensor]:
-        z = gaussian.draws(self.posterior(batch)[0], draws)
-        return [decoder(z) for decoder in self.nets.decoders]
+        return self._decode_latent(gaussian.draws(self.posterior(batch)[0], draws))
 
     def prior(self, n: int) -> list[Tensor]:
-        z = self.mixture.sample(n).unsqueeze(0)
+        return self._decode_latent(self.mixture.sample(n).unsqueeze(0))
+
+    def _decode_latent(self, z: Tensor) -> list[Tensor]:
         return [decoder(z) for decoder in self.nets.decoders]
 
 
