@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -34,6 +35,13 @@ def started(rank, size, *words, more=None, **ways):
     told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1"}
     env = {**ENV, **{k: str(v) for k, v in told.items()}, **(more or {})}
     return subprocess.Popen([sys.executable, *words], env=env, **ways)
+
+
+def killed_after(seconds, *processes):
+    """A timer that ends processes which a test would wait for without end."""
+    timer = Timer(seconds, lambda: [process.kill() for process in processes])
+    timer.start()
+    return timer
 
 
 @pytest.fixture(scope="module")
@@ -97,32 +105,36 @@ def test_a_fit_goes_on_after_a_rank_was_killed(both, tmp_path):
     """torchrun starts both ranks again; they go on from the last checkpoint, and end as two ranks
     of which none was killed."""
     np.savez(tmp_path / "d.npz", **dict(zip("abc", ranks_together.views().arrays(), strict=True)))
-    run = subprocess.run(
-        [sys.executable, *TORCHRUN, TESTS / "ranks_killed.py", *FIT],
-        cwd=tmp_path,
-        env={k: v for k, v in ENV.items() if k != "MASTER_PORT"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stderr.count("vedute: another rank has ended") <= 1
-    assert run.stdout.count("wrote run") == 1
+    # Files, not pipes: ranks would keep these open after torchrun was killed by the timeout.
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        run = subprocess.run(
+            [sys.executable, *TORCHRUN, TESTS / "ranks_killed.py", *FIT],
+            cwd=tmp_path,
+            env={k: v for k, v in ENV.items() if k != "MASTER_PORT"},
+            stdout=out,
+            stderr=err,
+            timeout=240,
+        )
+    errors = (tmp_path / "err").read_text()
+    assert run.returncode == 0, errors
+    assert errors.count("vedute: another rank has ended") <= 1
+    assert (tmp_path / "out").read_text().count("wrote run") == 1
     epochs = list(map(int, (tmp_path / "epochs").read_text().split()))
     assert epochs[:6] == [1, 2, 3, 4, 5, 5]
-    assert {p.name for p in tmp_path.iterdir()} == {"d.npz", "run", "epochs"}
+    assert {p.name for p in tmp_path.iterdir()} == {"d.npz", "run", "epochs", "out", "err"}
     with np.load(tmp_path / "run" / "embedding.npz") as found:
         np.testing.assert_equal(found["embedding"], both[0]["mvp fit"][0])
         np.testing.assert_equal(found["labels"], both[0]["mvp fit"][1])
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal here")
-def test_a_rank_that_waits_for_a_stopped_one_says_so():
+def test_a_rank_that_waits_for_a_stopped_one_says_so(request):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = {"MASTER_PORT": str(free.getsockname()[1])}
     ways = {"more": port, "stderr": subprocess.PIPE, "text": True}
     first, second = [started(rank, 2, TESTS / "ranks_stopped.py", **ways) for rank in range(2)]
+    request.addfinalizer(killed_after(240, first, second).cancel)
     os.waitid(os.P_PID, first.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert next(line for line in second.stderr if "waited" in line) == (
         "vedute: rank 1 has waited 2 s for the other ranks; one of them was stopped, is busy, or "
