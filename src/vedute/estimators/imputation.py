@@ -35,9 +35,9 @@ MIN_HIDDEN, MAX_NUMBERS = 100, 2**26  # hidden samples to calibrate on; numbers 
 DRAWS = 16  # of the posterior, for intervals
 
 
-def batch_rows(width: int) -> int:
-    """Return the batch size of a model for rows of `width` numbers."""
-    return max(1, min(DECODED_ROWS, DECODED_NUMBERS // width))
+def batch_rows(width: int, table: int = 1) -> int:
+    """Return the batch size of a model for rows of `width` numbers; table: see `Imputer`."""
+    return max(1, min(DECODED_ROWS, DECODED_NUMBERS // width, TABLE // table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,4 +199,4 @@ class Imputer:
     def rows(self, draws: int = 0) -> int:
         """Return the number of rows per decoded batch."""
         width = sum(view.numbers for view in self.views)
-        return max(1, min(batch_rows(width * max(draws, 1)), TABLE // self.table))
+        return batch_rows(width * max(draws, 1), self.table)

@@ -1,60 +1,29 @@
-"""Methods that train networks: settings, training runs, and the verbs of trained networks."""
+"""Methods that train networks: their settings, and what a method may decide of its training."""
 
 from __future__ import annotations
 
-import logging
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from typing import ClassVar, Self
 
-import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
-from vedute.data import fill
 from vedute.data.holdout import HoldOut
-from vedute.data.mapped import stacked
-from vedute.data.views import Names, Shapes, Views
-from vedute.estimators import categories, front, saving, sentence_decoding
-from vedute.estimators.base import Estimator, check_count
+from vedute.data.views import Shapes, Views
 from vedute.estimators.context import FitContext
-from vedute.estimators.imputation import TABLE, batch_rows
-from vedute.estimators.method import Ability, Array
-from vedute.estimators.neural_training import ARM, Training
+from vedute.estimators.networks import NetworkEstimator, models
+from vedute.estimators.neural_training import Training
 from vedute.estimators.settings import Range, estimator, setting
-from vedute.nn import coders, convolutions, noise
-from vedute.nn.likelihoods import Likelihoods
+from vedute.nn import coders, convolutions
 from vedute.scale import ranks
 from vedute.training.history import Record
-from vedute.training.model import Clusterer, Generative, Model, Stage, Terms
+from vedute.training.model import Stage, Terms
 
-log = logging.getLogger("vedute")
 FEW_ROWS = 1000  # below, hidden views only decide the length of training, and are refitted
 
 
-@cache
-def models(cls: type[Any]) -> tuple[type[Any], ...]:
-    """Return the classes of models that an estimator builds: the return annotation of `build`."""
-    annotation = get_type_hints(cls.build)["return"]
-    return get_args(annotation) or (annotation,)
-
-
-class LearnedNetworks:
-    """The attributes that training sets; length_: its useful length, once known."""
-
-    model_: Model
-    front_: front.Front
-    history_: list[Record]
-    settings_: dict[str, Any]
-    steps_: int
-    length_: int | None
-
-
 @estimator
-class NeuralEstimator(LearnedNetworks, Estimator):
+class NeuralEstimator(NetworkEstimator):
     """An estimator trained for `steps`, or `epochs` if set, with early stopping on hidden views."""
 
     steps: int = setting(2300, "Most steps of optimisation.", at_least=1, length=True)
@@ -108,16 +77,6 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         "front_": "Per view, the principal components as input of networks; None: all columns.",
     }
     streams = True
-    generative = Ability(lambda cls: all(issubclass(m, Generative) for m in models(cls)))
-    generates = Ability(
-        lambda cls: cls.generative and all(m.prior is not Generative.prior for m in models(cls))
-    )
-    soft = Ability(lambda cls: all(issubclass(m, Clusterer) for m in models(cls)))
-
-    @abstractmethod
-    def build(self, shapes: Shapes, likelihoods: Likelihoods, names: Names, length: int) -> Model:
-        """Build the untrained model for views of these shapes, likelihoods and names. length: of
-        training, in steps, or in epochs if these are set. Needs no fitted state."""
 
     def stage(
         self,
@@ -129,8 +88,6 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         """Return a stage of this length, in the unit of training: steps or epochs."""
         steps, epochs = (amount, None) if self.epochs is None else (None, amount)
         return Stage(loss, steps, epochs, watch=watch, lr=lr)
-
-    # Hooks.
 
     def hides(self) -> bool:
         return self.generative and self.early_stopping
@@ -165,10 +122,6 @@ class NeuralEstimator(LearnedNetworks, Estimator):
             return self.having({"network": convolutions.chosen(self.torch_device().type)})
         return self
 
-    def having(self, settings: Mapping[str, Any]) -> Self:
-        """Return an unfitted copy with some settings replaced."""
-        return type(self)(**self.get_params(deep=False) | settings)
-
     def patience_for(self, shapes: Shapes, steps: int) -> int:
         """Return the patience of early stopping in a training of this many steps."""
         return self.patience
@@ -178,133 +131,5 @@ class NeuralEstimator(LearnedNetworks, Estimator):
         None: it starts over."""
         return None
 
-    # The trained networks.
-
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         Training(self, context).learn(data, held)
-
-    @torch.no_grad()
-    def embed(self, data: Views) -> Array:
-        return self._batched(data, lambda model, batch: model.embed(batch))
-
-    @torch.no_grad()
-    def embed_std(self, data: Views) -> Array:
-        if type(self.fitted_model()).std is Model.std:
-            return super().embed_std(data)
-        return self._batched(data, lambda model, batch: model.std(batch))
-
-    @torch.no_grad()
-    def decode(self, data: Views, draws: int = 0) -> list[Array]:
-        model = self.fitted_model()
-        if not isinstance(model, Generative):
-            return super().decode(data, draws)
-        batch = self.network_input(data).to(self.torch_device()).floating()
-        values = []
-        for v, out in enumerate(model.decode(batch, draws)):
-            if self.views_[v].likelihood.text and not draws:  # one sentence, not likely words
-                out = sentence_decoding.decode_sentence(model, batch, out[0], v).unsqueeze(0)
-            values.append(np.array(self._values(v, out, batch.context), order="K"))  # of draws
-        return values
-
-    @torch.no_grad()
-    def soft_labels(self, data: Views) -> Array | None:
-        if not isinstance(self.fitted_model(), Clusterer):
-            return None
-        return self._batched(data, lambda model, batch: model.assign(batch))
-
-    @torch.no_grad()
-    def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
-        """Draw n new samples from the model, noise included, in your units: name -> array
-        (n, *shape), or frame if frames were fitted. Samples are the same in every call, unless
-        `random_state` is passed."""
-        check_is_fitted(self, "views_")
-        check_count("n", n)
-        if not self.generates:
-            return super().generate(n)
-        model: Any = self.fitted_model()
-        with noise.seeded(self.learner.seed(random_state)):
-            values = {}
-            for v, (view, out) in enumerate(zip(self.views_, model.prior(n), strict=True)):
-                mean = self._values(v, out[0], {})
-                drawn = view.noisy(mean, view.calibrated.noise)
-                p = categories.of_view(view, view.in_units(mean))
-                drawn = categories.drawn(drawn, p) if p else drawn
-                values[view.name] = fill.as_fitted(drawn, view.spec)
-            return values
-
-    def restore(self, learned: dict[str, Any]) -> Self:
-        """Restore, on another device if that of the fit is not available."""
-        try:
-            self.torch_device()
-        except ValueError:
-            self.device = "auto"
-        return super().restore(learned)
-
-    def modules(self) -> dict[str, nn.Module]:
-        model: Any = getattr(self, "model_", None)
-        if not isinstance(model, nn.Module):  # when loading: build it, then load its weights
-            with torch.device("meta"):  # without memory
-                saving.check_sizes(self.build_networks(), model or {})
-            with noise.WeightsFrom(torch.Generator()):  # replaced by saved weights
-                model = self.build_networks().to(self.torch_device())
-        return {"model_": model}
-
-    def _batched(self, data: Views, f: Any) -> Array:
-        device, model = self.torch_device(), self.fitted_model()
-        rows = max(1, min(batch_rows(self.n_features_in_), TABLE // self.table_numbers()))
-        parts = (f(model, b.to(device).floating()) for b in self.network_input(data).batches(rows))
-        return stacked(len(data), (part.float().cpu().numpy() for part in parts))
-
-    def network_input(self, data: Views) -> Views:
-        """Convert data to the input of the networks."""
-        return front.narrow(self.front_, data.bare())
-
-    def _values(self, v: int, out: Tensor, context: Mapping[str, Tensor]) -> Array:
-        """Return the expected values of view v, with all its columns, given decoder outputs."""
-        part, likelihood = self.front_[v], self.views_[v].likelihood
-        mean = likelihood.mean(out.float(), context).cpu().numpy()
-        return mean if part is None else part.widen(mean)
-
-    def table_numbers(self) -> int:
-        model: Any = getattr(self, "model_", None)
-        return model.table_numbers if isinstance(model, Model) else 1
-
-    def build_networks(self) -> Model:
-        """Build the networks, channels-last for images, which makes convolutions fast; on ARM cores
-        it halves their speed, so they stay channels-first."""
-        shapes = [
-            view.output_shape if part is None else (part.basis.shape[1],)
-            for view, part in zip(self.views_, self.front_, strict=True)
-        ]
-        likelihoods = [view.likelihood for view in self.views_]
-        length = self.steps_ if self.epochs is None else self.epochs
-        hp = self.having(self.settings_)  # later changes apply to the next fit
-        hp.check_settings()
-        model = hp.build(shapes, likelihoods, [view.name for view in self.views_], length)
-        model.observation = nn.ModuleList(likelihoods)  # their parameters are trained and saved
-        channels_last = any(p.ndim == 4 for p in model.parameters())
-        channels_last &= not (ARM and self.torch_device().type == "cpu")
-        return model.to(memory_format=torch.channels_last) if channels_last else model  # type: ignore[call-overload]
-
-    def fitted_model(self) -> Model:
-        """Return the trained networks in eval mode."""
-        model: Model = self.model_
-        return model.eval()
-
-    def torch_device(self) -> torch.device:
-        """Return the device to compute on; raise if it is not available."""
-        device = str(self.device)  # a torch.device, too
-        if device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        kind = device.partition(":")[0]
-        if kind not in ("cpu", "cuda", "mps"):
-            raise ValueError(f"no device {device!r}; choose auto, cpu or cuda")
-        available = {"cpu": True, "cuda": torch.cuda.is_available()}
-        if not available.get(kind, torch.backends.mps.is_available()):
-            raise ValueError(f"device {device!r} is not available; choose auto or cpu")
-        return torch.device(device)
-
-    def bf16(self, data: Views, device: torch.device) -> bool:
-        """Return whether networks compute in bfloat16."""
-        images = device.type == "cuda" and any(len(s) > 1 for s in data.shapes)
-        return self.precision == "bf16" or (self.precision == "auto" and images)

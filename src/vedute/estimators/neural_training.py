@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -18,6 +17,7 @@ from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators import front, progress
 from vedute.estimators.context import FitContext, digest
+from vedute.estimators.networks import ARM
 from vedute.estimators.settings import LOOSE
 from vedute.nn import coders, convolutions
 from vedute.training.checkpoints import Checkpoint
@@ -33,7 +33,6 @@ COMPILED_STEPS = 40_000  # least steps for which image networks are compiled on 
 MEASURED = 5.0  # seconds of steps for the estimate
 LONG = 120.0  # seconds from which on it is reported
 SMALL_STEP = 1e9  # weights times batch size, below which one thread is as fast as several
-ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class Training:
