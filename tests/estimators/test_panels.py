@@ -55,7 +55,7 @@ def test_constant_columns_change_nothing():
     known = np.where(np.isnan(proteins[:, :1]), np.nan, 2.0)
     wide = Views.of([genes, np.hstack([proteins, known])])
     mask = wide.mask.clone()
-    (_, view) = panels.fitted(wide, [None, None], ["auto", "auto"])
+    (_, view) = panels.fitted(wide)
     assert (view.kind, bool((wide.mask == mask).all())) == ("log_counts", True)
 
 
@@ -79,7 +79,7 @@ def test_the_decision_hangs_on_observed_values_only():
         == kind_of(genes, np.where(np.isnan(proteins), np.nan, truth)).why
     )
     views = Views.of([genes, proteins])
-    found = panels.fitted(views, [None, None], ["auto", "auto"])
+    found = panels.fitted(views)
     assert [v.kind for v in found] == [v.kind for v in inspect(views).views]
     few = [x[~np.isnan(proteins).any(1)][:8] for x in (genes, proteins)]
     assert kind_of(*few).kind in panels.CANDIDATES

@@ -129,7 +129,7 @@ def inspect(views: Views, given: Mapping[str, str] | str = kinds.AUTO_WORD) -> I
     specs = views.specs or ()
     seen = views.mask.numpy()
     words = kinds.named(given, views.names)
-    fitted = panels.fitted(views, [None] * len(specs), words)
+    fitted = panels.fitted(views, kind=words)
     inspected = [_look(views, v, spec, fitted[v]) for v, spec in enumerate(specs)]
     codes = np.stack([code for _, code in inspected], axis=1)  # (n, L), 0 where missing
     differ = seen[:, [facts.rows_differ for facts, _ in inspected]].any(1)

@@ -15,10 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data.tables import as_table
-from vedute.data.views import Filling
-from vedute.estimators import card, categories, filling, saving, settings
-from vedute.estimators.explanation import explanation, left_out_errors
-from vedute.estimators.filling import Interval
+from vedute.data.views import Entry, Filling, Views
+from vedute.estimators import card, categories, explanation, filling, saving, settings
 from vedute.estimators.fitted_view import scaled
 from vedute.estimators.learner import Learner
 from vedute.estimators.method import Ability, Array, Method
@@ -150,7 +148,7 @@ class Estimator(Method):
                     "over their partitions"
                 )
             ends = dask_frames.impute(self, X, interval)
-            return ends[0] if interval is None else Interval(*ends)
+            return ends[0] if interval is None else filling.Interval(*ends)
         learner = self.learner
         entry = learner.entry(X)
         views, how = entry.views, (interval, scale)
@@ -177,8 +175,14 @@ class Estimator(Method):
                 "no view holds categories, nor zeros and ones, so there are no probabilities; "
                 "impute gives values"
             )
-        probabilities = self.learner.probabilities(entry, data)
-        return categories.frames(self.views_, probabilities, entry.parts.rows)
+        p = self._probabilities(entry, data)
+        return categories.frames(self.views_, p, entry.parts.rows)
+
+    def _probabilities(self, entry: Entry, data: Views) -> categories.Probabilities:
+        """Return those of all samples, passed raw and in scaled units."""
+        with self.learner.counting("imputing", data, len(data), "row"):
+            values = self.learner.imputer().values(data)[0]
+        return categories.probabilities(self.views_, values, entry.views)
 
     def category_sets(self, X: Any, level: float = 0.9) -> dict[str, pd.DataFrame]:
         """Return the smallest sets of categories whose probabilities sum to at least `level`, by
@@ -202,7 +206,7 @@ class Estimator(Method):
         """
         data = self.learner.scaled(X)
         with self.learner.counting("explaining", data, len(data.x), "view"):
-            return explanation(self.learner.imputer(), data)
+            return explanation.explanation(self.learner.imputer(), data)
 
     def sample_imputations(self, X: Any, m: int, random_state: Any = None) -> list[Any]:
         """Return m draws of X with its missing views and holes filled in, decoder noise included.
@@ -216,7 +220,7 @@ class Estimator(Method):
         imputer = self.learner.imputer()
         with noise.seeded(self.learner.seed(random_state)):
             categorical = any(map(categories.columns, self.views_))
-            p = self.learner.probabilities(entry, data) if categorical else {}
+            p = self._probabilities(entry, data) if categorical else {}
             return [entry.filled(filling.drawn(imputer, data, p)) for _ in range(m)]
 
     def generate(self, n: int, random_state: Any = None) -> dict[str, Any]:
@@ -242,7 +246,7 @@ class Estimator(Method):
         data = self.learner.scaled(X)
         if not self.generative:
             raise TypeError(self.cannot("be scored without labels"))
-        error, base = left_out_errors(self.learner.imputer(), data)
+        error, base = explanation.left_out_errors(self.learner.imputer(), data)
         if base == 0.0:
             raise ValueError("score needs rows with two or more observed views; X has none")
         return 1.0 - error / base

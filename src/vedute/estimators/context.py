@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.rows import stretches
+from vedute.data.views import Views
+from vedute.estimators.settings import LOOSE
+from vedute.scale import ranks
 from vedute.training.history import Record
+
+# Settings that ranks need not share, or that are compared by the settings inside.
+NOT_COMPARED = (*LOOSE, "random_state", "method", "expert_settings")
 
 
 @dataclass
@@ -71,6 +79,21 @@ def seed_of(random_state: Any) -> int:
         f"random_state is a whole number below 2**63, a generator of numpy or None, got "
         f"{random_state!r}"
     )
+
+
+def check_ranks(model: Any, raw: Views, groups: NDArray[Any] | None) -> None:
+    """Reject ranks that would fit different settings or data."""
+    if ranks.size() == 1:
+        return
+    params = model.get_params().items()
+    compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
+    arrays = [raw.mask, *raw.parts, *raw.hole_parts]
+    arrays += [] if groups is None else [torch.from_numpy(groups)]
+    if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
+        raise ValueError(
+            f"the ranks fit {type(model).__name__} with other settings, or on other data; "
+            "every rank takes the same"
+        )
 
 
 def digest(settings: Mapping[str, Any], parts: Iterable[Any]) -> str:

@@ -14,24 +14,19 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vedute.data import holdout, kinds, missing
-from vedute.data.mapped import stacked, written
+from vedute.data import holdout, mapped, missing
 from vedute.data.views import Entry, Views, ever_seen
-from vedute.estimators import card, categories, clustering, cross_fitting, panels, progress
-from vedute.estimators.context import FitContext, digest, seed_of
-from vedute.estimators.explanation import contributions
-from vedute.estimators.fitted_view import FittedView, scaled
+from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
+from vedute.estimators.context import FitContext, check_ranks, seed_of
+from vedute.estimators.fitted_view import scaled
 from vedute.estimators.imputation import Imputer, batch_rows
 from vedute.estimators.method import Array, Method
-from vedute.estimators.settings import LOOSE
-from vedute.nn import likelihoods, noise
+from vedute.nn import noise
 from vedute.scale import ranks
 
 log = logging.getLogger("vedute")
 BATCHES = 8  # per scaled chunk
 MANY_ROWS = 5000  # rows from which on imputing and explaining show progress
-# Settings that ranks need not share, or that are compared by the settings inside.
-NOT_COMPARED = (*LOOSE, "random_state", "method", "expert_settings")
 NO_SHARED_ROWS = (
     "no sample has two views, so the relation between views cannot be learned; do the samples "
     "of different views have the same ids?"
@@ -69,12 +64,6 @@ class Learner:
             raise TypeError(model.cannot("impute"))
         return Imputer(model.decode, model.views_, model.table_numbers())
 
-    def probabilities(self, entry: Entry, data: Views) -> categories.Probabilities:
-        """Return the probabilities of categories of all samples, passed raw and in scaled units."""
-        with self.counting("imputing", data, len(data), "row"):
-            values = self.imputer().values(data)[0]
-        return categories.probabilities(self.model.views_, values, entry.views)
-
     def seed(self, random_state: Any) -> int:
         """Return the seed of draws: that of the fit, unless `random_state` is passed."""
         return self.model.seed_ if random_state is None else seed_of(random_state)
@@ -83,9 +72,15 @@ class Learner:
         """Apply f to data in chunks, (n, ...); for data on the disk the result is on the disk."""
         if not data.on_disk:
             rows = BATCHES * batch_rows(self.model.n_features_in_)
-            return stacked(len(data), map(f, data.batches(rows)))
+            return mapped.stacked(len(data), map(f, data.batches(rows)))
+
+        def results() -> Iterator[Array]:
+            for part in data.pieces():
+                yield f(part)
+                progress.advance(len(part), "row")
+
         with self.counting("going through all rows", data, len(data), "row"):
-            return written(_counted(f(part)) for part in data.pieces())
+            return mapped.written(results())
 
     def by_scaled_rows(self, f: Callable[[Views], Array], views: Views) -> Array:
         """Apply f to data that are scaled in chunks."""
@@ -111,7 +106,7 @@ class Learner:
         codes = None if groups is None else missing.group_codes(groups, len(raw), raw.ids)
         raw = raw.bare()
         self.check(raw)
-        _check_ranks(model, raw, codes)
+        check_ranks(model, raw, codes)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
@@ -119,7 +114,9 @@ class Learner:
         # Gradients are needed, even if the caller has disabled them.
         with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(context.seed)
-            model.views_ = self.fitted_views(raw)
+            model.views_ = panels.fitted(raw, model.likelihood, model.kinds, self.scaling())
+            for view in model.views_:
+                model.log(view.sentence)
             data = scaled(model.views_, raw)
             data = data if model.streams else data.in_memory()
             del raw  # which may be large
@@ -159,15 +156,6 @@ class Learner:
         """Return the scaling of features, or `auto`."""
         return self.model.scaling
 
-    def fitted_views(self, raw: Views) -> list[FittedView]:
-        """Return each view with its kind, likelihood and scaling."""
-        model = self.model
-        words = likelihoods.named(model.likelihood, raw.names), kinds.named(model.kinds, raw.names)
-        views = panels.fitted(raw, *words, self.scaling())
-        for view in views:
-            model.log(view.sentence)
-        return views
-
     def learn(self, data: Views, context: FitContext) -> None:
         """Fit with views held out, calibrate on them, and refit with everything if they were not
         also used to end the training."""
@@ -183,11 +171,12 @@ class Learner:
         held = None if hidden is None else self.held_out(data, hidden, context.groups)
         visible = data if hidden is None else data.hide(hidden)
         inputs = self.without_entries(visible) if model.hides() else visible
-        between = inputs, visible, context.groups
-        entries = None if inputs is visible else holdout.HiddenEntries.of(*between)
+        entries = None
+        if inputs is not visible:
+            entries = holdout.HiddenEntries.of(inputs, visible, context.groups)
         refits = refits and inputs is not data
         model.learn(inputs, None if few else held, context)
-        del visible, inputs, between  # which may be large
+        del visible, inputs  # which may be large
         if model.generative:
             self.calibrate(data, held, context)
         if entries is not None:
@@ -234,7 +223,7 @@ class Learner:
         model.hidden_predictions_ = {}
         if unseen:
             results = cross_fitting.predictions(imputer, held, model.shrinks)
-            model.hidden_predictions_ = results | contributions(self.imputer(), held)
+            model.hidden_predictions_ = results | explanation.contributions(self.imputer(), held)
         model.r2_in_units_ = cross_fitting.r2_in_units(model.r2_, model.hidden_predictions_)
 
     def calibrate_holes(self, held: holdout.HiddenEntries) -> None:
@@ -293,21 +282,6 @@ class Learner:
                 raise ValueError("it gives values that are not finite")
 
 
-def _check_ranks(model: Method, raw: Views, groups: NDArray[Any] | None) -> None:
-    """Reject ranks that would fit different settings or data."""
-    if ranks.size() == 1:
-        return
-    params = model.get_params().items()
-    compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
-    arrays = [raw.mask, *raw.parts, *raw.hole_parts]
-    arrays += [] if groups is None else [torch.from_numpy(groups)]
-    if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
-        raise ValueError(
-            f"the ranks fit {type(model).__name__} with other settings, or on other data; "
-            "every rank takes the same"
-        )
-
-
 def _check_columns(raw: Views) -> None:
     """Reject a column without a finite value."""
     for v, spec in enumerate(raw.specs or ()):
@@ -319,8 +293,3 @@ def _check_columns(raw: Views) -> None:
             raise ValueError(
                 f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
             )
-
-
-def _counted(rows: Array) -> Array:
-    progress.advance(len(rows), "row")
-    return rows

@@ -10,7 +10,7 @@ on scale g, stands in for the slope:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vedute.data import kinds
 from vedute.data.holdout import HIDDEN_NUMBERS
 from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView, scaled
-from vedute.nn.likelihoods import Likelihood
+from vedute.nn import likelihoods
 
 Array = NDArray[Any]
+ByView = str | Sequence[str] | Mapping[str, str]  # a setting: for all views, one each, or by name
 CANDIDATES = ("log_counts", "positive", "numbers")
 ROWS, FEWEST_ROWS = 1000, 100  # most predicted rows, also for wide data
 PANEL_RIDGES = 10.0 ** np.arange(-2.0, 3.1, 0.5)  # times the mean eigenvalue
@@ -33,36 +35,29 @@ LEAST_STD = 1e-9  # standard deviation of residuals
 
 
 def fitted(
-    raw: Views,
-    likelihoods: Sequence[Likelihood | None],
-    kinds: Sequence[str],
-    scaling: str = AUTO_WORD,
+    raw: Views, likelihood: ByView = AUTO_WORD, kind: ByView = AUTO_WORD, scaling: str = AUTO_WORD
 ) -> list[FittedView]:
-    """Fit all views; what is `auto` or None follows from their values."""
-    settings = enumerate(zip(likelihoods, kinds, strict=True))
-    views = [FittedView.of(raw, v, name, scaling, kind) for v, (name, kind) in settings]
-    undecided = [
-        v for v, view in enumerate(views) if view.kind == "log_counts" and kinds[v] == AUTO_WORD
+    """Fit all views; what is `auto` follows from their values."""
+    words = likelihoods.named(likelihood, raw.names), kinds.named(kind, raw.names)
+    settings = enumerate(zip(*words, strict=True))
+    views = [FittedView.of(raw, v, name, scaling, word) for v, (name, word) in settings]
+    return [
+        decided(raw, v, views) if view.kind == "log_counts" and word == AUTO_WORD else view
+        for v, (view, word) in enumerate(zip(views, words[1], strict=True))
     ]
-    decisions = {v: decided(raw, v, views) for v in undecided}
-    return [decisions.get(v, view) for v, view in enumerate(views)]
 
 
 def decided(raw: Views, v: int, views: Sequence[FittedView]) -> FittedView:
     """Fit view v, recognised as counts of few columns, on the scale with the highest likelihood at
     hidden views; `views` are all views as recognised."""
     sample = raw[_rows(raw, v)]
-    tried = [_as(raw, v, views[v], kind) for kind in CANDIDATES]
+    tried = [FittedView.of(raw, v, views[v].likelihood, kind=kind) for kind in CANDIDATES]
     gram = _gram(scaled(views, sample).floating(), views, v)
     likelihoods = np.array([_likelihood(view, sample, v, gram) for view in tried])
     likelihoods[0] += MARGIN
     best = tried[int(likelihoods.argmax())]
     rivals = " and ".join(k for k in CANDIDATES if k != best.kind)
     return replace(best, why=f"{views[v].why}; likelier at hidden views than {rivals}")
-
-
-def _as(raw: Views, v: int, view: FittedView, kind: str) -> FittedView:
-    return FittedView.of(raw, v, view.likelihood, kind=kind)
 
 
 def _rows(raw: Views, v: int) -> torch.Tensor:
