@@ -155,7 +155,7 @@ class Estimator(Method):
         with learner.counting("imputing", views, len(views), "row"):
             if not views.on_disk:
                 return filling.filled(learner.imputer(), entry, *how)
-            pieces = (learner.entry(piece) for piece in views.pieces())
+            pieces = map(learner.entry, views.pieces())
             parts = (filling.filled(learner.imputer(), piece, *how) for piece in pieces)
             return filling.on_disk(views, parts)
 
@@ -233,7 +233,7 @@ class Estimator(Method):
         """Return every view of every sample as the model decodes it, observed or not."""
         entry, imputer = self.learner.entry(X), self.learner.imputer()
         copy = Filling(replace(entry, anew=frozenset(range(len(self.views_)))))
-        for batch in entry.views.batches(imputer.rows_of_values()):
+        for batch in entry.views.batches(imputer.rows(imputer.draws_for())):
             means = imputer.values(scaled(self.views_, batch))[0]
             copy.add(filling.chosen(self.views_, means))
         return copy.filled()
@@ -269,13 +269,11 @@ class Estimator(Method):
         modules = self.modules()
         learned = {k: v for k, v in self.results().items() if k not in modules}
         for name, module in modules.items():
-            learned[name] = {
-                k: v.cpu().contiguous().numpy() for k, v in module.state_dict().items()
-            }
+            state = module.state_dict().items()
+            learned[name] = {k: v.cpu().contiguous().numpy() for k, v in state}
         params = self.get_params(deep=False)
         fitted = getattr(self, "_fitted_with", {})  # later changes apply to the next fit
-        params |= {k: v for k, v in fitted.items() if k not in LOOSE}
-        params = saveable(params)
+        params = saveable(params | {k: v for k, v in fitted.items() if k not in LOOSE})
         if "random_state" in params and not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = self.seed_  # drawn from a generator
         return saving.Saved(saving.name_of(type(self)), params, learned)

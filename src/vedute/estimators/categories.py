@@ -70,16 +70,14 @@ def _described(view: FittedView) -> Iterator[tuple[Any, tuple[Any, ...] | None]]
 def _one_hot(spec: ViewSpec) -> Iterator[Column]:
     """Yield the columns of a view that is one-hot over its last axis."""
     *before, width = spec.shape
-    names = [None] if not before else _positions(before)
-    for i, name in enumerate(names):
+    for i, name in enumerate(_positions(before) if before else [None]):
         yield Column(name, spec.columns or range(width), slice(i * width, (i + 1) * width))
 
 
 def _positions(shape: Sequence[int]) -> list[Any]:
     """Return names of the entries of an array: 0, 1, ..., or "0,0", "0,1", ..."""
-    if len(shape) == 1:
-        return list(range(shape[0]))
-    return [",".join(map(str, i)) for i in np.ndindex(*shape)]
+    names = [",".join(map(str, i)) for i in np.ndindex(*shape)]
+    return names if len(shape) > 1 else list(range(shape[0]))
 
 
 def probabilities(
@@ -154,24 +152,17 @@ def smallest_sets(p: pd.DataFrame, level: float) -> pd.DataFrame:
     if p.columns.nlevels == 1:
         return pd.DataFrame({"category": _smallest(p, level)}, p.index)
     names = p.columns.get_level_values(0)
-    return pd.DataFrame(
-        {
-            name: _smallest(p.loc[:, names == name].droplevel(0, axis=1), level)
-            for name in dict.fromkeys(names)
-        },
-        p.index,
-    )
+    columns = {name: p.loc[:, names == name].droplevel(0, axis=1) for name in dict.fromkeys(names)}
+    return pd.DataFrame({k: _smallest(part, level) for k, part in columns.items()}, p.index)
 
 
 def _smallest(p: pd.DataFrame, level: float) -> list[tuple[Any, ...]]:
     chances, categories = p.to_numpy(), list(p.columns)
     order = np.argsort(-chances, axis=1, kind="stable")
     before = np.take_along_axis(chances, order, 1).cumsum(1)
-    sizes = 1 + (before < level - SHARE_ROUNDING).sum(1)
-    sizes = np.minimum(sizes, (chances > 0).sum(1))
-    return [
-        tuple(categories[k] for k in row[:size]) for row, size in zip(order, sizes, strict=True)
-    ]
+    sizes = np.minimum(1 + (before < level - SHARE_ROUNDING).sum(1), (chances > 0).sum(1))
+    rows = (row[:size] for row, size in zip(order, sizes, strict=True))
+    return [tuple(categories[k] for k in row) for row in rows]
 
 
 def _labels(parts: Sequence[Column]) -> Any:

@@ -40,18 +40,15 @@ def predictions(imputer: Imputer, held: HoldOut, shrink: bool) -> dict[str, Arra
     """
     width = sum(view.numbers for view in imputer.views)
     at = sample_positions(len(held.hidden), min(MAX_INSTANCES, NUMBERS // width))
-    if len(at) < 2:
-        return {"at": at[:0], "error": np.zeros(0)}
     held = held.part(at)
-    once, held = _decoded_once(imputer, held)
     which = held.hidden.int().argmax(1).numpy()
     fold = folds(which, held.groups)
     if len(np.unique(fold)) < 2:
         return {"at": at[:0], "error": np.zeros(0)}
+    once, held = _decoded_once(imputer, held)
     shapes = [(len(at), *view.scaler.mean.shape) for view in imputer.views]
     means, stds = ([np.zeros(s, np.float32) for s in shapes] for _ in range(2))
-    reach = np.zeros((len(shapes), len(at), len(LEVELS)), np.float32)
-    error = np.zeros(len(at))
+    reach, error = np.zeros((len(shapes), len(at), len(LEVELS)), np.float32), np.zeros(len(at))
     for k in np.unique(fold):
         test = np.flatnonzero(fold == k)
         rest, part = held.part(np.flatnonzero(fold != k)), held.part(test)
@@ -139,11 +136,8 @@ def _by_feature(view: FittedView, truth: Array, mean: Array) -> dict[str, Array]
     explained[varying] = 1 - error[varying] / base[varying]
     distance[:, known == 0] = 0.0
     off = np.where(known > 0, np.nanmedian(distance, axis=0, overwrite_input=True), np.nan)
-    return {
-        "known": known.astype(np.int64),
-        "explained": explained.astype(np.float32),
-        "off": off.astype(np.float32),
-    }
+    floats = {"explained": explained.astype(np.float32), "off": off.astype(np.float32)}
+    return {"known": known.astype(np.int64), **floats}
 
 
 def _explained(truth: Array, mean: Array) -> float:
@@ -165,7 +159,7 @@ def _scaled(view: FittedView, values: Array) -> Array:
     if view.likelihood.shares:
         return values
     x = torch.from_numpy(np.asarray(values, np.float64))
-    x = x if view.scaler.signed else x.clamp(min=0)
+    x = x.clamp(min=0) if view.transformed else x
     return np.asarray(view.scaler.transform(x, torch.ones_like(x).bool()).double().numpy())
 
 
@@ -191,21 +185,17 @@ def _decoded_once(imputer: Imputer, held: HoldOut) -> tuple[Imputer, HoldOut]:
         with noise.common_to_rows():
             return imputer.decode(rows, draws)
 
-    drawn = replace(imputer, decode=common)
-    sparse = any(map(is_sparse, held.inputs.parts))
-    rows = held.inputs
-    decoded[DRAWS] = _pairs(drawn, rows) if sparse else drawn.decoded(rows, DRAWS)
+    drawn, rows = replace(imputer, decode=common), held.inputs
+    if not any(map(is_sparse, rows.parts)):
+        decoded[DRAWS] = drawn.decoded(rows, DRAWS)
+    else:  # two draws with the same variance, as all would be far larger than the data
+        stds = [np.sqrt(variance) for variance in drawn.variances(rows)]
+        means = [view.scaler.mean for view in imputer.views]
+        ends = ((mean - std, mean + std) for mean, std in zip(means, stds, strict=True))
+        decoded[DRAWS] = [np.stack(pair).astype(np.float32) for pair in ends]
 
     def look_up(rows: Views, draws: int) -> list[Array]:
         return [d[:, rows.index.numpy()] for d in decoded[draws]]
 
-    numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
+    numbered = replace(rows, index=torch.arange(len(rows)))
     return replace(imputer, decode=look_up), replace(held, inputs=numbered)
-
-
-def _pairs(imputer: Imputer, data: Views) -> list[Array]:
-    """Return two draws with the variance of DRAWS draws, which is all that is used: L arrays
-    (2, n, *shape_v). With a sparse view, all draws would be far larger than the data."""
-    each = zip(imputer.views, imputer.variances(data), strict=True)
-    spread = [(view.scaler.mean, np.sqrt(variance)) for view, variance in each]
-    return [np.stack([mean - s, mean + s]).astype(np.float32) for mean, s in spread]

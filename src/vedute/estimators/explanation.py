@@ -97,27 +97,18 @@ def changes(imputer: Imputer, data: Views) -> Floats:
     (n, L), mask = data.shape, data.mask.numpy()
     change = np.full((n, L, L), np.nan)
     values = imputer.expected(data) if n else []
-    for u in range(L) if n else ():
-        less = _without(imputer, data, u)
+    means = [view.scaler.mean.astype(np.float32) for view in imputer.views]
+    for u, hidden in enumerate(torch.eye(L).bool() if n else ()):
+        again = left_out(data, hidden).numpy()
+        parts = [values for _, values in predicted_again(imputer, data, hidden)]
         for v, view in enumerate(imputer.views):
+            less = np.tile(means[v], (n, *[1] * means[v].ndim))
+            if parts:
+                less[again] = np.concatenate([predicted[v] for predicted in parts], axis=1)[0]
             rows = mask[:, u] & ~mask[:, v]
-            change[rows, v, u] = _distance(view, values[v][0][rows], less[v][rows])
+            change[rows, v, u] = _distance(view, values[v][0][rows], less[rows])
         progress.advance(1, "view")
     return change
-
-
-def _without(imputer: Imputer, data: Views, u: int) -> list[Array]:
-    """Predict all views with view u hidden: L arrays (n, *shape_v); the mean for samples without
-    another observed view."""
-    n, L = data.shape
-    means = [view.scaler.mean for view in imputer.views]
-    less = [np.tile(mean.astype(np.float32), (n, *[1] * mean.ndim)) for mean in means]
-    hidden = torch.arange(L) == u
-    rows = left_out(data, hidden).numpy()
-    parts = [values for _, values in predicted_again(imputer, data, hidden)]
-    for value, predicted in zip(less, zip(*parts, strict=True), strict=bool(parts)):
-        value[rows] = np.concatenate(predicted, axis=1)[0]
-    return less
 
 
 def _distance(view: FittedView, a: Array, b: Array) -> Floats:

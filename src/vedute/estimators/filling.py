@@ -34,43 +34,40 @@ def written_whole(views: Sequence[FittedView], scale: str, interval: bool = Fals
     """Return the views that are written as a whole: those with different values on this scale, and,
     for the ends of an interval, views of whole numbers that have gaps there."""
     rescaled = [v for v, view in enumerate(views) if view.transformed and scale == "kind"]
-    whole = [v for v in unordered(views) if fill.whole(views[v].spec)]
-    return rescaled + whole if interval else rescaled
-
-
-def unordered(views: Sequence[FittedView]) -> dict[int, list[categories.Column]]:
-    """Return the columns of three or more categories, which have no interval, by view."""
-    by_view = {v: categories.unordered(view) for v, view in enumerate(views)}
-    return {v: columns for v, columns in by_view.items() if columns}
+    unordered = [v for v, view in enumerate(views) if categories.unordered(view)]
+    return rescaled + [v for v in unordered if interval and fill.whole(views[v].spec)]
 
 
 def filled(imputer: Imputer, entry: Entry, interval: float | None, scale: str) -> Any:
     """Return a copy of the input with missing values filled in; three with an interval."""
     anew, fitted, spread = written_whole(imputer.views, scale), imputer.views, interval is not None
     views = [view.on_its_scale if anew else view for view in fitted]
-    imputer, categorical = replace(imputer, views=views), unordered(fitted)
+    imputer = replace(imputer, views=views)
+    unordered = {v: c for v, view in enumerate(fitted) if (c := categories.unordered(view))}
     copies = [Filling(entry.in_floats(anew))]
     if spread:
         ends_anew = written_whole(fitted, scale, interval=True)
-        copies += [Filling(entry.in_floats(ends_anew), with_gaps=[*categorical]) for _ in range(2)]
-    for batch in entry.views.batches(imputer.rows_of_values(spread)):
+        copies += [Filling(entry.in_floats(ends_anew), with_gaps=[*unordered]) for _ in range(2)]
+    for batch in entry.views.batches(imputer.rows(imputer.draws_for(spread))):
         data = scaled(fitted, batch)
         means, stds = imputer.values(data, spread)
         if interval is None:
-            ends = [chosen(views, means)]
+            results = [chosen(views, means)]
         else:
             parts = enumerate(zip(views, means, stds, strict=True))
             intervals = [interval_of(*part, data, v, float(interval)) for v, part in parts]
-            ends = [[*end] for end in zip(*intervals, strict=True)]
-            for v, columns in categorical.items():
-                for end in ends[1:]:
+            results = [[*end] for end in zip(*intervals, strict=True)]
+            for v, columns in unordered.items():
+                for end in results[1:]:
                     end[v] = categories.emptied(end[v], columns)
-        for copy, values in zip(copies, ends, strict=True):
+        for copy, values in zip(copies, results, strict=True):
             for v in copy.entry.anew:
-                values[v] = _with_observed(fitted[v], v, values[v], batch, data)
+                size = data.sizes[v] if data.sizes else None
+                observed = fitted[v].scaler.transformed(batch.x[v].double(), size).numpy()
+                values[v] = np.where(batch.seen(v).numpy(), observed, values[v])
             copy.add(values)
-    results = [copy.filled() for copy in copies]
-    return Interval(*results) if spread else results[0]
+    objects = [copy.filled() for copy in copies]
+    return Interval(*objects) if spread else objects[0]
 
 
 def chosen(views: Sequence[FittedView], values: Sequence[Array]) -> list[Array]:
@@ -86,14 +83,6 @@ def drawn(imputer: Imputer, data: Views, probabilities: categories.Probabilities
     for v, columns in probabilities.items():
         values[v] = categories.drawn(values[v], columns)
     return values
-
-
-def _with_observed(view: FittedView, v: int, values: Array, raw: Views, data: Views) -> Array:
-    """Return values (n, *shape) of view v on the scale of its kind, with observed ones where it is
-    not missing."""
-    size = data.sizes[v] if data.sizes else None
-    observed = view.scaler.transformed(raw.x[v].double(), size).numpy()
-    return np.where(raw.seen(v).numpy(), observed, values)
 
 
 def interval_of(

@@ -75,7 +75,9 @@ class FittedView:
             scaler = scaling.fit("tokens" if likelihood.text else word, x, seen)
         except OverflowError as e:
             raise ValueError(f"view {raw.names[v]!r} {e}") from None
-        words = 1 + _largest(x, seen) if likelihood.text else 0
+        words = 0
+        if likelihood.text:
+            words = 1 + max(int(torch.where(seen[r], x[r], 0).max()) for r in pieces(x))
         known = automatic or kind != AUTO_WORD
         bounds = kinds.bounds(recognised.kind, x, seen) if known else FREE
         about = (recognised.kind.name, recognised.why, bounds)
@@ -193,34 +195,44 @@ class FittedView:
 
 def scaled(views: Sequence[FittedView], raw: Views) -> Views:
     """Convert data to scaled units; values that no fitted view can have are rejected."""
-    seen = [raw.seen_part(v) for v in range(len(views))]
-    raw = _checked(raw, [partial(_check_values, *pair) for pair in zip(views, seen, strict=True)])
+    raw = _each(raw, [partial(_accepted, view, raw.seen_part(v)) for v, view in enumerate(views)])
     data = scaling.transform([view.scaler for view in views], raw)
     ids = data.index.cpu().numpy() if data.ids is None else data.ids
-    return _checked(data, [partial(_check_range, view, ids) for view in views])
+    return _each(data, [partial(_in_range, view, ids) for view in views])
 
 
-def _checked(data: Views, checks: Sequence[Callable[[Part, Any], None]]) -> Views:
-    """Check each view, given values and their rows; rows that are read are checked then."""
-    pairs = zip(data.parts, checks, strict=True)
-    x = [then(part, partial(_checked_rows, check)) for part, check in pairs]
+def _each(data: Views, checks: Sequence[Callable[[Tensor, Any], Tensor]]) -> Views:
+    """Pass values and their rows through the check of each view; rows in a file when read."""
+    x = [then(part, check) for part, check in zip(data.parts, checks, strict=True)]
     return replace(data, x=tensors(x))
 
 
-def _checked_rows(check: Callable[[Part, Any], None], x: Tensor, rows: Any) -> Tensor:
-    check(x, rows)
+def _accepted(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> Tensor:
+    """Reject values outside the range of the likelihood or the scaling."""
+    _check_likelihood(view.name, view.likelihood, x, seen[rows])
+    negative = x[(x < 0) & seen[rows]] if view.transformed else x[:0]
+    if len(negative):
+        problem = f"holds {float(negative[0]):g} and was fitted as {view.kind}: correct it"
+        _reject(view.name, problem, "fit it as numbers")
     return x
 
 
-def _check_values(view: FittedView, seen: Seen, x: Tensor, rows: Any) -> None:
-    """Reject values outside the range of the likelihood or the scaling."""
-    _check_likelihood(view.name, view.likelihood, x, seen[rows])
-    if not view.scaler.signed:
-        _check_signs(view, x, seen[rows])
-
-
-def _largest(x: Part, seen: Seen) -> int:
-    return max(int(torch.where(seen[rows], x[rows], 0).max()) for rows in pieces(x))
+def _in_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> Tensor:
+    """Reject values that overflow in scaled units, and words that were not in fit."""
+    if x.is_floating_point():
+        far = ~(x.flatten(1).abs() < OVERFLOW).all(1)
+        if far.any():
+            raise ValueError(
+                f"view {view.name!r}: {checks.rows(ids[rows][far.numpy()])} values too far from "
+                "those fitted on; correct their units, or make them NaN"
+            )
+    unknown = x[(x < 0) | (x >= view.vocabulary)] if view.vocabulary else x[:0]
+    if len(unknown):
+        raise ValueError(
+            f"view {view.name!r} holds the token {int(unknown[0])}; fitted on those below "
+            f"{view.vocabulary}: encode others as known"
+        )
+    return x
 
 
 def _kind(raw: Views, v: int, likelihood: Likelihood | None, scaled: str, kind: str) -> Recognised:
@@ -248,34 +260,3 @@ def _check_likelihood(name: str, likelihood: Likelihood, x: Part, seen: Seen) ->
     for rows in () if likelihood.scaled else pieces(x):  # scaled likelihoods take all numbers
         problem = likelihood.problem(x[rows], seen[rows])
         _reject(name, problem, "choose another likelihood")
-
-
-def _check_signs(view: FittedView, x: Tensor, seen: Tensor) -> None:
-    wrong = (x < 0) & seen
-    if bool(wrong.any()):
-        negative = f"holds {float(x[wrong][0]):g} and was fitted as {view.kind}"
-        _reject(view.name, f"{negative}: correct it", "fit it as numbers")
-
-
-def _check_range(view: FittedView, ids: Array, x: Tensor, rows: Any) -> None:
-    """Reject values that overflow in scaled units, and words that were not in fit."""
-    far = _far(x)
-    if far.any():
-        raise ValueError(
-            f"view {view.name!r}: {checks.rows(ids[rows][far])} values too far from those fitted "
-            "on; correct their units, or make them NaN"
-        )
-    words = x if view.vocabulary else torch.zeros(0)
-    unknown = words[(words < 0) | (words >= view.vocabulary)]
-    if len(unknown):
-        raise ValueError(
-            f"view {view.name!r} holds the token {int(unknown[0])}; fitted on those below "
-            f"{view.vocabulary}: encode others as known"
-        )
-
-
-def _far(x: Tensor) -> NDArray[np.bool_]:
-    """Return the rows with values that are too large, (n,)."""
-    if not x.is_floating_point():
-        return np.zeros(len(x), bool)
-    return (~(x.flatten(1).abs() < OVERFLOW).all(1)).numpy()

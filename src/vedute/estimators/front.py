@@ -44,25 +44,17 @@ class Components:
     scale: float
 
     @classmethod
-    def of(cls, x: Array, most: int, seed: int) -> Components:
-        """Find at most `most` components of x (n, width), whose rows are all observed."""
-        mean = x.mean(0)
-        _, size, axes = randomized_svd(x - mean, most, random_state=seed)
-        return cls._of(mean, size, axes, len(x))
-
-    @classmethod
-    def of_compressed(cls, x: Compressed, most: int, seed: int) -> Components:
-        """Find them without making x dense."""
-        mean = x.mean()
-        centered = replace(x, rest=x.rest - mean)
-        size, axes = _decomposed(centered, most, seed)
-        return cls._of(mean, size, axes, x.shape[0])
-
-    @classmethod
-    def _of(cls, mean: Array, size: Array, axes: Array, n: int) -> Components:
-        """Keep the components with a size (k,) above rounding, rows of axes (k, width)."""
+    def of(cls, x: Array | Compressed, most: int, seed: int) -> Components:
+        """Find at most `most` components of x (n, width), whose rows are all observed, with a size
+        above rounding."""
+        if isinstance(x, np.ndarray):
+            mean = x.mean(0)
+            _, size, axes = randomized_svd(x - mean, most, random_state=seed)
+        else:
+            mean = x.mean()
+            size, axes = _decomposed(replace(x, rest=x.rest - mean), most, seed)
         kept = size > 1e-6 * max(float(size[0]), 1e-12)
-        scale = float(np.sqrt((size[kept] ** 2).mean() / n)) if kept.any() else 1.0
+        scale = float(np.sqrt((size[kept] ** 2).mean() / x.shape[0])) if kept.any() else 1.0
         basis = axes[kept].T if kept.any() else axes[:1].T
         return cls(mean.astype(np.float32), np.ascontiguousarray(basis, np.float32), scale)
 
@@ -108,17 +100,12 @@ def learn(views: Sequence[FittedView], data: Views, most: int | None, seed: int)
         wide = most is not None and view.scaler.power and view.scaler.mean.size > MIN_RATIO * most
         if most is None or not wide or int(rows.sum()) < 2:
             result.append(None)
-        else:
-            x = select(data.parts[v], _first(rows) if data.on_disk else rows)
-            result.append(_components(view, x, min(most, len(x)), seed % 2**32))
+            continue
+        x: Any = select(data.parts[v], rows.nonzero()[:MAX_SAMPLES, 0] if data.on_disk else rows)
+        k, all_rows = min(most, len(x)), torch.ones(len(x), 1, dtype=torch.bool)
+        x = Compressed.of([x], [view.scaler.zeros], all_rows) if is_sparse(x) else x[:].numpy()
+        result.append(Components.of(x, k, seed % 2**32))
     return result
-
-
-def _components(view: FittedView, x: Part, most: int, seed: int) -> Components:
-    if not is_sparse(x):
-        return Components.of(x[:].numpy(), most, seed)
-    all_rows = torch.ones(len(x), 1, dtype=torch.bool)
-    return Components.of_compressed(Compressed.of([x], [view.scaler.zeros], all_rows), most, seed)
 
 
 def narrow(front: Front, data: Views) -> Views:
@@ -143,11 +130,6 @@ def _narrowed(part: Components, x: Part, seen: Tensor) -> Part:
 
 def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
     return part.narrow(x).masked_fill(~seen[rows], 0.0)
-
-
-def _first(rows: Tensor) -> Tensor:
-    """Return the first MAX_SAMPLES rows that are True."""
-    return rows.nonzero()[:MAX_SAMPLES, 0]
 
 
 def narrow_held(front: Front, held: HoldOut) -> HoldOut:

@@ -76,34 +76,28 @@ class Imputer:
     def values(self, data: Views, spread: bool = False) -> tuple[list[Array], list[Array]]:
         """Return expected values and, if `spread`, standard deviations: L arrays (n, *shape_v) in
         the user's units."""
-        draw = self._draws_for(spread)
+        draw = self.draws_for(spread)
         means, stds = ([Stack(len(data)) for _ in self.views] for _ in range(2))
         for batch in data.batches(self.rows(draw)):
             expected, n_seen = self.expected(batch), batch.mask.sum(1).numpy()
-            draws = self._draws(batch) if draw else None
+            draws: list[Array] = []
+            if draw:  # to measure a spread
+                with noise.common_to_rows():
+                    draws = self.expected(batch, draw)
             for v, view in enumerate(self.views):
-                if draws is None:
+                about = n_seen, batch.size(v), batch.holes[v]
+                if not draw:
                     means[v].add(view.in_units(expected[v][0], batch.size(v)))
                     continue
-                about = n_seen, batch.size(v), batch.holes[v]
                 mean, std = view.moments(expected[v][0], draws[v], *about)
                 means[v].add(mean)
                 stds[v].add(std)
             progress.advance(len(batch), "row")
         return [s.array for s in means], [s.array for s in stds] if draw else []
 
-    def _draws_for(self, spread: bool) -> int:
+    def draws_for(self, spread: bool = False) -> int:
         """Return the number of posterior draws for values; means of log-normals need draws, too."""
         return DRAWS if spread or any(view.scaler.offset is not None for view in self.views) else 0
-
-    def rows_of_values(self, spread: bool = False) -> int:
-        """Return the batch size of `values`."""
-        return self.rows(self._draws_for(spread))
-
-    def _draws(self, batch: Views) -> list[Array]:
-        """Draw decoded values to measure a spread, with noise common to rows."""
-        with noise.common_to_rows():
-            return self.expected(batch, DRAWS)
 
     def draw(self, data: Views) -> list[Array]:
         """Draw every view, noise included: L arrays (n, *shape_v) in the user's units."""
@@ -141,12 +135,11 @@ class Imputer:
         """Return the views with shrinkage, spread, noise and reach calibrated on hidden views, or
         those of holes calibrated on hidden entries."""
         views, n = list(self.views), len(self.views)
+        whole = isinstance(held, HoldOut)
 
         def keep(v: int, c: Calibration) -> None:
-            if isinstance(held, HoldOut):
-                views[v] = replace(views[v], calibration=c)
-            else:
-                views[v] = replace(views[v], at_holes=c)
+            view = views[v]
+            views[v] = replace(view, calibration=c) if whole else replace(view, at_holes=c)
 
         if isinstance(held, HoldOut):
             width = sum(view.scaler.mean.size for view in views)

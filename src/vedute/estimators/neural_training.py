@@ -27,7 +27,7 @@ from vedute.training.model import Model, load_state
 
 log = logging.getLogger("vedute")
 UNWATCHED_STEPS = 1000  # without hidden views, hence without early stopping
-UNSIGNED = (*LOOSE, "n_clusters")  # may differ when training is resumed
+UNUSED = (*LOOSE, "columns", "random_state")  # settings that training does not depend on
 FROM_CALLBACK = "raised by a callback"  # a note on errors
 COMPILED_STEPS = 40_000  # least steps for which image networks are compiled on a GPU
 MEASURED = 5.0  # seconds of steps for the estimate
@@ -53,12 +53,11 @@ class Training:
         device = model.torch_device()
         settings = self._prepare(data, device, watched=held is not None)
         inputs = front.narrow(model.front_, data)
-        watched_views = None if held is None else front.narrow_held(model.front_, held)
         loop = Loop(
             model.model_,
             inputs.to(device),
             settings,
-            None if watched_views is None else watched_views.to(device),
+            None if held is None else front.narrow_held(model.front_, held).to(device),
             [view.likelihood for view in model.views_],
             self.report,
             self._pace(data) if device.type == "cpu" else None,  # a GPU does not wait for steps
@@ -85,7 +84,11 @@ class Training:
         if refit_steps is None:
             fixed = watched or not model.early_stopping or model.epochs is not None
             model.steps_ = steps if fixed else min(steps, self.length or UNWATCHED_STEPS)
-            model.settings_ = self._used(data, steps, batch_size, total)
+            hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
+            params = hp.get_params(deep=False) | {"batch_size": batch_size}
+            params |= {"patience": model.patience_for(data.shapes, total)}
+            params |= {"steps": steps} if model.epochs is None else {}
+            model.settings_ = {k: v for k, v in params.items() if k not in UNUSED}
             model.front_ = front.learn(model.views_, data, model.components, model.seed_)
             model.model_ = model.build_networks().to(device)
             coders.start_at(model.model_, [view.scaler.mean for view in model.views_])
@@ -93,8 +96,7 @@ class Training:
             model.steps_, before = refit_steps, model.model_.state_dict()
             model.model_ = model.build_networks().to(device)
             load_state(model.model_, before)
-        hp = model.having(model.settings_)
-        images = any(len(shape) > 1 for shape in data.shapes)
+        hp, images = model.having(model.settings_), any(len(shape) > 1 for shape in data.shapes)
         return Settings(
             steps=model.steps_,
             epochs=model.epochs,
@@ -110,20 +112,11 @@ class Training:
             checkpoint=self._checkpoint(data),
         )
 
-    def _used(self, data: Views, steps: int, batch_size: int, total: int) -> dict[str, Any]:
-        """Return the settings of a training of `total` steps on these data."""
-        model = self.model
-        hp = model.settled(data.shapes, model.epochs or model.steps_, len(data))
-        params = hp.get_params(deep=False) | {"batch_size": batch_size}
-        params |= {"patience": model.patience_for(data.shapes, total)}
-        params |= {"steps": steps} if model.epochs is None else {}
-        return {k: v for k, v in params.items() if k not in (*LOOSE, "columns", "random_state")}
-
     def _checkpoint(self, data: Views) -> Checkpoint | None:
         """Return the checkpoint of this run, in a folder by its number."""
         if self.context.checkpoint is None:
             return None
-        unsigned = [k for k in UNSIGNED if k != "n_clusters" or not self.model.soft]
+        unsigned = LOOSE if self.model.soft else (*LOOSE, "n_clusters")  # may differ when resumed
         params = self.model.get_params(deep=False) | self.model.settings_
         params = {k: v for k, v in params.items() if k not in unsigned}
         signature = digest(params, [data.mask, *data.parts, *data.hole_parts])

@@ -84,8 +84,8 @@ def _gram(data: Views, views: Sequence[FittedView], v: int) -> Array:
 
 
 def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
-    """Return the log-likelihood of counts with the best ridge, averaged over entries of columns
-    that vary."""
+    """Return the log-likelihood of counts at the leave-one-out residuals of the best ridge,
+    averaged over entries of columns that vary."""
     scaler = view.scaler
     seen = raw.seen(v).numpy() & (scaler.std > 0)
     x = raw.x[v].double()
@@ -93,17 +93,10 @@ def _likelihood(view: FittedView, raw: Views, v: int, gram: Array) -> float:
     width = np.where(seen, np.log(count / scaler.scale), 0.0)
     y = np.where(seen, (scaler.transformed(x).numpy() - scaler.shift) / scaler.scale, 0.0)
     size, Q = np.linalg.eigh(gram)
-    residuals = [_left_out(size, Q, y, ridge) * seen for ridge in PANEL_RIDGES]
-    spread = [
-        seen * np.log(np.sqrt((e**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST_STD)
-        for e in residuals
-    ]
-    return float(max((width - s).sum() for s in spread) / max(seen.sum(), 1))
-
-
-def _left_out(size: Array, Q: Array, y: Array, ridge: float) -> Array:
-    """Return leave-one-out residuals (m, p) of ridge regression; size (m,) and Q (m, m): the
-    eigenvalues and eigenvectors of the products of rows."""
-    keep = ridge / (np.maximum(size, 0.0) + ridge)
-    residuals: Array = Q @ (keep[:, None] * (Q.T @ y)) / ((Q * Q) @ keep)[:, None]
-    return residuals
+    totals = []
+    for ridge in PANEL_RIDGES:
+        keep = ridge / (np.maximum(size, 0.0) + ridge)
+        left_out = Q @ (keep[:, None] * (Q.T @ y)) / ((Q * Q) @ keep)[:, None] * seen
+        std = np.sqrt((left_out**2).sum(0) / np.maximum(seen.sum(0), 1)) + LEAST_STD
+        totals.append((width - seen * np.log(std)).sum())
+    return float(max(totals) / max(seen.sum(), 1))

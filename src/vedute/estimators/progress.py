@@ -50,19 +50,11 @@ class Task:
         parts = [self.note]
         if self.total is not None:
             counted = f"{self.unit} {self.done:.0f} of {self.total:.0f}" if self.unit else ""
-            parts = [counted, time_left(self._left()) if self.done else "", self.note]
+            left = self.left
+            if left is None and self.done:
+                left = (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
+            parts = [counted, f"about {duration(left or 0.0)} left" if self.done else "", self.note]
         return " · ".join(part for part in parts if part)
-
-    def _left(self) -> float:
-        """Extrapolate the remaining seconds."""
-        if self.left is not None or self.total is None:
-            return self.left or 0.0
-        return (monotonic() - self.since) * max(self.total / self.done - 1, 0.0)
-
-
-def time_left(seconds: float) -> str:
-    """Format a remaining time: about 3 min left."""
-    return f"about {duration(seconds)} left"
 
 
 def duration(seconds: float) -> str:
@@ -200,8 +192,7 @@ class Log(Display):
 
 def _display() -> Display:
     """Return the display, in the main thread of the main process only."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or parent_process() is not None:
+    if threading.current_thread() is not threading.main_thread() or parent_process() is not None:
         return Display()
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None

@@ -154,7 +154,7 @@ def follow(
             progress.advance(1, "run", left)
             if outcome is not None:
                 line = f"{number}/{total} {run}: {_result(outcome)}"
-                line += "" if number == total else f"; {progress.time_left(left)}"
+                line += "" if number == total else f"; about {progress.duration(left)} left"
                 say(line, file=sys.stderr)
     return Tally(len(done) - before, lost)
 
