@@ -27,10 +27,10 @@ from torch import Tensor
 
 from vedute.data import patterns
 from vedute.data.escaping import escaped
-from vedute.data.frames import listed
+from vedute.data.frames import listed, numbers
 from vedute.data.holdout import choose_entries, spare_last_values
 from vedute.data.plain_files import plain_file
-from vedute.data.views import Views
+from vedute.data.views import Views, ever_seen
 
 Mask = NDArray[np.bool_]
 Protocol = Callable[[int, int, float, Generator], Mask]
@@ -295,3 +295,14 @@ def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
         return None
     listed = " | ".join(", ".join(map(escaped, part)) for part in parts)
     return f"the views form groups that no sample connects ({listed}): fit each by itself"
+
+
+def empty_columns(views: Views, v: int) -> list[Any]:
+    """Return the names of the columns of view v without any value, or their positions."""
+    seen, spec = ever_seen(views, v).flatten(), None if views.specs is None else views.specs[v]
+    names: list[Any] = list(() if spec is None or spec.columns is None else spec.columns)
+    if spec is not None and names and spec.levels:  # a column of categories takes several numbers
+        pairs = zip(names, spec.levels, strict=True)
+        names = [name for name, levels in pairs for _ in range(numbers(levels))]
+    names = names if len(names) == len(seen) else list(range(len(seen)))
+    return list(dict.fromkeys(names[j] for j in (~seen).nonzero().flatten().tolist()))

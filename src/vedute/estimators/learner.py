@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, mapped, missing
-from vedute.data.views import Entry, Views, ever_seen
+from vedute.data.views import Entry, Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
 from vedute.estimators.context import FitContext, check_ranks, seed_of
 from vedute.estimators.fitted_view import scaled
@@ -146,7 +146,11 @@ class Learner:
                 raise ValueError(f"view {name!r} is missing for every sample; leave it out of fit")
         if getattr(model, "checkpoint", None) is not None and model.random_state is None:
             raise ValueError("checkpoint needs random_state: without it no run can be resumed")
-        _check_columns(raw)
+        for v, name in enumerate(raw.names):
+            empty = missing.empty_columns(raw, v) if raw.hole_parts[v] is not None else []
+            if empty:
+                which = f"has no finite value in column {empty[0]!r}; drop the column"
+                raise ValueError(f"view {name!r} {which}")
         clustering.check(model.n_clusters, len(raw), model.soft)
         if model.soft:
             clustering.require(model.n_clusters, type(model).__name__)
@@ -280,16 +284,3 @@ class Learner:
         for values in self.imputer().values(data)[0] if model.generative else ():
             if not np.isfinite(values).all():
                 raise ValueError("it gives values that are not finite")
-
-
-def _check_columns(raw: Views) -> None:
-    """Reject a column without a finite value."""
-    for v, spec in enumerate(raw.specs or ()):
-        empty = None if raw.hole_parts[v] is None else ~ever_seen(raw, v)
-        if empty is not None and empty.any():
-            first = int(empty.flatten().nonzero()[0])
-            plain = spec.columns is not None and len(spec.columns) == empty.numel()
-            column = spec.columns[first] if plain and spec.columns is not None else first
-            raise ValueError(
-                f"view {spec.name!r} has no finite value in column {column!r}; drop the column"
-            )

@@ -88,12 +88,8 @@ class Display:
     def refresh(self) -> None:
         """Update after tasks have changed."""
 
-    def print(self, line: str) -> None:
-        """Print a permanent line that is also in the log."""
-
-    def say(self, line: str) -> None:
-        """Print a permanent line."""
-        self.print(line)
+    def print(self, line: str, logged: bool = False) -> None:
+        """Print a permanent line; logged: the log has it, too."""
 
     def close(self) -> None:
         """Remove all but permanent lines."""
@@ -130,7 +126,7 @@ class Terminal(Display):
             table.add_row(Text(name), bar, Text(inner.status(), style="dim"))
         return table
 
-    def print(self, line: str) -> None:
+    def print(self, line: str, logged: bool = False) -> None:
         self.live.console.print(escaped(line), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -145,7 +141,7 @@ class Notebook(Display):
             self._write(f"{name}  {inner.status()}".rstrip())
             self.written = monotonic()
 
-    def print(self, line: str) -> None:
+    def print(self, line: str, logged: bool = False) -> None:
         self._write(escaped(line), "\n")
         self.width = 0
 
@@ -167,27 +163,24 @@ class Log(Display):
         self.closed = threading.Event()
         threading.Thread(target=self._report_regularly, daemon=True).start()
 
-    def print(self, line: str) -> None:
-        if self.name and not log.hasHandlers():  # handlers have received it
-            self.say(line)
-
-    def say(self, line: str) -> None:
+    def print(self, line: str, logged: bool = False) -> None:
         if log.hasHandlers():
-            log.info(line)
-            return
-        with suppress(OSError, ValueError):  # stderr may be closed
-            print(line, file=sys.stderr, flush=True)
+            if not logged:
+                log.info(line)
+        elif self.name or not logged:  # short tasks end without a line
+            with suppress(OSError, ValueError):  # stderr may be closed
+                print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         self.closed.set()
         if self.name:
-            self.say(f"{self.name}: ended after {duration(monotonic() - self.start)}")
+            self.print(f"{self.name}: ended after {duration(monotonic() - self.start)}")
 
     def _report_regularly(self) -> None:
         while not self.closed.wait(LOG_SECONDS):
             for name, inner in lines(list(self.tasks))[-1:]:
                 self.name = self.name or self.tasks[0].name
-                self.say(f"{name}: {inner.status() or 'running'}")
+                self.print(f"{name}: {inner.status() or 'running'}")
 
 
 def _display() -> Display:
@@ -293,7 +286,7 @@ def trained(record: Record) -> None:
 def say(what: str) -> None:
     """Print a permanent line about the innermost task."""
     for name, _ in lines(_local.display.tasks)[-1:]:
-        _local.display.say(f"{name}: {what}")
+        _local.display.print(f"{name}: {what}")
 
 
 def ended(reason: str) -> None:
@@ -301,4 +294,4 @@ def ended(reason: str) -> None:
     display = _local.display
     if all(outer.total is None for outer in display.tasks):
         names = [f"{name}: " for name, _ in lines(display.tasks)[-1:]]
-        display.print("".join([*names, reason]))
+        display.print("".join([*names, reason]), logged=True)

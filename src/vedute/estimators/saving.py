@@ -186,10 +186,9 @@ def read(folder: str | Path) -> Saved:
 
 def _check_seal(folder: Path, facts: dict[str, Any], text: str) -> None:
     """Verify the checksum of model.json; warn if the card was changed."""
-    checksum = str(facts["sha256"])
+    checksum, card = str(facts["sha256"]), folder / CARD
     if _sum(text.replace(checksum, "", 1)) != checksum:
         raise ValueError(f"{FACTS} is not as it was saved")
-    card = folder / CARD
     if card.is_file() and digest(card) != facts["card"]:
         warnings.warn(f"{card} is not as it was saved with the model", stacklevel=2)
 
@@ -277,10 +276,8 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
     if isinstance(value, Likelihood):
         return {"$likelihood": value.name}
     if isinstance(value, Mapping):
-        inside = {f"{key}.{k}": (k, v) for k, v in value.items()}
-        return {
-            "$dict": [[_pack(part, name, arrays) for part in kv] for name, kv in inside.items()]
-        }
+        pairs = ((f"{key}.{k}", (k, v)) for k, v in value.items())
+        return {"$dict": [[_pack(part, name, arrays) for part in pair] for name, pair in pairs]}
     if isinstance(value, (list, range, np.ndarray, pd.Index)):
         return [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, np.generic):
@@ -289,7 +286,7 @@ def _pack(value: Any, key: str, arrays: dict[str, Any]) -> Any:
         return value
     for mark, (kind, parts, _) in _PARTS.items():
         if isinstance(value, kind):
-            return {mark: [_pack(v, f"{key}.{i}", arrays) for i, v in enumerate(parts(value))]}
+            return {mark: _pack(parts(value), key, arrays)}
     if isinstance(value, Path):
         return str(value)
     raise TypeError(
