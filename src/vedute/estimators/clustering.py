@@ -112,7 +112,10 @@ def choose(z: NDArray[Any], n_clusters: int | str, seed: int) -> tuple[int, Curv
         "error": repeats.std(1, ddof=1) / np.sqrt(PAIRS),
         "chance": np.maximum.accumulate(chance[::-1])[::-1],
     }
-    return _read(curve), curve
+    advantage = curve["stability"] - curve["chance"]
+    best = advantage.argmax()
+    near = np.flatnonzero(advantage >= advantage[best] - curve["error"][best])
+    return int(curve["n_clusters"][near[-1]]), curve
 
 
 def stability(z: NDArray[Any], K: int, seed: int) -> float:
@@ -138,13 +141,6 @@ def separation(z: NDArray[Any], K: int, seed: int) -> float:
     if not 2 <= len(np.unique(labels)) < len(points):
         return 0.0
     return float(silhouette_score(points, labels))
-
-
-def _read(curve: Curve) -> int:
-    advantage = curve["stability"] - curve["chance"]
-    best = advantage.argmax()
-    near = np.flatnonzero(advantage >= advantage[best] - curve["error"][best])
-    return int(curve["n_clusters"][near[-1]])
 
 
 # Batched k-means: P pairs of halves, B = 2 P halves, or several starts of each.

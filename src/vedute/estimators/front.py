@@ -25,7 +25,7 @@ from torch import Tensor
 
 from vedute.data.compressed import Compressed
 from vedute.data.holdout import HoldOut
-from vedute.data.rows import Part, in_file, is_sparse, pieces, select, tensors, then
+from vedute.data.rows import in_file, is_sparse, pieces, select, tensors, then
 from vedute.data.views import Views
 from vedute.estimators.fitted_view import FittedView
 
@@ -116,19 +116,17 @@ def narrow(front: Front, data: Views) -> Views:
     x, holes = list(data.parts), list(data.hole_parts)
     for v, part in enumerate(front):
         if part is not None:
-            x[v] = _narrowed(part, data.parts[v], data.mask[:, [v]])
+            view, project = data.parts[v], partial(_narrowed, part, data.mask[:, [v]])
+            if in_file(view):
+                x[v] = then(view, project, None, part.basis.shape[1])
+            else:
+                x[v] = torch.cat([project(view[rows], rows) for rows in pieces(view)])
             holes[v] = None
     return replace(data, x=tensors(x), holes=tensors(holes), specs=None)
 
 
-def _narrowed(part: Components, x: Part, seen: Tensor) -> Part:
+def _narrowed(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
     """Project x (n, width) -> (n, k), zero where it is not observed (n, 1)."""
-    if in_file(x):
-        return then(x, partial(_narrowed_rows, part, seen), None, part.basis.shape[1])
-    return torch.cat([_narrowed_rows(part, seen, x[rows], rows) for rows in pieces(x)])
-
-
-def _narrowed_rows(part: Components, seen: Tensor, x: Tensor, rows: Any) -> Tensor:
     return part.narrow(x).masked_fill(~seen[rows], 0.0)
 
 
