@@ -163,6 +163,15 @@ def test_torch_loads_at_first_use(start):
     assert run.returncode == 0, run.stderr
 
 
+def test_the_stub_declares_every_public_name():
+    import vedute
+
+    stub = ast.parse((SRC / FRONT / "__init__.pyi").read_text(encoding="utf-8"))
+    imported = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = [alias.asname for node in imported for alias in node.names]
+    assert sorted([*names, "__version__"]) == sorted(vedute.__all__)
+
+
 # How large and how entangled the package may be: a commit that raises a bar says for what. Those
 # marked with a number aim there.
 BARS = {
