@@ -19,6 +19,10 @@ LIMIT_VARIABLE = "VEDUTE_MAX_BYTES"
 UNKNOWN_MEMORY = 16 * 2**30  # where the system does not report its memory
 
 
+class TooLargeError(ValueError):
+    """A file that takes more memory than the limit."""
+
+
 def most_bytes() -> int:
     """Return the memory that one file may take."""
     setting = os.environ.get(LIMIT_VARIABLE, "")
@@ -39,7 +43,7 @@ def check(size: int, what: object) -> None:
 
 
 def reject(what: object, size: str, enough: str) -> NoReturn:
-    raise ValueError(
+    raise TooLargeError(
         f"{what} takes {size} of memory, more than the {shown(most_bytes())} it may; take fewer "
         f"samples or features, or allow it: {LIMIT_VARIABLE}={enough}"
     )

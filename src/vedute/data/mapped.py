@@ -136,13 +136,18 @@ def array_pieces(a: Array) -> Iterator[Array]:
             a.base.madvise(mmap.MADV_DONTNEED)
 
 
+def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """Format the header of an .npy file."""
+    head = BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, header)
+    return head.getvalue()
+
+
 def npy_pieces(a: Array) -> Iterator[bytes]:
     """Yield the content of an .npy file of `a`, which may be memory-mapped, in blocks."""
-    head = BytesIO()
-    descr = np.lib.format.dtype_to_descr(a.dtype)
-    header = {"descr": descr, "fortran_order": False, "shape": a.shape}
-    np.lib.format.write_array_header_1_0(head, header)
-    yield head.getvalue()
+    yield npy_header(a.shape, a.dtype)
     for rows in array_pieces(a):
         yield rows.tobytes()
 

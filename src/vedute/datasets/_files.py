@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.request import urlopen
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vedute.data.store import digest
 from vedute.data.views import Views
+from vedute.io.contents import errors_as
 from vedute.io.files import replace
 
 T = TypeVar("T")
 Arrays = list[NDArray[np.generic]]
-DELETE = "; delete it and load again"
+Content = tuple[Arrays, NDArray[Any]]  # views, labels
+REMEDY = "delete it and load again"
 
 
 class Facts(NamedTuple):
@@ -55,20 +57,19 @@ def from_folder(name: str) -> Views | None:
     path = find_npz(name)
     if path is None:
         return None
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            names = [str(n) for n in file["view_names"]]
-            return Views.of({n: file[f"view{v}"] for v, n in enumerate(names)}, y=file["y"])
-    except (KeyError, ValueError, BadZipFile) as error:
-        raise ValueError(
-            f"{path} is not a dataset ({error}); it has to hold view0, view1, ..., view_names and y"
-        ) from None
+    remedy = "it has to hold view0, view1, ..., view_names and y"
+    with errors_as(f"{path} is not a dataset", remedy), np.load(path, allow_pickle=False) as file:
+        names = [str(n) for n in file["view_names"]]
+        return Views.of({n: file[f"view{v}"] for v, n in enumerate(names)}, y=file["y"])
 
 
-def stored(facts: Facts) -> Views | None:
-    """The dataset from <name>.npz in the data folder, or None."""
+def load_files(facts: Facts, read: Callable[..., Content], *addresses: str) -> Views:
+    """The dataset from <name>.npz in the data folder, else from its own files, which `read` reads
+    and which are downloaded at first use."""
     path = find_npz(facts.name)
-    return None if path is None else from_npz(path, facts)
+    if path is not None:
+        return from_npz(path, facts)
+    return fetch(lambda *paths: checked(*read(*paths), facts, paths[0]), *addresses)
 
 
 def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
@@ -85,8 +86,13 @@ def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
     try:
         folder().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".download-", dir=folder()) as scratch:
-            new = {p: _download(a, Path(scratch) / p.name, sha256) for p, a in absent.items()}
-            content = read(*(new.get(p, p) for p in paths))
+            new = {path: Path(scratch) / path.name for path in absent}
+            for path, address in absent.items():
+                with urlopen(address, timeout=60) as response:
+                    new[path].write_bytes(response.read())
+                if sha256 and digest(new[path]) != sha256:
+                    raise ValueError(f"checksum mismatch in {new[path]}")
+            content = read(*(new.get(path, path) for path in paths))
             for path, part in new.items():
                 replace(part, path)
             return content
@@ -96,25 +102,16 @@ def fetch(read: Callable[..., T], *addresses: str, sha256: str = "") -> T:
             "put it there, or point VEDUTE_DATA to the folder that has it"
         ) from None
     except ValueError as e:
-        problem = str(e).replace(f"{scratch}{os.sep}", "").removesuffix(DELETE)
+        problem = str(e).replace(f"{scratch}{os.sep}", "").removesuffix(f"; {REMEDY}")
         raise ValueError(
             f"the download from {source} is damaged or another file, and was not kept: {problem}"
         ) from None
 
 
-def _download(address: str, path: Path, sha256: str) -> Path:
-    with urlopen(address, timeout=60) as response:
-        content = response.read()
-    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"checksum mismatch in {path}")
-    path.write_bytes(content)
-    return path
-
-
 def from_npz(path: Path, facts: Facts) -> Views:
     """Read a file with view0, view1, ... and y, and verify its checksum."""
-    if facts.sha256 and hashlib.sha256(path.read_bytes()).hexdigest() != facts.sha256:
-        raise ValueError(f"{path} is not {facts.name}: checksum mismatch{DELETE}")
+    if facts.sha256 and digest(path) != facts.sha256:
+        raise ValueError(f"{path} is not {facts.name}: checksum mismatch; {REMEDY}")
     keys = [*(f"view{v}" for v in range(len(facts.views))), "y"]
     *arrays, y = read_npz(path, keys, f"{keys[0]} to {keys[-2]} and y")
     return checked(arrays, y, facts, path)
@@ -126,26 +123,24 @@ def read_npz(path: Path, keys: Sequence[str], words: str) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return [file[key] for key in keys]
     except (BadZipFile, EOFError, KeyError, IndexError, ValueError):
-        raise ValueError(f"{path} lacks {words}{DELETE}") from None
+        raise ValueError(f"{path} lacks {words}; {REMEDY}") from None
 
 
-def from_mat(path: Path, x: str, y: str, facts: Facts) -> Views:
+def read_cell(path: Path, x: str, y: str) -> Content:
     """Read a MATLAB file with a cell `x` of arrays (n, d_v), and labels `y`."""
     cells, labels = read_mat(path, [x, y])
     if cells.dtype != object:
-        raise ValueError(f"{x} in {path} is not a cell of views{DELETE}")
-    return checked(list(cells.ravel()), labels, facts, path)
+        raise ValueError(f"{x} in {path} is not a cell of views; {REMEDY}")
+    return list(cells.ravel()), labels
 
 
 def read_mat(path: Path, keys: Sequence[str]) -> Arrays:
     """Read variables of a MATLAB file."""
     from scipy.io import loadmat
 
-    try:
+    with errors_as(f"{path} is not a MATLAB file with {', '.join(keys)}", REMEDY):
         variables = loadmat(path, variable_names=list(keys))
         return [np.asarray(variables[k]) for k in keys]
-    except Exception:  # damaged files raise anything, from IndexError to zlib.error
-        raise ValueError(f"{path} is not a MATLAB file with {', '.join(keys)}{DELETE}") from None
 
 
 def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) -> Views:
@@ -155,14 +150,14 @@ def checked(arrays: Arrays, y: NDArray[np.generic], facts: Facts, path: Path) ->
     if shapes != expected or y.size != facts.n:
         raise ValueError(
             f"{path} has views of shapes {shapes} and {y.size} labels; {facts.name} has "
-            f"{expected}{DELETE}"
+            f"{expected}; {REMEDY}"
         )
     labels = np.unique(y.ravel(), return_inverse=True)[1].astype(np.int64)
     counts = tuple(sorted(int(c) for c in np.bincount(labels)))
     if len(counts) != facts.classes or (facts.counts and counts != facts.counts):
         raise ValueError(
             f"{path} has classes of {counts} samples; {facts.name} has {facts.classes} classes"
-            f"{f' of {facts.counts}' if facts.counts else ''}{DELETE}"
+            f"{f' of {facts.counts}' if facts.counts else ''}; {REMEDY}"
         )
     x = {k: a.astype(np.float32) for k, a in zip(facts.views, arrays, strict=True)}
     return Views.of(x, y=labels)

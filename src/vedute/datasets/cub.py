@@ -7,7 +7,7 @@ use. Downloaded at first use.
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, fetch, from_mat, stored
+from vedute.datasets._files import Facts, load_files, read_cell
 
 ADDRESS = (
     "https://github.com/XLearning-SCU/2023-IJCAI-ProImp/raw/"
@@ -25,4 +25,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """600 samples, two views, ten species."""
-    return stored(FACTS) or fetch(lambda path: from_mat(path, "X", "gt", FACTS), ADDRESS)
+    return load_files(FACTS, lambda path: read_cell(path, "X", "gt"), ADDRESS)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from vedute.data.views import Views
 from vedute.datasets import _files
 from vedute.io import images
+from vedute.io.contents import errors_as
 
 Bytes = NDArray[np.uint8]
 Part = tuple[list[Bytes], NDArray[np.int64]]  # x: views of (n, 3, 28, 28); y (n,)
@@ -134,22 +135,22 @@ def digits(split: str) -> tuple[Bytes, Bytes]:
     )
     if images is not None and labels is not None:
         return _checked(images, labels, split, _files.folder() / f"{PREFIX[split]}-*-ubyte")
-    return _files.fetch(lambda path: _npz(path, split), ADDRESS, sha256=SHA256)
+    keys = f"x_{split}", f"y_{split}"
+
+    def read(path: Path) -> tuple[Bytes, Bytes]:
+        x, y = (a.astype(np.uint8) for a in _files.read_npz(path, keys, " and ".join(keys)))
+        return _checked(x, y, split, path)
+
+    return _files.fetch(read, ADDRESS, sha256=SHA256)
 
 
 def _checked(x: Bytes, y: Bytes, split: str, source: Path) -> tuple[Bytes, Bytes]:
     if x.ndim != 3 or x.shape[1:] != (28, 28) or y.shape != x.shape[:1] or y.max(initial=0) > 9:
         raise ValueError(
             f"{source} has {split} images of shape {x.shape} and labels of {y.shape}; MNIST has "
-            f"(n, 28, 28) and a digit for each{_files.DELETE}"
+            f"(n, 28, 28) and a digit for each; {_files.REMEDY}"
         )
     return x, y
-
-
-def _npz(path: Path, split: str) -> tuple[Bytes, Bytes]:
-    keys = f"x_{split}", f"y_{split}"
-    x, y = _files.read_npz(path, keys, " and ".join(keys))
-    return _checked(x.astype(np.uint8), y.astype(np.uint8), split, path)
 
 
 def _idx(name: str) -> Bytes | None:
@@ -158,14 +159,12 @@ def _idx(name: str) -> Bytes | None:
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
         return None
-    try:
+    with errors_as(f"{path} is not an IDX file", _files.REMEDY):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         if data[:3] != b"\0\0\x08":
             raise ValueError("its values are not bytes")
         sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
-    except (OSError, EOFError, IndexError, ValueError) as e:
-        raise ValueError(f"{path} is not an IDX file ({e}){_files.DELETE}") from None
 
 
 # The published images.

@@ -7,7 +7,7 @@ same kind, tf-idf of 2000 words per language, and ten dimensions each by our own
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, folder, stored
+from vedute.datasets._files import Facts, find_npz, folder, from_npz
 
 LANGUAGES = ("english", "french", "german", "italian", "spanish")
 FEATURES = {  # numbers per language, checksum
@@ -25,10 +25,10 @@ def load(features: str = "dim10") -> Views:
     if features not in FACTS:
         raise ValueError(f"no features {features!r}; choose from {', '.join(FACTS)}")
     facts = FACTS[features]
-    views = stored(facts)
-    if views is None:
+    path = find_npz(facts.name)
+    if path is None:
         raise FileNotFoundError(
             f"{facts.name}.npz is not in {folder()} and has no public address; put it there, point "
             "VEDUTE_DATA to the folder that has it, or load reuters"
         )
-    return views
+    return from_npz(path, facts)

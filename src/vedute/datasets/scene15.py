@@ -6,7 +6,7 @@ The file of the authors of Completer (CVPR 2021); research use. Downloaded at fi
 from __future__ import annotations
 
 from vedute.data.views import Views
-from vedute.datasets._files import Facts, fetch, from_mat, stored
+from vedute.datasets._files import Facts, load_files, read_cell
 
 ADDRESS = (
     "https://github.com/XLearning-SCU/2021-CVPR-Completer/raw/"
@@ -24,4 +24,4 @@ FACTS = Facts(
 
 def load() -> Views:
     """4485 samples, three views, fifteen kinds of places."""
-    return stored(FACTS) or fetch(lambda path: from_mat(path, "X", "Y", FACTS), ADDRESS)
+    return load_files(FACTS, lambda path: read_cell(path, "X", "Y"), ADDRESS)

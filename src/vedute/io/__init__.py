@@ -22,7 +22,7 @@ import torch
 from vedute.data.frames import ViewSpec
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Entry, Views
-from vedute.io import csv, excel, folder, mat, mudata, npz, parquet, store, table
+from vedute.io import excel, folder, mat, mudata, npz, parquet, store, table
 from vedute.io.contents import DEFAULT_READING, Filled, Format, flat
 from vedute.io.contents import Array as Array
 from vedute.io.contents import Data as Data
@@ -140,10 +140,8 @@ def write_views(
 def write_new(out: Path, views: Filled) -> None:
     """Write a folder with one .csv file per view, or .npy where a sample is more than a row."""
     for name, view in views.items():
-        if view.ndim > 2:
-            np.save(below(out, name, ".npy"), view)
-        else:
-            csv.write_new(below(out, name, ".csv"), pd.DataFrame(view))
+        rows = view if view.ndim > 2 else pd.DataFrame(view)
+        folder.write_view(out, name, None, rows, Data({}))
 
 
 def write_rows(path: Path, ids: Array, id_name: str | None, columns: Mapping[str, Array]) -> None:

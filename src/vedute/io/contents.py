@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data.frames import check_forms, close_to, listed
+from vedute.data.limits import TooLargeError
 from vedute.data.problems import noted
 from vedute.data.views import Views
 
@@ -90,6 +92,21 @@ class Format(Protocol):
 
     def write(self, out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> None:
         """Write a complete file like the one `data` came from; ends: lower and upper values."""
+
+
+@contextmanager
+def errors_as(
+    problem: str, remedy: str = "write it again", *kinds: type[Exception]
+) -> Iterator[None]:
+    """Raise errors of a reader, of these kinds or of any, as one sentence: damaged files raise
+    anything, from IndexError to zlib.error."""
+    kinds = kinds or (Exception,)
+    try:
+        yield
+    except (MemoryError, NotImplementedError, TooLargeError):
+        raise
+    except kinds as e:
+        raise ValueError(f"{problem} ({' '.join(str(e).split())}); {remedy}") from None
 
 
 def joined(indices: Iterable[pd.Index]) -> pd.Index:

@@ -33,15 +33,32 @@ from vedute.data import cells, dates, limits
 from vedute.data.cells import INTEGER, MISSING, MOST_LEVELS, TRUTHS
 from vedute.data.frames import is_number, listed
 from vedute.data.problems import noted
-from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
+from vedute.io.contents import (
+    Array,
+    Reading,
+    checked_ids,
+    errors_as,
+    flat,
+    id_column,
+    own_first,
+)
 from vedute.io.files import literal
 
 SEPARATORS = ("\t", ";", ",", "|")
 SNIFFED_LINES = 20
+GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 FORMULA_STARTS = ("=", "+", "@", "\t")
 # before 3.1, pandas rounds by default
 PANDAS = tuple(int(x) for x in pd.__version__.split(".")[:2])
-ROUND_TRIP: Mapping[str, Any] = {"float_precision": "round_trip"} if PANDAS < (3, 1) else {}
+PARSING: Mapping[str, Any] = {
+    "header": 0,
+    "index_col": False,
+    "keep_default_na": False,
+    "skipinitialspace": True,
+    "low_memory": False,
+    "iterator": True,
+    "float_precision": "round_trip" if PANDAS < (3, 1) else None,
+}
 CELLS_PER_BLOCK = 2_000_000  # in memory as text
 FEW_NAMES = 10  # more texts than this, all different, are names or notes
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands separators
@@ -49,27 +66,26 @@ THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+"  # a number with thousands sep
 
 def raw(path: Path, how: Reading) -> pd.DataFrame:
     """Read columns as they are parsed; the index is ids, as text."""
-    d = sniff(path)
-    at = id_column(d.columns, how.id, path)
-    frame, ids = _parsed_rows(path, d, at)
-    index = checked_ids(ids.str.strip().map(unescaped_id), path)
+    frame = next(chunks(path, how), pd.DataFrame())
+    if not len(frame):
+        raise ValueError(f"{path} has no rows, only a header; leave it out")
+    index = checked_ids(frame.index.to_series(), path).rename(frame.index.name)
     with noted():
-        check_ids(index, d.columns[at], path)
-    names = {j: name for j, name in enumerate(d.columns) if j != at}
-    for j, name in names.items():
+        check_ids(index, path)
+    for j, name in enumerate(frame.columns):
         with noted():
-            if not name and frame[j].notna().any():
-                raise ValueError(f"{path}: column {j + 1} has no name; name it in the first line")
-    named = {j: name for j, name in names.items() if name}
-    frame = frame if len(named) == frame.shape[1] else frame[list(named)]
-    return frame.set_axis([*named.values()], axis=1).set_axis(index.rename(d.columns[at]))
+            if not name and frame.iloc[:, j].notna().any():
+                at = sniff(path).columns.index("", j)
+                raise ValueError(f"{path}: column {at + 1} has no name; name it in the first line")
+    frame = frame.set_axis(index)
+    return frame if frame.columns.all() else frame.loc[:, frame.columns != ""]
 
 
 def typed(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
     """Convert columns to numbers, categories or labels."""
     floats = raw.select_dtypes("float64")
-    maybe = may_be_whole([flags(floats.to_numpy())])
-    return typed_cells(raw, path, how, frozenset(whole_numbers(path, floats.columns[maybe])))
+    whole = whole_numbers(path, floats.columns, [flags(floats.to_numpy())])
+    return typed_cells(raw, path, how, frozenset(whole))
 
 
 def write(
@@ -188,19 +204,27 @@ def _lines(path: Path, d: Dialect) -> Iterator[list[str]]:
                 yield line
 
 
-def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
-    """Read `rows` rows per chunk, in the dtypes that pandas infers."""
+def chunks(path: Path, how: Reading, rows: int | None = None) -> Generator[pd.DataFrame]:
+    """Read `rows` rows per chunk, or all at once, in the dtypes that pandas infers; the index is
+    ids, as text. Rows without any cell are left out."""
     d = sniff(path)
-    at = id_column(d.columns, how.id, path)
-    names = [name for j, name in enumerate(d.columns) if j != at]
-    last, short = len(d.columns) - 1, at == len(d.columns) - 1
-    with _table(path, d, na_values=list(MISSING), dtype={at: str}, chunksize=rows) as parts, parts:
+    at, last = id_column(d.columns, how.id, path), len(d.columns) - 1
+    names, checked = [name for j, name in enumerate(d.columns) if j != at], False
+    with _parser(path, d, na_values=list(MISSING), dtype={at: str}, chunksize=rows) as parts:
         for frame in parts:
-            short = short or bool(frame[last].isna().any())
-            ids = frame.pop(at).fillna("").str.strip().map(unescaped_id)
-            yield frame.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
-    if short:
-        _check_short(path, d)
+            ids = frame.pop(at)
+            if rows is None and ids.isna().any():  # an id may be NA
+                with _parser(path, d, usecols=[at], dtype=str, na_filter=False) as texts:
+                    ids = next(texts)[at]
+            ids = ids.fillna("").str.strip().map(unescaped_id)
+            whole = frame.copy()  # one block of numbers in place of one per column
+            if ids.eq("").any():
+                filled = ids.ne("") | whole.notna().any(axis=1)
+                whole, ids = whole[filled], ids[filled]
+            if not checked and (at == last or whole[last].isna().any()):
+                _check_short(path, d)
+                checked = True
+            yield whole.set_axis(names, axis=1).set_axis(pd.Index(ids, name=d.columns[at]))
 
 
 def flags(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -211,86 +235,43 @@ def flags(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.stack([empty.any(0), empty.all(0), fractional.any(0)])
 
 
-def may_be_whole(parts: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Columns of whole numbers and empty cells, by the flags of all parts of a table."""
+def whole_numbers(
+    path: Path, names: Iterable[Any], parts: Sequence[NDArray[np.bool_]]
+) -> list[Any]:
+    """Select columns of whole numbers and empty cells, by the flags of all parts of a table, that
+    are written without a decimal point: pandas reads them as floats."""
     any_empty, all_empty, fractional = np.stack(parts, axis=1)
-    maybe: NDArray[np.bool_] = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
-    return maybe
-
-
-def whole_numbers(path: Path, names: Iterable[Any]) -> list[Any]:
-    """Select columns, whole but for empty cells, that are written without a decimal point: pandas
-    reads them as floats."""
-    d = sniff(path)
-    at = {d.columns.index(name): name for name in names}
-    if not at:
+    maybe = any_empty.any(0) & ~all_empty.all(0) & ~fractional.any(0)
+    if not maybe.any():
         return []
-    text = _parsed(path, d, dtype=object, usecols=[*at], na_filter=False, nrows=1000)
+    d = sniff(path)
+    at = {d.columns.index(name): name for name, yes in zip(names, maybe, strict=True) if yes}
+    options = {"dtype": object, "usecols": [*at], "na_filter": False, "chunksize": 1000}
+    with _parser(path, d, **options) as rows:
+        text = next(rows)
     return [at[j] for j in at if not re.search(r"\.\d|\d\.|[eE]", " ".join(text[j].tolist()))]
 
 
-def _parsed_rows(path: Path, d: Dialect, at: int) -> tuple[pd.DataFrame, pd.Series]:
-    """Parse numbered columns and the ids; rows without any cell are dropped."""
-    width = len(d.columns)
-    frame = _parsed(path, d, na_values=list(MISSING), dtype={at: str})
-    ids = frame[at]
-    if ids.isna().any():  # an id may be NA
-        ids = _parsed(path, d, usecols=[at], dtype=str, na_filter=False)[at]
-    frame = frame.drop(columns=at)
-    blank = ids.str.strip().eq("") & frame.isna().all(axis=1)
-    if blank.any():
-        frame, ids = frame[~blank], ids[~blank]
-    if not len(frame):
-        raise ValueError(f"{path} has no rows, only a header; leave it out")
-    if at == width - 1 or frame[width - 1].isna().any():
-        _check_short(path, d)
-    return frame, ids
-
-
-def _parsed(path: Path, d: Dialect, **options: Any) -> pd.DataFrame:
-    with _table(path, d, **options) as frame:
-        whole: pd.DataFrame = frame.copy()  # one block of numbers in place of one per column
-        return whole
-
-
 @contextmanager
-def _table(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
-    """Open the parser of pandas: one frame, or several with a `chunksize`."""
-    packed = path.suffix.lower() == ".gz"
-    with (
-        _clear_errors(path, len(d.columns)),
-        warnings.catch_warnings(),
-        limits.unpacked(path) if packed else nullcontext(literal(path)) as content,
-    ):
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        yield pd.read_csv(
-            content,
-            sep=d.separator,
-            encoding=d.encoding,
-            names=list(range(len(d.columns))),
-            header=0,
-            index_col=False,
-            keep_default_na=False,
-            skipinitialspace=True,
-            low_memory=False,
-            **ROUND_TRIP,
-            **options,
-        )
-
-
-@contextmanager
-def _clear_errors(path: Path, width: int) -> Iterator[None]:
-    """Raise errors of the parser as messages that name the file and the line."""
+def _parser(path: Path, d: Dialect, **options: Any) -> Iterator[Any]:
+    """Open the parser of pandas, an iterator over frames; raise its errors as messages that name
+    the file and the line."""
+    packed, width = path.suffix.lower() == ".gz", len(d.columns)
     try:
-        yield
+        with (
+            errors_as(f"{path} is damaged", "write it again", *GZIP_ERRORS),
+            errors_as(f"{path} is not UTF-8 text", "save it as UTF-8", UnicodeError),
+            warnings.catch_warnings(),
+            limits.unpacked(path) if packed else nullcontext(literal(path)) as content,
+        ):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            options |= {"sep": d.separator, "encoding": d.encoding, "names": range(width)}
+            with pd.read_csv(content, **PARSING, **options) as parts:
+                yield parts
     except pd.errors.ParserWarning:
         raise ValueError(
             f"{path}: rows have more fields than the header, which has {width}; name every column"
         ) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
-        raise ValueError(f"{path} is damaged ({e}); write it again") from None
-    except UnicodeError as e:
-        raise ValueError(f"{path} is not UTF-8 text ({e}); save it as UTF-8") from None
     except pd.errors.ParserError as e:
         long = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(e))
         quote = re.search(r"EOF inside string starting at row (\d+)", str(e))
@@ -320,8 +301,9 @@ def _check_short(path: Path, d: Dialect) -> None:
                 )
 
 
-def check_ids(index: pd.Index, name: str, path: Path) -> None:
+def check_ids(index: pd.Index, path: Path) -> None:
     """Reject a first column of measurements."""
+    name = str(index.name)
     like_ids = re.search(r"id|sample|patient|subject|name|barcode|cell|index|key|^$", name, re.I)
     if not like_ids and index.str.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?").all():
         raise ValueError(
@@ -353,16 +335,15 @@ def sniff(path: Path) -> Dialect:
     """Detect separator, encoding, line ends and header."""
     limits.file_size(path)
     encoding = _encoding(path)
-    try:
-        with opened(path, "r", encoding) as file:
-            lines = [line for line in islice(file, SNIFFED_LINES) if line.strip()]
-        if not lines:
-            raise ValueError(f"{path} is empty; leave it out")
+    with (
+        errors_as(f"{path} is not UTF-8 text", "save it as UTF-8", UnicodeError),
+        opened(path, "r", encoding) as file,
+    ):
+        lines = [line for line in islice(file, SNIFFED_LINES) if line.strip()]
+    if not lines:
+        raise ValueError(f"{path} is empty; leave it out")
+    with errors_as(f"{path} is not a text table", "export it as CSV", csv.Error):
         separator, rows = _split_lines(lines)
-    except UnicodeError as e:
-        raise ValueError(f"{path} is not UTF-8 text ({e}); save it as UTF-8") from None
-    except csv.Error as e:
-        raise ValueError(f"{path} is not a text table ({e}); export it as CSV") from None
     header = [name.strip() for name in rows[0]]
     unnamed = 0
     if len(rows) > 1 and all(len(r) == len(header) + 1 for r in rows[1:]):
@@ -382,7 +363,7 @@ def _encoding(path: Path) -> str:
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             start = file.read(4096)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
+    except GZIP_ERRORS:
         raise ValueError(f"{path} is not a gzip file; write it again") from None
     if start.startswith(b"PK\x03\x04"):
         raise ValueError(f"{path} is a zip or Excel file, not text; export it as CSV")

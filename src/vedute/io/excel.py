@@ -18,7 +18,7 @@ from vedute.data.cells import MISSING, as_text
 from vedute.data.frames import listed
 from vedute.data.problems import noted
 from vedute.io import csv, folder
-from vedute.io.contents import Data, Filled, Reading, Unwanted, checked_ids
+from vedute.io.contents import Data, Filled, Reading, Unwanted, checked_ids, errors_as
 
 OPTIONS: tuple[str, ...] = folder.OPTIONS
 ENDING = ".xlsx"
@@ -26,16 +26,19 @@ ENDING = ".xlsx"
 
 def read(path: Path, how: Reading) -> Data:
     """Read sheets as views; empty ones are skipped."""
-    sheets = [sheet for sheet in _opened(path, values=True).worksheets if _cells(sheet)]
+    sheets = dict[str, list[tuple[Any, ...]]]()
+    for sheet in _opened(path, values=True).worksheets:
+        rows = [r for r in sheet.iter_rows(values_only=True) if any(x is not None for x in r)]
+        sheets |= {sheet.title: rows} if rows else {}
     if not sheets:
         raise ValueError(f"{path} has no cells; put a view on each sheet, ids in the first column")
     unwanted = Unwanted(how)
     views: dict[str, Any] = {}
-    for sheet in sheets:
+    for title, rows in sheets.items():
         with noted():
-            cells = _raw(path, sheet)
+            cells = _raw(path / title, *rows)
             cells = cells[unwanted.rest(cells.columns)]
-            views[sheet.title] = csv.typed_cells(cells, path / sheet.title, how)
+            views[title] = csv.typed_cells(cells, path / title, how)
     return folder.join_views(views, path, how, unwanted, len(views) == len(sheets))
 
 
@@ -60,25 +63,14 @@ def _opened(path: Path, values: bool) -> Any:
         raise ImportError(f"{path} needs openpyxl: pip install 'vedute[excel]'")
     from openpyxl import load_workbook
 
-    try:
+    with errors_as(f"{path} is not an .xlsx file", "save it again", BadZipFile, KeyError, OSError):
         with ZipFile(path) as packed:
             limits.check(sum(part.file_size for part in packed.infolist()), path)
         return load_workbook(path, data_only=values)
-    except (BadZipFile, KeyError, OSError) as e:
-        reason = " ".join(str(e).split())
-        raise ValueError(f"{path} is not an .xlsx file ({reason}); save it again") from None
 
 
-def _cells(sheet: Any) -> list[tuple[Any, ...]]:
-    """Rows of a sheet, without empty ones."""
-    rows = sheet.iter_rows(values_only=True)
-    return [row for row in rows if any(x is not None for x in row)]
-
-
-def _raw(path: Path, sheet: Any) -> pd.DataFrame:
-    """Read columns in the dtypes of their cells; the index is ids, as text."""
-    where = path / sheet.title
-    head, *rows = _cells(sheet)
+def _raw(where: Path, head: tuple[Any, ...], *rows: tuple[Any, ...]) -> pd.DataFrame:
+    """Read the columns of a sheet in the dtypes of their cells; the index is ids, as text."""
     raw = pd.DataFrame(rows, columns=range(len(head)), dtype=object)
     used = [j for j in range(1, len(head)) if head[j] is not None or raw[j].notna().any()]
     unnamed = [j for j in used if head[j] is None]

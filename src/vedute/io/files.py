@@ -23,10 +23,8 @@ from vedute.data.lock import try_lock
 from vedute.data.plain_files import is_special
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
-NOT_WRITABLE = (  # errors of a path, rather than of the disk
-    *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP),
-)
-
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG,
+                errno.ELOOP)  # fmt: skip
 SCRATCH = ".vedute-part"  # ending of folders that are stale once their process has ended
 
 
@@ -59,37 +57,30 @@ def atomic_folder(
         old = [Path(name) for name in stale]
         old += [Path(folder, name) for folder in parts for name in names]
         for name in [*names, *old]:
-            link = through_link(target, name)
-            if link is not None:
-                raise FileExistsError(f"{link} is a link to another folder; remove it first")
+            parents = [p for p in (target / name).parents if target in p.parents]
+            links = [p for p in parents if p.is_symlink()]
+            if links:
+                raise FileExistsError(f"{links[-1]} is a link to another folder; remove it first")
             if is_special(target / name):
                 raise FileExistsError(f"{target / name} is a pipe or a device; remove it first")
         for path in [part, *part.rglob("*")]:
             sync(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not (_move(part, target) or _swap(part, target, {*names, *old})):
+        if not _put(part, target, {*names, *old}):
             _replace_each(part, target, names, old)
         sync(target.parent)
 
 
-def _move(part: Path, target: Path) -> bool:
-    """Rename a folder to a path that does not exist."""
-    if target.exists():
-        return False
-    try:
-        part.rename(target)
-    except OSError:  # it does exist by now
-        return False
-    return True
-
-
-def _swap(part: Path, target: Path, dropped: Collection[Path]) -> bool:
-    """Link all files of `target` but those `dropped` into `part`, and exchange the two; where the
-    system cannot, `target` stays unchanged."""
+def _put(part: Path, target: Path, dropped: Collection[Path]) -> bool:
+    """Rename a folder to `target`. Where that exists, link all its files but those `dropped` into
+    `part`, and exchange the two. False where the system cannot: `target` stays unchanged."""
     here = Path.cwd()
     if target == here or target in here.parents:  # a shell would be left in a removed folder
         return False
     try:
+        if not target.exists():
+            part.rename(target)
+            return True
         for folder, inside, files in os.walk(target, topdown=False):
             relative = Path(folder).relative_to(target)
             names = [*files, *(n for n in inside if Path(folder, n).is_symlink())]
@@ -250,11 +241,3 @@ def complaint(name: str, ending: str = "") -> str | None:
 def literal(path: Path) -> Path:
     """Return the absolute path: pandas expands a leading ~ to the home folder."""
     return path.absolute()
-
-
-def through_link(target: Path, name: Path) -> Path | None:
-    """Return the first folder of target/name, below target, that is a link to another place."""
-    for parent in reversed((target / name).parents):
-        if parent != target and target in parent.parents and parent.is_symlink():
-            return parent
-    return None

@@ -39,11 +39,8 @@ def write(part: Path, data: io.Data, mask: Bools) -> None:
 def _hidden(name: str, view: Any, seen: Bools, whole: bool = False) -> Any:
     """Convert to an array, NaN in hidden rows. whole: views of whole numbers keep their dtype, and
     get zeros."""
-    if isinstance(view, pd.DataFrame):
-        npz.check_numbers(name, view)
-        a = view.to_numpy(np.float64, na_value=np.nan)
-    else:
-        a = view.toarray() if sparse.issparse(view) else np.asarray(view)
+    view = view.toarray() if sparse.issparse(view) else view
+    a = npz.numbers(name, view, dtype=np.float64)
     blank = a.dtype.type(0) if whole and a.dtype.kind != "f" else np.nan
     return np.where(seen.reshape(-1, *[1] * (a.ndim - 1)), a, blank)
 

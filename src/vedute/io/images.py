@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits
-from vedute.io.contents import Array, checked_ids
+from vedute.io.contents import Array, checked_ids, errors_as
 from vedute.io.files import below
 from vedute.io.npy import Keyed
 
@@ -83,12 +83,12 @@ def _opened(file: Path) -> Iterator[Any]:
     """Open an image whose pixels are not read yet; raise errors inside as messages."""
     from PIL import Image
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see `limits`
-            with Image.open(file) as image:
-                if image.mode in ("I", "F") or image.mode.startswith("I;"):
-                    raise ValueError(f"more than 8 bits per pixel (mode {image.mode})")
-                yield image
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
-        raise ValueError(f"{file} cannot be read as an image ({e}); save it again") from None
+    with (
+        errors_as(f"{file} cannot be read as an image", "save it again"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see `limits`
+        with Image.open(file) as image:
+            if image.mode in ("I", "F") or image.mode.startswith("I;"):
+                raise ValueError(f"more than 8 bits per pixel (mode {image.mode})")
+            yield image

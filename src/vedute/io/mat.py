@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
 from vedute.data import limits
-from vedute.io.contents import Array, Data, Filled, Reading, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
 
 OPTIONS: tuple[str, ...] = ("label", "samples")
 CELL_NAMES = ("x", "data", "views", "fea", "features")
@@ -30,7 +30,7 @@ NUMBERED = re.compile(r"(view|x|v|data|fea)_?\d+", re.IGNORECASE)
 ORDERS = {b"IM": "<", b"MI": ">"}  # of bytes, by the mark in the header
 MATRIX, COMPRESSED = 14, 15  # elements with elements inside
 NUMERIC = (*range(1, 8), 9, 12, 13, *range(16, 19))
-NESTED, SPARSE_CLASS = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
+NESTED, SPARSE = (1, 2, 3, 16, 17), 5  # classes of arrays; nested: cells, structures, objects
 ITEM_BYTES = {"logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
               "single": 4, "char": 4, "int64": 8, "uint64": 8, "double": 8, "cell": 8}  # fmt: skip
 
@@ -71,89 +71,71 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 
 
 def _variables(path: Path) -> dict[str, Any]:
-    limits.check(_unpacked(path), path)
+    """Read all variables, after checks of their memory and of what scipy would crash on."""
+    limits.file_size(path)
     try:
-        _check_file(path.read_bytes())
-        limits.check(_declared(path), path)
-        return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
+        with errors_as(f"{path} is not a MATLAB file", "save it again"):
+            _check_file(path)
+            declared = 0
+            with suppress(Exception):  # the reader reports the error; cells declare no numbers
+                for _, shape, kind in whosmat(path):
+                    declared += prod(shape) * ITEM_BYTES.get(kind, 0)
+            limits.check(declared, path)
+            return {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     except NotImplementedError:
         raise ValueError(f"{path} is a MATLAB v7.3 file; save it with -v7") from None
-    except MemoryError:
-        raise
-    except Exception as e:  # damaged files raise anything, from IndexError to zlib.error
-        raise ValueError(f"{path} is not a MATLAB file ({e}); save it again") from None
 
 
-def _check_file(content: bytes) -> None:
-    """Reject damaged files of which scipy would read beyond their end in memory (v5 to v7)."""
-    order = ORDERS.get(content[126:128])
-    if order is not None:
-        _check_elements(memoryview(content)[128:], order, (*NUMERIC, MATRIX, COMPRESSED))
+def _check_file(path: Path) -> None:
+    """Reject files that are too large after decompression, and damaged ones of which scipy would
+    read beyond their end in memory (v5 to v7)."""
+    content = memoryview(path.read_bytes())
+    order, total = ORDERS.get(bytes(content[126:128]), ""), 0
+    for kind, inside in _elements(content[128:], order, (*NUMERIC, MATRIX, COMPRESSED)):
+        elements = [(kind, inside)]
+        if kind == COMPRESSED:
+            stream = zlib.decompressobj()
+            inside = memoryview(stream.decompress(inside, limits.most_bytes() + 1))
+            elements = [*_elements(inside, order, (*NUMERIC, MATRIX))] if stream.eof else []
+        total += len(inside)
+        limits.check(total, path)
+        if not elements:
+            raise ValueError("a variable is cut off")
+        _check_matrices(elements, order)
 
 
-def _check_elements(content: memoryview, order: str, allowed: Sequence[int]) -> int:
-    """Count elements; reject those of unknown kind, or larger than their container."""
-    at = count = 0
-    while at + 8 <= len(content):
+def _elements(
+    content: memoryview, order: str, allowed: Sequence[int]
+) -> Iterator[tuple[int, memoryview]]:
+    """Iterate over elements, the kind and the content of each; reject those of unknown kind, or
+    larger than their container."""
+    at = 0
+    while order and at + 8 <= len(content):
         kind, size = struct.unpack_from(f"{order}II", content, at)
         small = kind >> 16  # up to four bytes are in the tag itself
         kind, size, start = (kind & 0xFFFF, small, at + 4) if small else (kind, size, at + 8)
         if kind not in allowed or start + size > len(content) or small > 4:
             raise ValueError("an element is of no known kind or size")
-        inside = content[start : start + size]
-        if kind == COMPRESSED:
-            _check_elements(memoryview(zlib.decompress(inside)), order, (*NUMERIC, MATRIX))
-        elif kind == MATRIX and size:
-            _check_matrix(inside, order)
+        yield kind, content[start : start + size]
         at = at + 8 if small else start + size + (-size % 8 if kind != COMPRESSED else 0)
-        count += 1
-    return count
 
 
-def _check_matrix(content: memoryview, order: str) -> None:
-    """Require flags, dimensions, a name and the content: two more lists if it is sparse, one
-    more if it is complex."""
-    flags = struct.unpack_from(f"{order}I", content, 8)[0] if len(content) >= 16 else 0
-    kind, is_complex = flags & 0xFF, bool(flags & 0x800)
-    if kind in NESTED:
-        _check_elements(content, order, (*NUMERIC, MATRIX))
-    elif _check_elements(content, order, NUMERIC) < 4 + 2 * (kind == SPARSE_CLASS) + is_complex:
-        raise ValueError("a matrix lacks its numbers")
-
-
-def _declared(path: Path) -> int:
-    """Memory of the matrices according to their headers; cells have none."""
-    try:
-        return sum(prod(shape) * ITEM_BYTES.get(kind, 0) for _, shape, kind in whosmat(path))
-    except Exception:  # the reader reports the error
-        return 0
-
-
-def _unpacked(path: Path) -> int:
-    """Bytes of all variables after decompression, up to the limit (v5 to v7)."""
-    total, limit = 0, limits.most_bytes()
-    with path.open("rb") as file:
-        order = ORDERS.get(file.read(128)[126:])
-        while order and total <= limit and len(tag := file.read(8)) == 8:
-            kind, size = struct.unpack(f"{order}II", tag)
-            if kind != COMPRESSED:
-                total += size
-                file.seek(size, 1)
-                continue
-            packed, stream = file.read(size), zlib.decompressobj()
-            with suppress(zlib.error):  # the reader reports the error
-                while packed and total <= limit:
-                    total += len(stream.decompress(packed, 1 << 20))
-                    packed = stream.unconsumed_tail
-    return total
+def _check_matrices(elements: Iterable[tuple[int, memoryview]], order: str) -> None:
+    """Require flags, dimensions, a name and the content of a matrix: two more lists if it is
+    sparse, one more if it is complex."""
+    for content in [inside for kind, inside in elements if kind == MATRIX and len(inside)]:
+        flags = struct.unpack_from(f"{order}I", content, 8)[0] if len(content) >= 16 else 0
+        kind, is_complex = flags & 0xFF, bool(flags & 0x800)
+        if kind in NESTED:
+            _check_matrices(_elements(content, order, (*NUMERIC, MATRIX)), order)
+        elif len([*_elements(content, order, NUMERIC)]) < 4 + 2 * (kind == SPARSE) + is_complex:
+            raise ValueError("a matrix lacks its numbers")
 
 
 def _contents(path: Path, how: Reading, variables: dict[str, Any]) -> Contents:
-    key = _label_key(path, how, variables)
-    y = None if key is None else _labels(path, key, variables[key])
-    places = _places(
-        {k: v for k, v in variables.items() if k != key}, None if y is None else y.size
-    )
+    key, y = _labels(path, how, variables)
+    n = None if y is None else y.size
+    places = _places({k: v for k, v in variables.items() if k != key}, n)
     if not places:
         held = [f"{k} {np.shape(v)}" for k, v in variables.items()]
         raise ValueError(
@@ -170,17 +152,7 @@ def _contents(path: Path, how: Reading, variables: dict[str, Any]) -> Contents:
             raise ValueError(
                 f"{path}: {name} is {a.dtype} of shape {a.shape}; a view is a matrix of numbers"
             )
-    n = None if y is None else y.size
     return Contents(views, places, y, _turned(path, how.samples, views, n))
-
-
-def _label_key(path: Path, how: Reading, variables: Mapping[str, Any]) -> str | None:
-    if how.label is not None and how.label in variables:
-        return how.label
-    if how.label is not None and not how.lenient:
-        raise no_label(how.label, path, variables)
-    names = {k.lower(): k for k in variables}
-    return next((names[k] for k in LABEL_NAMES if k in names and _flat(variables[names[k]])), None)
 
 
 def _flat(value: Any) -> bool:
@@ -189,13 +161,25 @@ def _flat(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size == max(value.shape, default=0)
 
 
-def _labels(path: Path, key: str, value: Any) -> Array:
+def _labels(
+    path: Path, how: Reading, variables: Mapping[str, Any]
+) -> tuple[str | None, Array | None]:
+    """Find the labels: the name of their variable, and their values (n,)."""
+    names = {k.lower(): k for k in variables}
+    key = next((names[k] for k in LABEL_NAMES if k in names and _flat(variables[names[k]])), None)
+    if how.label is not None and how.label in variables:
+        key = how.label
+    elif how.label is not None and not how.lenient:
+        raise no_label(how.label, path, variables)
+    if key is None:
+        return None, None
+    value = variables[key]
     if _is_cell(value) and all(v.size == 1 for v in value.flat):  # a cell of words
-        return np.array([str(v.flat[0]) for v in value.flat])
+        return key, np.array([str(v.flat[0]) for v in value.flat])
     a: Array = np.asarray(value.flat[0] if _is_cell(value) else value).ravel()
     if not _flat(value) or a.dtype.kind not in "biufU":
         raise ValueError(f"{path}: {key} has shape {np.shape(value)}; labels are a vector")
-    return a.astype(np.int64) if a.dtype.kind == "f" and bool((a % 1 == 0).all()) else a
+    return key, a.astype(np.int64) if a.dtype.kind == "f" and bool((a % 1 == 0).all()) else a
 
 
 def _is_cell(value: Any) -> bool:

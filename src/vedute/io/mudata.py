@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import limits, omics
-from vedute.io.contents import Array, Data, Filled, Reading, labels, name_of, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, errors_as, labels, name_of, no_label
 from vedute.io.table import chosen
 
 OPTIONS: tuple[str, ...] = ("views", "label")
@@ -105,52 +106,34 @@ def _is_mu(path: Path) -> bool:
     return (path / "mod").is_dir() if is_zarr(path) else path.suffix.lower() == ".h5mu"
 
 
-def _size(path: Path) -> int:
-    """Memory of its datasets according to their headers; unknown (0) for zarr."""
-    from h5py import Dataset, File
-
-    if is_zarr(path):
-        return 0
-    sizes: list[int] = []
-    try:
-        with File(path) as file:
-            file.visititems(
-                lambda _, item: sizes.append(item.nbytes) if isinstance(item, Dataset) else None
-            )
-    except Exception:  # the reader reports the error
-        return 0
-    return sum(sizes)
-
-
 def _opened(path: Path) -> Any:
-    limits.check(_size(path), path)
-    try:
-        package = import_module("mudata" if _is_mu(path) else "anndata")
-        kind = "zarr" if is_zarr(path) else path.suffix[1:].lower()
+    """Read a file, within the memory limit by its headers; zarr has none."""
+    from h5py import File
+
+    sizes: list[int] = []
+    with suppress(Exception), File(path) as file:  # the reader reports the error
+        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+    limits.check(sum(sizes), path)
+    package = import_module("mudata" if _is_mu(path) else "anndata")
+    kind = "zarr" if is_zarr(path) else path.suffix[1:].lower()
+    with errors_as(f"{path} is not a {path.suffix} {'folder' if kind == 'zarr' else 'file'}"):
         return getattr(package, f"read_{kind}")(path)
-    except MemoryError:
-        raise
-    except Exception as e:  # anndata raises what h5py does, and more
-        reason = " ".join(str(e).split())
-        what = "folder" if is_zarr(path) else "file"
-        raise ValueError(
-            f"{path} is not a {path.suffix} {what} ({reason}); write it again"
-        ) from None
 
 
 def _labels(path: Path, whole: Any, how: Reading) -> Array | None:
     if how.label is None:
         return None
     tables = [whole.obs, *(mod.obs for mod in (whole.mod.values() if _is_mu(path) else ()))]
-    sources = [t for t in tables if how.label in t.columns]
-    if not sources:
-        if how.lenient:
-            return None
-        raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
-    y = sources[0][how.label].reindex(whole.obs_names).astype(object)
-    for table in sources[1:]:
-        y = y.where(y.notna(), table[how.label].reindex(whole.obs_names).astype(object))
-    return labels(y)
+    columns = [
+        t[how.label].reindex(whole.obs_names).astype(object)
+        for t in tables
+        if how.label in t.columns
+    ]
+    if columns:
+        return labels(reduce(lambda y, more: y.where(y.notna(), more), columns))
+    if how.lenient:
+        return None
+    raise no_label(how.label, path, {c: 0 for t in tables for c in t.columns})
 
 
 def _fill_ann(whole: Any, layer: str, views: Filled) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.io.contents import Array, checked_ids, own_first
+from vedute.io.contents import Array, checked_ids, errors_as, own_first
 
 
 class Keyed(NamedTuple):
@@ -40,14 +41,7 @@ def read(path: Path) -> Keyed:
     """Read an array of numbers; never unpickle."""
     with path.open("rb") as file:
         limits.check(limits.npy_bytes(file), path)
-    try:
-        values = np.load(path, allow_pickle=False)
-    except MemoryError:
-        raise
-    except Exception as e:  # a corrupt header may raise anything
-        pickled = "allow_pickle" in str(e)
-        problem = "holds Python objects, which are never read" if pickled else f"is damaged ({e})"
-        raise ValueError(f"{path} {problem}; write numbers with numpy.save") from None
+    values = unpickled(lambda: np.load(path, allow_pickle=False), path)
     if not isinstance(values, np.ndarray) or values.ndim < 2 or values.dtype.kind not in "biuf":
         what = (
             f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "npz"
@@ -61,16 +55,26 @@ def read(path: Path) -> Keyed:
     return Keyed(values, ids)
 
 
+def unpickled(load: Callable[[], Any], what: object) -> Any:
+    """Read an array with numpy; reject one of objects, which would have to be unpickled."""
+    try:
+        with errors_as(f"{what} is damaged"):
+            return load()
+    except ValueError as e:
+        if "allow_pickle" not in str(e):
+            raise
+        problem = "holds Python objects, which are never read; save numbers or text"
+        raise ValueError(f"{what} {problem}") from None
+
+
 def ids_of(path: Path) -> pd.Index | None:
     """Read the ids of the rows of an array, in their order, if a file has them."""
     names = _ids_file(path)
     if not names.is_file():
         return None
     limits.file_size(names)
-    try:
+    with errors_as(f"{names} is not UTF-8 text", "save it as UTF-8", UnicodeError):
         lines = names.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeError as e:
-        raise ValueError(f"{names} is not UTF-8 text ({e}); save it as UTF-8") from None
     ids = [line for line in lines if line.strip()]
     return checked_ids(pd.Series(ids, dtype=str), names)
 

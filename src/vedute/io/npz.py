@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZipFile, is_zipfile
@@ -22,7 +24,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import limits
-from vedute.io.contents import Array, Data, Filled, Reading, no_label
+from vedute.io.contents import Array, Data, Filled, Reading, errors_as, no_label
+from vedute.io.npy import unpickled
 
 OPTIONS: tuple[str, ...] = ("label",)
 MAGIC = (b"PK\3\4", b"PK\5\6")  # a zip file, and an empty one
@@ -49,20 +52,24 @@ def read(path: Path, how: Reading) -> Data:
     names = _names(extras["view_names"], list(arrays), path)
     views = dict(zip(names, arrays.values(), strict=True))
     n = len(next(iter(views.values())))
-    ids = _one_per_row("ids", extras["ids"], n, path)
+    rows = {k: v for k, v in extras.items() if k in ("ids", "y") and v is not None}
+    for key, a in rows.items():
+        if a.size != n or max(a.shape) != n:
+            raise ValueError(
+                f"{key} in {path} has shape {a.shape}; expected one per sample, ({n},)"
+            )
+        extras[key] = a.reshape(n)
+    ids, mask, shape = extras["ids"], extras["mask"], (n, len(views))
     if ids is not None and len(np.unique(ids)) < n:
         raise ValueError(f"ids in {path} name a sample twice; keep one row per sample")
-    y = _one_per_row("y", extras["y"], n, path)
-    mask, shape = extras["mask"], (n, len(views))
-    if mask is not None:
-        if mask.shape != shape:
-            raise ValueError(
-                f"mask in {path} has shape {mask.shape}; expected (samples, views) = {shape}"
-            )
-        if mask.dtype != bool and not np.isin(mask, (0, 1)).all():
-            raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
-        mask = mask.astype(bool)
-    return Data(views, mask, ids, y, tuple(arrays), path, how)
+    if mask is not None and mask.shape != shape:
+        raise ValueError(
+            f"mask in {path} has shape {mask.shape}; expected (samples, views) = {shape}"
+        )
+    if mask is not None and mask.dtype != bool and not np.isin(mask, (0, 1)).all():
+        raise ValueError(f"mask in {path} must hold True (observed) and False (missing) only")
+    mask = None if mask is None else mask.astype(bool)
+    return Data(views, mask, ids, extras["y"], tuple(arrays), path, how)
 
 
 def write(
@@ -92,25 +99,22 @@ def write_npz(path: Path, arrays: Mapping[str, Array | None]) -> None:
         np.savez_compressed(file, **kept)
 
 
-def numbers(name: str, view: Any, hint: str = "write OUT in the format of DATA") -> Array:
-    """Convert a view to one array."""
+def numbers(
+    name: str, view: Any, hint: str = "write OUT in the format of DATA", dtype: Any = None
+) -> Array:
+    """Convert a view to one array; frames to the dtype that their columns share, or to `dtype`,
+    which may have NaN. Reject columns that an array of numbers cannot hold."""
     if not isinstance(view, pd.DataFrame):
         return np.asarray(view)
-    check_numbers(name, view, hint)
-    kinds = [getattr(d, "numpy_dtype", d) for d in view.dtypes]
-    return view.to_numpy(np.result_type(*kinds))
-
-
-def check_numbers(
-    name: str, view: pd.DataFrame, hint: str = "write OUT in the format of DATA"
-) -> None:
-    """Reject columns that an array of numbers cannot hold."""
-    for column, dtype in view.dtypes.items():
-        if dtype.kind not in "biuf":
-            held = "dates" if dtype.kind == "M" else "categories"
+    for column, kind in view.dtypes.items():
+        if kind.kind not in "biuf":
+            held = "dates" if kind.kind == "M" else "categories"
             raise ValueError(
                 f"view {name!r}, column {column!r} holds {held}, which an .npz file cannot; {hint}"
             )
+    if dtype is not None:
+        return view.to_numpy(dtype, na_value=np.nan)
+    return view.to_numpy(np.result_type(*(getattr(d, "numpy_dtype", d) for d in view.dtypes)))
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -118,14 +122,19 @@ def _arrays(path: Path) -> dict[str, Array]:
     with path.open("rb") as handle:
         if not is_zipfile(handle) or handle.seek(0) or handle.read(4) not in MAGIC:
             raise ValueError(f"{path} is not an .npz file; write it with numpy.savez")
-        try:
+        with errors_as(f"{path} is damaged"):
             size = _size(handle)
-        except Exception as e:  # a damaged zip may raise anything
-            raise ValueError(f"{path} is damaged ({e}); write it again") from None
         limits.check(size, path)
         handle.seek(0)
         with np.load(handle, allow_pickle=False) as file:
-            return {key: _array(file, key, path) for key in file.files}
+            arrays = {
+                key: unpickled(partial(file.__getitem__, key), f"{key!r} in {path}")
+                for key in file.files
+            }
+    for key, a in arrays.items():
+        if not isinstance(a, np.ndarray):
+            raise ValueError(f"{key!r} in {path} is not an array; leave it out")
+    return arrays
 
 
 def _size(handle: IO[bytes]) -> int:
@@ -133,27 +142,11 @@ def _size(handle: IO[bytes]) -> int:
     total = 0
     with ZipFile(handle) as archive:
         for info in archive.infolist():
-            try:
-                with archive.open(info) as member:
-                    total += max(info.file_size, limits.npy_bytes(member))
-            except Exception:  # the reader reports the error
-                total += info.file_size
+            size = info.file_size
+            with suppress(Exception), archive.open(info) as member:  # the reader reports the error
+                size = max(size, limits.npy_bytes(member))
+            total += size
     return total
-
-
-def _array(file: Mapping[str, Any], key: str, path: Path) -> Array:
-    try:
-        a = file[key]
-    except MemoryError:
-        raise
-    except Exception as e:  # a damaged zip may raise anything, from zlib.error to EOFError
-        problem = "holds Python objects, which are never read; save numbers or text"
-        if "allow_pickle" not in str(e):
-            problem = f"is damaged ({e}); write it again"
-        raise ValueError(f"{key!r} in {path} {problem}") from None
-    if not isinstance(a, np.ndarray):
-        raise ValueError(f"{key!r} in {path} is not an array; leave it out")
-    return a
 
 
 def _views(arrays: dict[str, Array]) -> dict[str, Array]:
@@ -180,11 +173,3 @@ def _names(stored: Array | None, keys: list[str], path: Path) -> list[str]:
             "views; give each view one name of its own"
         )
     return keys if set(names) == set(keys) else names
-
-
-def _one_per_row(key: str, a: Array | None, n: int, path: Path) -> Array | None:
-    if a is None:
-        return None
-    if a.size != n or max(a.shape) != n:
-        raise ValueError(f"{key} in {path} has shape {a.shape}; expected one per sample, ({n},)")
-    return a.reshape(n)

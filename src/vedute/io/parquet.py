@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vedute.data import fill, limits
 from vedute.data.frames import ViewSpec, listed
 from vedute.data.views import Views
-from vedute.io.contents import Array, Reading, checked_ids, flat, id_column, own_first
+from vedute.io.contents import Array, Reading, checked_ids, errors_as, flat, id_column, own_first
 from vedute.io.csv import typed_cells
 from vedute.io.files import below, literal
 
@@ -86,28 +86,18 @@ def _written(table: Any, name: str, new: pd.Series, missing: NDArray[np.bool_]) 
 
 
 def _with_new_ids(table: Any, raw: pd.DataFrame, ids: pd.Index, how: Reading, path: Path) -> Any:
-    """Replace the ids of all rows, where some of them are new."""
+    """Replace the ids of all rows, where some of them are new. They stay text where the type of the
+    file cannot hold them, or makes two of them equal."""
     from pyarrow import ArrowException, array
 
     at = _id_place(raw, path, how)
     name = table.schema.pandas_metadata["index_columns"][0] if at < 0 else str(raw.columns[at])
-    column = array(_as_stored(ids, raw.index.dtype if at < 0 else raw.dtypes.iloc[at]).to_numpy())
-    at = table.schema.get_field_index(name)
+    at, column = table.schema.get_field_index(name), array(ids.to_numpy(object))
     with suppress(ArrowException):
         stored = column.cast(table.schema.types[at])
-        if len(stored.unique()) == len(stored):  # else two texts of one moment
+        if len(stored.unique()) == len(stored):
             column = stored
     return table.set_column(at, name, column)
-
-
-def _as_stored(ids: pd.Index, dtype: Any) -> pd.Index:
-    """Convert ids to the dtype of the file; keep text where that fails or makes two of them
-    equal."""
-    try:
-        converted: pd.Index = ids.astype(dtype)
-    except (TypeError, ValueError, OverflowError):
-        return ids
-    return converted if converted.is_unique else ids
 
 
 def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
@@ -137,7 +127,6 @@ def _with_ids(raw: pd.DataFrame, path: Path, how: Reading) -> pd.DataFrame:
 
 def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
     """Read `rows` rows per chunk, columns in their own dtypes."""
-    needs_pyarrow(path)
     _metadata(path)
     from pyarrow import Table
     from pyarrow.parquet import ParquetFile
@@ -148,28 +137,19 @@ def chunks(path: Path, how: Reading, rows: int) -> Generator[pd.DataFrame]:
 
 
 def _stored(path: Path) -> pd.DataFrame:
-    needs_pyarrow(path)
-    metadata = _metadata(path)
-    if metadata is not None:
-        limits.check(_size(metadata), path)
-    try:
+    limits.check(_size(_metadata(path)), path)
+    with errors_as(f"{path} is not a parquet file"):
         return pd.read_parquet(literal(path))
-    except (ValueError, OSError) as e:
-        raise ValueError(
-            f"{path} is not a parquet file ({' '.join(str(e).split())}); write it again"
-        ) from None
 
 
 def _metadata(path: Path) -> Any:
-    """Read the footer of a file, None where it is damaged: then the reader reports the error.
-    Reject two columns of one name, which pandas cannot read."""
-    from pyarrow import ArrowException, parquet
+    """Read the footer of a file. Reject two columns of one name, which pandas cannot read."""
+    needs_pyarrow(path)
+    from pyarrow import parquet
 
-    try:
+    with errors_as(f"{path} is not a parquet file"):
         metadata = parquet.read_metadata(path)
         names = pd.Index(metadata.schema.to_arrow_schema().names)
-    except (ArrowException, OSError):
-        return None
     if not names.is_unique:
         twice = names[names.duplicated()].unique()
         raise ValueError(f"{path} has duplicated columns {listed(twice)}; rename them")

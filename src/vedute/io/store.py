@@ -17,11 +17,11 @@ import torch
 from vedute.data import store
 from vedute.data.frames import ViewSpec
 from vedute.data.lock import try_lock
-from vedute.data.mapped import Scratch
+from vedute.data.mapped import Scratch, npy_header
 from vedute.data.rows import tensors
 from vedute.data.store import is_store as is_store
 from vedute.data.views import Views
-from vedute.io.contents import Array, Data
+from vedute.io.contents import DEFAULT_READING, Array, Data
 from vedute.io.files import atomic_folder
 
 BLOCK_ROWS, BLOCK_VALUES = 4096, 2**22  # largest block
@@ -33,16 +33,10 @@ INTERVAL_ENDS = ("lower", "upper")  # stores of their own inside the store
 def read(path: Path) -> Data:
     """Read a store as the data that commands take; checksums are compared."""
     stored = store.read(path)
+    whole, id_name, order = Views.stored(stored), stored.id_name, stored.order
+    keys = whole.names
     return Data(
-        {},
-        stored.mask,
-        stored.ids,
-        stored.y,
-        tuple(s.name for s in stored.specs),
-        path,
-        id_name=stored.id_name,
-        whole=Views.stored(stored),
-        order=stored.order,
+        {}, stored.mask, stored.ids, stored.y, keys, path, DEFAULT_READING, id_name, whole, order
     )
 
 
@@ -83,9 +77,8 @@ def write(
         for block in _from_buckets(views, order) if jumps else blocks:
             writer.append(block)
             progress(len(block["mask.npy"]))
-        about = {"seed": seed, "id_name": id_name}
         writer.specs = [*(views.specs or ())]
-        writer.finish(None if seed is None else order, about)
+        writer.finish(None if seed is None else order, {"seed": seed, "id_name": id_name})
 
 
 def _from_buckets(views: Views, order: Array) -> Iterator[Arrays]:
@@ -162,7 +155,7 @@ class Writer:
         for name, a in block.items():
             if name not in self.files:
                 self.files[name] = _File(self.folder / name, (self.n, *a.shape[1:]), a.dtype)
-            self.files[name].write(a)
+            self.files[name].write(np.ascontiguousarray(a, self.files[name].dtype).tobytes())
 
     def finish(self, order: Array | None, about: Mapping[str, Any]) -> None:
         """Write the manifest after all rows; about: seed and id_name, also those of another store's
@@ -182,15 +175,10 @@ class _File:
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype, self.checksum = shape, dtype, hashlib.sha256()
-        self.handle: IO[bytes] = path.open("wb+")
-        descr = np.lib.format.dtype_to_descr(dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self.handle, header)
-        self.handle.seek(0)
-        self.checksum.update(self.handle.read())
+        self.handle: IO[bytes] = path.open("wb")
+        self.write(npy_header(shape, dtype))
 
-    def write(self, a: Array) -> None:
-        content = np.ascontiguousarray(a, self.dtype).tobytes()
+    def write(self, content: bytes) -> None:
         self.handle.write(content)
         self.checksum.update(content)
 
@@ -211,19 +199,13 @@ def arrays(block: Views) -> Arrays:
 
 def _described(spec: ViewSpec) -> dict[str, Any]:
     """Describe a view in JSON; names of other types become text."""
-    levels = spec.levels
-    return {
-        "name": spec.name,
-        "shape": spec.shape,
-        "columns": None if spec.columns is None else [_word(c) for c in spec.columns],
-        "levels": None
-        if levels is None
-        else [None if k is None else [_word(c) for c in k] for k in levels],
-        "dtypes": spec.dtypes,
-        **({"origins": spec.origins} if spec.origins else {}),
-    }
 
+    def words(names: Sequence[Any] | None) -> list[Any] | None:
+        items = [x.item() if isinstance(x, np.generic) else x for x in names or ()]
+        texts = [x if isinstance(x, (str, int, float, bool)) else str(x) for x in items]
+        return None if names is None else texts
 
-def _word(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
+    levels = None if spec.levels is None else [words(k) for k in spec.levels]
+    about: dict[str, Any] = {"name": spec.name, "shape": spec.shape, "columns": words(spec.columns)}
+    about |= {"levels": levels, "dtypes": spec.dtypes}
+    return about | ({"origins": spec.origins} if spec.origins else {})

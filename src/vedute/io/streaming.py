@@ -73,8 +73,12 @@ def opened(path: Path, how: Reading) -> tuple[Views, str | None] | None:
     views = tables if path.is_dir() else _cut(tables[""], how, path)
     pairs = [_aligned(name, t, ids) for name, t in views.items()]
     parts, specs = zip(*pairs, strict=True)
-    plain_ids = None if ids is None else contents.plain(ids)
-    return _views(parts, specs, plain_ids), contents.name_of(indices)
+    x, holes, present = zip(*map(_split, parts, views), strict=True)
+    names, plain_ids = tuple(views), None if ids is None else contents.plain(ids)
+    observed = checks.observed(torch.stack(present, dim=1).numpy(), None, names, plain_ids)
+    mask, index = torch.from_numpy(observed), torch.arange(len(observed))
+    whole = Views(tensors(x), mask, index, tensors(holes), names, plain_ids, specs=specs)
+    return whole, contents.name_of(indices)
 
 
 def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
@@ -85,7 +89,11 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
     with closing(form.chunks(path, how, TABLE_CHUNK_ROWS)) as chunks:
         for rows in chunks:
             chunk = rows[unwanted.rest(rows.columns)]
-            _check_numbers(chunk)
+            if bool((chunk.index == "").any()) or "" in chunk.columns:
+                raise NotPlainError("a row or column has no name")
+            for name, dtype in chunk.dtypes.items():
+                if dtype.kind not in "biuf":
+                    raise NotPlainError(f"column {name!r} holds other things than numbers")
             values = chunk.to_numpy(np.float64, na_value=np.nan)
             scratch.add(values)
             ids.append(chunk.index)
@@ -96,10 +104,8 @@ def _table(path: Path, how: Reading, unwanted: Unwanted) -> Table:
     index = contents.checked_ids(ids[0].append(ids[1:]).to_series(), path).rename(ids[0].name)
     common = {c: _common(str(c), [d[c] for d in dtypes]) for c in dtypes[0]}
     if form is csv:
-        csv.check_ids(index, str(index.name), path)
-        maybe = zip(common, csv.may_be_whole(seen), strict=True)
-        floats = [c for c, yes in maybe if yes and common[c].kind == "f"]
-        common |= dict.fromkeys(csv.whole_numbers(path, floats), pd.Int64Dtype())
+        csv.check_ids(index, path)
+        common |= dict.fromkeys(csv.whole_numbers(path, common, seen), pd.Int64Dtype())
     return Table(scratch.rows(), index, common)
 
 
@@ -124,15 +130,6 @@ def _array(path: Path) -> Table:
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
     x = x if kept else x.then(lambda x, _: x.double(), torch.float64)
     return Table(x, ids, {None: a.dtype})
-
-
-def _check_numbers(chunk: pd.DataFrame) -> None:
-    """Reject columns that need all rows to be interpreted."""
-    if bool((chunk.index == "").any()) or "" in chunk.columns:
-        raise NotPlainError("a row or column has no name")
-    for name, dtype in chunk.dtypes.items():
-        if dtype.kind not in "biuf":
-            raise NotPlainError(f"column {name!r} holds other things than numbers")
 
 
 def _common(name: str, dtypes: Sequence[Any]) -> Any:
@@ -182,15 +179,6 @@ def _aligned(name: str, t: Table, ids: pd.Index | None) -> tuple[Rows, ViewSpec]
     dtypes = {c: contents.nullable(d) if moved else d for c, d in t.dtypes.items()}
     frame = pd.DataFrame({c: pd.Series([0], [ids[0]], dtype=d) for c, d in dtypes.items()})
     return x, from_frame(name, frame, ids[:1], None)[1]
-
-
-def _views(parts: Sequence[Rows], specs: Sequence[ViewSpec], ids: NDArray[Any] | None) -> Views:
-    names = tuple(s.name for s in specs)
-    split = [_split(x, name) for x, name in zip(parts, names, strict=True)]
-    x, holes, present = zip(*split, strict=True)
-    observed = checks.observed(torch.stack(present, dim=1).numpy(), None, names, ids)
-    mask, index = torch.from_numpy(observed), torch.arange(len(observed))
-    return Views(tensors(x), mask, index, tensors(holes), names, ids, specs=tuple(specs))
 
 
 def _split(x: Rows, name: str) -> tuple[Rows, Rows | None, Tensor]:

@@ -28,6 +28,7 @@ TABLE_FORMATS: Mapping[str, ModuleType] = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), csv),
     ".parquet": parquet,
 }
+TOML_ERRORS = (tomllib.TOMLDecodeError, UnicodeError, RecursionError)
 VIEWS_EXAMPLE = 'a TOML file of lines like rna = "rna_*" under [views]'
 
 
@@ -83,10 +84,8 @@ def write(out: Path, data: Data, views: Filled, ends: Mapping[str, Filled]) -> N
 def read_spec(path: Path) -> tuple[dict[str, list[str]], str | None]:
     """Read the columns of each view, and the id column, from a TOML file."""
     plain_file(path)
-    try:
+    with contents.errors_as(f"{path} is not TOML", f"write {VIEWS_EXAMPLE}", *TOML_ERRORS):
         spec = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
-        raise ValueError(f"{path} is not TOML ({e}); write {VIEWS_EXAMPLE}") from None
     views: Any = spec.get("views")
     if not isinstance(views, dict) or not views:
         raise ValueError(f"{path} names no views; write {VIEWS_EXAMPLE}")

@@ -64,11 +64,14 @@ def outcomes(
         yield from (work(shared, task) for task in tasks)
         return
     packed = np.frombuffer(pickle.dumps(shared, protocol=5), np.uint8)
+    backend, _ = get_active_backend()
+    how = "generator" if backend.supports_return_generator else "list"
     rest, alone = list(tasks), False
     while rest:
         now, alone = rest[:1] if alone else rest, False
+        parallel = Parallel(return_as=how, batch_size=1, pre_dispatch="all")
         try:
-            for outcome in _submitted(work, packed, now):
+            for outcome in parallel(delayed(_done)(work, packed, task) for task in now):
                 rest = rest[1:]
                 yield outcome
         except BrokenExecutor as error:
@@ -76,13 +79,6 @@ def outcomes(
             if not alone:
                 rest = rest[1:]
                 yield error
-
-
-def _submitted(work: Callable[[S, T], R], packed: NDArray[Any], tasks: Sequence[T]) -> Iterator[R]:
-    backend, _ = get_active_backend()
-    how = "generator" if backend.supports_return_generator else "list"
-    parallel = Parallel(return_as=how, batch_size=1, pre_dispatch="all")
-    yield from parallel(delayed(_done)(work, packed, task) for task in tasks)
 
 
 def _done(work: Callable[[S, T], R], packed: NDArray[Any], task: T) -> R:

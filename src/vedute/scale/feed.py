@@ -51,13 +51,10 @@ class Feed:
                 views, places = ahead.result()
                 if following:
                     ahead = thread.submit(_read, host, following)
-                self._fill(views)
+                for buffer, new in zip(_tensors(self.window), _tensors(views), strict=True):
+                    new = new.pin_memory() if buffer.is_cuda else new
+                    buffer[: len(new)].copy_(new, non_blocking=True)
                 yield from torch.split(places.to(fetch[0].device), [*map(len, fetch)])
-
-    def _fill(self, views: Views) -> None:
-        for buffer, new in zip(_tensors(self.window), _tensors(views), strict=True):
-            new = new.pin_memory() if buffer.is_cuda else new
-            buffer[: len(new)].copy_(new, non_blocking=True)
 
 
 def _read(data: Views, fetch: Sequence[Tensor]) -> tuple[Views, Tensor]:

@@ -121,20 +121,15 @@ def waiting() -> Iterator[None]:
     if not together():
         yield
         return
-    timer = Timer(LONG_WAIT, _say_what_is_awaited)
+    # Only the first rank has its own stderr, and may be the one that was stopped.
+    message = (
+        f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one of them was "
+        "stopped, is busy, or cannot be reached"
+    )
+    timer = Timer(LONG_WAIT, print, [message], {"file": sys.__stderr__, "flush": True})
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-def _say_what_is_awaited() -> None:
-    # Only the first rank has its own stderr, and may be the one that was stopped.
-    print(
-        f"vedute: rank {rank()} has waited {LONG_WAIT:.0f} s for the other ranks; one of them was "
-        "stopped, is busy, or cannot be reached",
-        file=sys.__stderr__,
-        flush=True,
-    )
