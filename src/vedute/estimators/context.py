@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data.rows import stretches
@@ -81,14 +79,13 @@ def seed_of(random_state: Any) -> int:
     )
 
 
-def check_ranks(model: Any, raw: Views, groups: NDArray[Any] | None) -> None:
+def check_ranks(model: Any, raw: Views, groups: Tensor | None) -> None:
     """Reject ranks that would fit different settings or data."""
     if ranks.size() == 1:
         return
     params = model.get_params().items()
     compared = {k: v for k, v in params if k.rpartition("__")[2] not in NOT_COMPARED}
-    arrays = [raw.mask, *raw.parts, *raw.hole_parts]
-    arrays += [] if groups is None else [torch.from_numpy(groups)]
+    arrays = [raw.mask, *raw.parts, *raw.hole_parts, groups]
     if not ranks.all_have(digest(compared | {"views": raw.specs}, arrays)):
         raise ValueError(
             f"the ranks fit {type(model).__name__} with other settings, or on other data; "

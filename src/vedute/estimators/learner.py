@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.data import holdout, mapped, missing
+from vedute.data.kinds import AUTO_WORD
 from vedute.data.views import Entry, Views
 from vedute.estimators import card, clustering, cross_fitting, explanation, panels, progress
 from vedute.estimators.context import FitContext, check_ranks, seed_of
@@ -103,18 +104,22 @@ class Learner:
         split = isinstance(X, (Mapping, list, tuple, Views)) or raw.names != ("view0",)
         if not split and columns is not None and len(columns) > 1:
             log.warning(ONE_VIEW)
-        codes = None if groups is None else missing.group_codes(groups, len(raw), raw.ids)
+        codes = None
+        if groups is not None:
+            codes = torch.from_numpy(missing.group_codes(groups, len(raw), raw.ids))
         raw = raw.bare()
         self.check(raw)
         check_ranks(model, raw, codes)
         model.fitted_on_ = card.facts(raw)
         model.n_features_in_ = sum(int(np.prod(s)) for s in raw.shapes)
         model.seed_ = ranks.by_first(lambda: seed_of(model.random_state))
-        context = self.context(None if codes is None else torch.from_numpy(codes))
+        inner = model.trained()
+        context = FitContext.of(inner, model.seed_, codes)
+        scaling = inner.scaling if model.scaling == AUTO_WORD else model.scaling
         # Gradients are needed, even if the caller has disabled them.
         with noise.alone(), torch.inference_mode(False), torch.enable_grad():
             torch.manual_seed(context.seed)
-            model.views_ = panels.fitted(raw, model.likelihood, model.kinds, self.scaling())
+            model.views_ = panels.fitted(raw, model.likelihood, model.kinds, scaling)
             for view in model.views_:
                 model.log(view.sentence)
             data = scaled(model.views_, raw)
@@ -128,10 +133,6 @@ class Learner:
             warnings.warn(NO_SHARED_ROWS, stacklevel=3)
         elif problem := missing.components_warning(missing.components(data.mask, data.names)):
             warnings.warn(problem, stacklevel=3)
-
-    def context(self, groups: torch.Tensor | None) -> FitContext:
-        """Return the context of a fit with these groups of samples."""
-        return FitContext.of(self.model, self.model.seed_, groups)
 
     def check(self, raw: Views) -> None:
         """Reject invalid settings, and data that cannot be fitted with them."""
@@ -155,10 +156,6 @@ class Learner:
         if model.soft:
             clustering.require(model.n_clusters, type(model).__name__)
         model.check(raw)
-
-    def scaling(self) -> str:
-        """Return the scaling of features, or `auto`."""
-        return self.model.scaling
 
     def learn(self, data: Views, context: FitContext) -> None:
         """Fit with views held out, calibrate on them, and refit with everything if they were not

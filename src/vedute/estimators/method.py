@@ -193,6 +193,10 @@ class Method(Learned, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # ty
         """Return the inner methods, the leading one first."""
         return []
 
+    def trained(self) -> Method:
+        """Return the method whose checkpoint, callbacks and scaling apply: this, or one inside."""
+        return self
+
     def leading(self) -> Method:
         """Return the method whose settings decide the length of training."""
         return self

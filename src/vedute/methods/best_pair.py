@@ -219,6 +219,9 @@ class BestPair(Estimator):
     def parts(self) -> list[Estimator]:
         return [*([self.best_] if hasattr(self, "best_") else []), self.method]
 
+    def trained(self) -> Estimator:
+        return self.method
+
     def leading(self) -> Estimator:
         return self.method
 
@@ -309,13 +312,6 @@ class PairLearner(Learner):
     """The learner of BestPair: clusters are those of the method inside."""
 
     model: BestPair
-
-    def context(self, groups: torch.Tensor | None) -> FitContext:
-        return FitContext.of(self.model.method, self.model.seed_, groups)
-
-    def scaling(self) -> str:
-        model = self.model
-        return model.method.scaling if model.scaling == "auto" else model.scaling
 
     def cluster(self, data: Views) -> None:
         model = self.model
