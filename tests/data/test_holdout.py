@@ -196,8 +196,9 @@ def test_hidden_entries_know_their_rows_and_truth():
     held = HiddenEntries.of(fewer, views, torch.arange(len(views)))
     assert held.views == [0, 2]
     for v in held.views:
-        rows, truth, there = held.of_view(v)
-        at = held.groups.numpy()[rows]
+        hidden = held.truth_of(v)
+        truth, there = hidden.x[0].numpy(), hidden.seen(0).numpy()
+        at = held.groups.numpy()[held.rows_of(v)]
         gone = (views.seen(v) & ~fewer.seen(v)).numpy()
         np.testing.assert_array_equal(there, gone[at])
         np.testing.assert_array_equal(truth[there], views.x[v].numpy()[gone])

@@ -16,14 +16,14 @@ from vedute.data import holdout
 from vedute.data.views import Views
 from vedute.estimators import progress
 from vedute.estimators.base import Estimator
-from vedute.figures.plots import BLUE, COLORS, GREY, OFFSET, PALE, panels, styled
+from vedute.figures import plots
+from vedute.figures.plots import styled
 from vedute.io.contents import known_labels
 from vedute.metrics import scores as scoring
 from vedute.nn import noise
 from vedute.scale import backends
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
@@ -114,71 +114,46 @@ def columns(rows: Sequence[MethodScores]) -> dict[str, Array]:
 def figure(rows: Sequence[MethodScores]) -> Figure:
     """A figure of hidden-view errors, a dot per view; with labels, of cluster agreement too."""
     shown = [r for r in ranked(rows) if not r.failed]
-    labeled = any(r.scores for r in shown)
-    size = (9.0 if labeled else 5.5, 1.6 + 0.45 * len(shown))
-    drawn, axes = panels(1 + labeled, size, sharey=True)
-    _draw_errors(axes[0], shown)
-    if labeled:
-        _draw_scores(axes[1], shown)
-    axes[0].set_yticks(range(len(shown)), [r.method for r in shown])
-    axes[0].set_ylim(len(shown) - 0.5, -0.5)
-    for ax in axes:
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
+    views = dict.fromkeys(k for r in shown for k in r.by_view)
+    by_view = {k: [r.by_view.get(k, np.nan) for r in shown] for k in views}
+    unit = "squared, in standard deviations; 1 is the mean"
+    parts = [("Error of hidden views", unit, [r.error for r in shown], by_view)]
+    if any(r.scores for r in shown):
+        agreement = {k.upper(): [100 * r.scores.get(k, np.nan) for r in shown] for k in LABELED}
+        parts.append(("Clusters against labels", "%", agreement["ACC"], agreement))
+    drawn, axes = plots.panels(len(parts), (1.5 + 4.0 * len(parts), 1.8 + 0.45 * len(shown)))
+    for ax, (title, unit, bars, dots) in zip(axes, parts, strict=True):
+        ax.barh(range(len(bars)), bars, height=0.55, color=plots.PALE)
+        for (name, values), color in zip(dots.items(), plots.cycle(len(dots)), strict=True):
+            ax.scatter(values, range(len(bars)), s=26, color=color, label=name, zorder=3)
+        notes = ["" if np.isnan(value) else f"{value:.3g}" for value in bars]
+        plots.rows(ax, [r.method for r in shown], notes)
+        plots.titled(ax, title)
+        ax.set(xlabel=unit)
+        ax.set_xlim(left=0)
+        if dots:
+            plots.legend_above(ax)
+    axes[0].axvline(1.0, **plots.DASHED)
     return drawn
 
 
 def _row(shared: tuple[Trial, Array | None], named: tuple[str, Estimator]) -> MethodScores:
     (trial, y), (name, model), start = shared, named, perf_counter()
-    error, by_view, scores = np.nan, dict[str, float](), dict[str, float]()
+    results: dict[str, Any] = {}
     try:
         model = model.fit(trial.views)
         if model.generative:
-            imputed = trial.imputed(model)
-            error = scoring.imputation_error(trial.truth, imputed, trial.hidden)
-            errors = scoring.imputation_errors_by_view(trial.truth, imputed, trial.hidden)
-            by_view = dict(zip(trial.views.names, errors, strict=True))
-        seconds = perf_counter() - start
+            imputed = trial.truth, trial.imputed(model), trial.hidden
+            results["error"] = scoring.imputation_error(*imputed)
+            errors = scoring.imputation_errors_by_view(*imputed)
+            results["by_view"] = dict(zip(trial.views.names, errors, strict=True))
+        results["seconds"] = perf_counter() - start
         if y is not None and model.n_clusters is not None:
             known = known_labels(y)
-            scores = scoring.clustering_scores(y[known], model.labels_[known])
+            results["scores"] = scoring.clustering_scores(y[known], model.labels_[known])
         learned = model.results()
     except (ValueError, TypeError, ArithmeticError) as e:
         return MethodScores(name, failed=" ".join(str(e).split()))
-    return MethodScores(
-        name,
-        error,
-        by_view,
-        scores,
-        seconds,
-        learned.get("weights_", {}),
-        n_clusters=learned.get("n_clusters_"),
-        stability=learned.get("stability_", {}),
-    )
-
-
-def _draw_errors(ax: Axes, rows: Sequence[MethodScores]) -> None:
-    ax.barh(range(len(rows)), [r.error for r in rows], height=0.55, color=PALE)
-    views = list(dict.fromkeys(k for r in rows for k in r.by_view))
-    for i, view in enumerate(views):
-        values = [r.by_view.get(view, np.nan) for r in rows]
-        color = COLORS[i % len(COLORS)]
-        ax.scatter(values, range(len(rows)), s=26, color=color, label=view, zorder=3)
-    for at, row in enumerate(rows):
-        if not np.isnan(row.error):
-            ax.annotate(f"{row.error:.3f}", (0, at), (4, 0), **OFFSET, va="center", fontsize=8)
-    ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    ax.set(title="Error of hidden views", xlabel="squared, in standard deviations; 1 is the mean")
-    ax.set_xlim(left=0)
-    if views:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=4, frameon=False, fontsize=8)
-
-
-def _draw_scores(ax: Axes, rows: Sequence[MethodScores]) -> None:
-    bars = [100 * r.scores.get("acc", np.nan) for r in rows]
-    ax.barh(range(len(rows)), bars, height=0.55, color=PALE)
-    for key, mark in zip(LABELED, "os^", strict=True):
-        values = [100 * r.scores.get(key, np.nan) for r in rows]
-        ax.scatter(values, range(len(rows)), s=26, marker=mark, color=BLUE, label=key.upper())
-    ax.set(title="Clusters against labels", xlabel="%", xlim=(0, 100))
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=3, frameon=False, fontsize=8)
+    inside = {"weights": "weights_", "n_clusters": "n_clusters_", "stability": "stability_"}
+    results |= {field: learned[k] for field, k in inside.items() if k in learned}
+    return MethodScores(name, **results)

@@ -21,7 +21,7 @@ from vedute.data.missing import Rates, rates
 from vedute.data.views import Views
 from vedute.estimators import panels
 from vedute.estimators.fitted_view import FittedView, scaled
-from vedute.methods.blend import EXPERTS, too_slow
+from vedute.methods.blend import EXPERTS, Blend
 from vedute.methods.mvp import MVP
 from vedute.nn.coders import by_convolution
 from vedute.nn.convolutions import AUTO
@@ -115,7 +115,7 @@ class Inspection:
         if self.repeated_samples:
             yield f"some samples repeat an earlier one in every view ({self.repeated_samples})"
         if all(len(v.shape) < 2 for v in self.views):  # of images Blend has MVP alone
-            for name, reason in too_slow(EXPERTS, len(self.views)).items():
+            for name, reason in Blend().slow(EXPERTS, len(self.views)).items():
                 yield f"Blend will leave out {name} ({reason})"
         if not self.early_stopping and len(self.views) > 1:
             yield (

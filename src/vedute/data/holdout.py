@@ -194,12 +194,6 @@ class HiddenEntries:
         rows = hidden.flatten(1).any(1)
         return replace(self.truth.pick(v)[rows], holes=(~hidden[rows],))
 
-    def of_view(self, v: int) -> tuple[Array, Array, Array]:
-        """Rows (k,) with hidden entries of view v, their truth, and the mask of these entries; both
-        (k, *shape_v)."""
-        truth = self.truth_of(v)
-        return np.flatnonzero(self.rows_of(v)), truth.x[0].numpy(), truth.seen(0).numpy()
-
     @property
     def views(self) -> list[int]:
         """Views with hidden entries."""

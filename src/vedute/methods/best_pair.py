@@ -18,7 +18,7 @@ views are drawn separately for each pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from dataclasses import field, replace
 from itertools import combinations
@@ -164,39 +164,25 @@ class BestPair(Estimator):
         pairs = self._candidates(data) if first else [self.chosen()]
         self.scores_: dict[str, float] = {} if first else self.scores_
         best = -np.inf, -np.inf
-        evaluated = self._evaluated(pairs, data, held, context)
-        for pair, (model, score) in zip(pairs, evaluated, strict=True):
-            if len(pairs) > 1:
+        one, bound = len(pairs) == 1, bool(context.callbacks or context.checkpoint)
+        shared = self, data, held, context, one
+        # callbacks and checkpoints belong to this process
+        outcomes = backends.outcomes(_fitted, shared, pairs, here=one or bound)
+        for pair, outcome in zip(pairs, outcomes, strict=True):
+            if isinstance(outcome, BrokenExecutor):
+                raise outcome
+            model, score, state = outcome
+            torch.set_rng_state(state)  # the state after a fit in this process
+            if not one:
                 self.scores_["+".join(data.names[v] for v in pair)] = score[0]
             if score > best:
                 best, self.pair_, self.best_ = score, pair, model
             if context.interrupted:  # keep the best so far
                 break
-        if len(pairs) > 1:
+        if not one:
             self.log("  ".join(f"{names} {score:.3f}" for names, score in self.scores_.items()))
         self.middle_ = self.best_.embed(select_pair(data, self.chosen())[1]).mean(0)
         self.take("history_")
-
-    def _evaluated(
-        self, pairs: list[Pair], data: Views, held: HoldOut | None, context: FitContext
-    ) -> Iterator[tuple[Estimator, Score]]:
-        """Fit the method on each pair and score it.
-
-        Uses the workers of a joblib backend if one is set, unless there are callbacks or
-        checkpoints, which belong to this process.
-        """
-        one, bound = len(pairs) == 1, context.callbacks or context.checkpoint
-        if one or bound or not backends.elsewhere():
-            for pair in pairs:
-                model = self.fitted_on(pair, data, held, context)
-                yield model, (0.0, 0.0) if one else self.score_of(model, pair, data, held)
-            return
-        for outcome in backends.outcomes(_fit_on_worker, (self, data, held, context), pairs):
-            if isinstance(outcome, BrokenExecutor):
-                raise outcome
-            model, score, state = outcome
-            torch.set_rng_state(state)  # the state after a fit in this process
-            yield model, score
 
     def _candidates(self, data: Views) -> list[Pair]:
         """Pairs of views that enough samples have, at least one of the two and both."""
@@ -268,12 +254,16 @@ class BestPair(Estimator):
 
     # Results for two views, extended to all views and rows.
 
-    def embed(self, data: Views) -> Array:
+    def extended(self, verb: Callable[[Views], Array | None], data: Views, outside: Array) -> Array:
+        """The results of a verb for rows with either view; for the others, (*shape,)."""
         rows, subset = select_pair(data, self.chosen())
-        z = np.tile(self.middle_, (len(data), 1))
+        results = np.tile(outside, (len(data), *[1] * outside.ndim))
         if rows.any():
-            z[rows] = self.best_.embed(subset)
-        return z
+            results[rows] = verb(subset)
+        return results
+
+    def embed(self, data: Views) -> Array:
+        return self.extended(self.best_.embed, data, self.middle_)
 
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
         if not self.generative:
@@ -291,12 +281,8 @@ class BestPair(Estimator):
         if not self.soft:
             return None
         assert isinstance(self.n_clusters, int)
-        rows, subset = select_pair(data, self.chosen())
-        soft = np.zeros((len(data), self.n_clusters), np.float32)
-        soft[:, self.largest_] = 1.0
-        if rows.any():
-            soft[rows] = self.best_.soft_labels(subset)
-        return soft
+        largest = np.eye(self.n_clusters, dtype=np.float32)[self.largest_]
+        return self.extended(self.best_.soft_labels, data, largest)
 
     def take(self, *names: str) -> None:
         """Copy these attributes from the method inside, if it has them."""
@@ -323,11 +309,8 @@ class PairLearner(Learner):
 
     def labels(self, data: Views, z: Array | None = None) -> NDArray[np.int64]:
         self.require_clusters()
-        rows, subset = select_pair(data, self.model.chosen())
-        labels = np.full(len(data), self.model.largest_, np.int64)
-        if rows.any():
-            labels[rows] = self.model.best_.learner.labels(subset)
-        return labels
+        model = self.model
+        return model.extended(model.best_.learner.labels, data, np.array(model.largest_, np.int64))
 
 
 def cluster_quality(z: Array, n_clusters: Any, seed: int) -> Score:
@@ -337,13 +320,15 @@ def cluster_quality(z: Array, n_clusters: Any, seed: int) -> Score:
     return round(both[0], 5), round(both[1], 5)  # as in records
 
 
-def _fit_on_worker(
-    shared: tuple[BestPair, Views, HoldOut | None, FitContext], pair: Pair
+def _fitted(
+    shared: tuple[BestPair, Views, HoldOut | None, FitContext, bool], pair: Pair
 ) -> tuple[Estimator, Score, torch.Tensor]:
-    """Fit the method on a pair, on a worker; return it, its score and the state of the RNG."""
-    best, data, held, context = shared
+    """Fit the method on a pair; return it, its score unless it is the only one, and the state of
+    the RNG."""
+    best, data, held, context, only = shared
     model = best.fitted_on(pair, data, held, context)
-    return model, best.score_of(model, pair, data, held), torch.get_rng_state()
+    score = (0.0, 0.0) if only else best.score_of(model, pair, data, held)
+    return model, score, torch.get_rng_state()
 
 
 def for_views(estimator: Estimator, n_views: int) -> Estimator:

@@ -68,6 +68,7 @@ PRIOR_INSTANCES = 50.0  # strength of the prior of weights, in instances
 PREDICTED_NUMBERS = 2**22  # predictions per batch
 SUM_WEIGHT = 1e4  # weight of the constraint sum w = 1 against the errors
 T = TypeVar("T")
+Held = TypeVar("Held", HoldOut, HiddenEntries)
 FORWARDED = ("verbose", "device", "checkpoint_minutes")  # to experts that have them
 
 
@@ -177,12 +178,18 @@ class Blend(Estimator):
         self.learner.fit_experts([*self.experts_], data, held, context)
 
     def slow(self, names: Sequence[str], n_views: int) -> dict[str, str]:
-        """Experts that are too slow for this many views, with the reason.
+        """Experts that take many minutes with this many views, with the reason.
 
         Never all of them, and none that the user has settings for.
         """
         asked = {str(key).partition("__")[0] for key in self.expert_settings or {}}
-        slow = {k: r for k, r in too_slow(names, n_views).items() if k not in asked}
+        most = {name: methods.find(name).most_views for name in names if name not in asked}
+        slow = {
+            name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
+            f"setting such as {name}__steps=240 keeps it"
+            for name, limit in most.items()
+            if limit is not None and n_views > limit
+        }
         return slow if len(slow) < len(names) else {}
 
     def expert(self, name: str) -> Estimator:
@@ -412,24 +419,12 @@ class BlendLearner(Learner):
             self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super().calibrate(data, None, context)
             return
-        predicted, moments = model.predicted(held.inputs, self._attempted), []
-        for v, rows in enumerate(held.hidden.unbind(1)):
-            parts = held.truth.parts[v], held.truth.seen_part(v)
-            truth, observed = (part[rows].numpy() for part in parts)
-            seen, scaler = held.inputs.mask.sum(1).numpy()[rows], model.views_[v].scaler
-            about = observed, scaler.mean, scaler.unit, seen
-            moments.append(Moments.of(truth, predicted[v][:, rows], *about))
-        self._set_weights(fitted_weights(moments))
-        fold = cross_fitting.folds(held.hidden.int().argmax(1).numpy(), held.groups)
-        crossed = cross_fitted(moments, [fold[rows] for rows in held.hidden.T.numpy()])
-        mixed = []
-        for v, rows in enumerate(held.hidden.T.numpy()):
-            weights = model.weights_for(v, held.inputs)
-            weights[rows] = crossed[v]
-            mixed.append(model.mixed(v, predicted[v], weights)[None])
+        predicted = model.predicted(held.inputs, self._attempted)
+        seen, which = held.inputs.mask.sum(1).numpy(), held.hidden.int().argmax(1).numpy()
+        weights, imputer, held = self._weighed(predicted, held, range(len(predicted)), seen, which)
         del predicted  # large
-        numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-        self.measure(self._imputer_of(mixed), replace(held, inputs=numbered))
+        self._set_weights(weights)
+        self.measure(imputer, held)
 
     def calibrate_holes(self, held: HiddenEntries) -> None:
         """Learn weights, spread and noise of single missing entries, on hidden ones."""
@@ -437,41 +432,55 @@ class BlendLearner(Learner):
         numeric = [v for v in held.views if not model.views_[v].likelihood.text]
         if not numeric:
             return
-        predicted, moments, rows = model.predicted(held.inputs), [], []
-        for v in numeric:
-            (at, truth, observed), scaler = held.of_view(v), model.views_[v].scaler
-            # too few entries for weights by the number of views
-            about = observed, scaler.mean, scaler.unit, np.zeros(len(at), int)
-            moments.append(Moments.of(truth, predicted[v][:, at], *about))
-            rows.append(at)
-        for v, w in zip(numeric, fitted_weights(moments).views, strict=True):
-            model.hole_weights_[model.views_[v].name] = self._by_name(w)
-        fold = cross_fitting.folds(np.zeros(len(held.inputs), int), held.groups)
+        one = np.zeros(len(held.inputs), int)  # too few entries for weights by the number of views
+        predicted = model.predicted(held.inputs)
+        weights, imputer, held = self._weighed(predicted, held, numeric, one, one)
+        model.hole_weights_ = self._by_name(numeric, weights.views)
+        model.views_ = imputer.calibrated(held, model.shrinks)
+
+    def _weighed(
+        self,
+        predicted: list[Array],
+        held: Held,
+        subset: Sequence[int],
+        seen: Array,
+        which: Array,
+    ) -> tuple[Weights, Imputer, Held]:
+        """The weights of a subset of views, an imputer of numbered rows, and `held` with these. It
+        averages hidden values with cross-fitted weights; the others are those of the first expert.
+
+        predicted  L arrays (E, m, *shape_v)
+        seen       (m,), the number of observed views
+        which      (m,), strata of the folds
+        """
+        model, moments = self.model, []
+        rows = [held.rows_of(v) for v in subset]
+        for v, at in zip(subset, rows, strict=True):
+            truth, scaler = held.truth_of(v), model.views_[v].scaler
+            about = truth.seen(0).numpy(), scaler.mean, scaler.unit, seen[at]
+            moments.append(Moments.of(truth.x[0].numpy(), predicted[v][:, at], *about))
+        fold = cross_fitting.folds(which, held.groups)
         crossed = cross_fitted(moments, [fold[at] for at in rows])
-        mixed = [p[:1] for p in predicted]  # replaced where entries are hidden
-        for v, at, w in zip(numeric, rows, crossed, strict=True):
-            mixed[v] = mixed[v].copy()
-            mixed[v][0, at] = model.mixed(v, predicted[v][:, at], w)
+        means = [p[:1] for p in predicted]
+        for v, at, weights in zip(subset, rows, crossed, strict=True):
+            means[v] = means[v].astype(np.float64)
+            means[v][0, at] = model.mixed(v, predicted[v][:, at], weights)
+
+        def decode(batch: Views, draws: int) -> list[Array]:
+            return model.around([m[:, batch.index.numpy()] for m in means], batch, draws)
+
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
-        imputer = self._imputer_of(mixed)
-        model.views_ = imputer.calibrated(replace(held, inputs=numbered), model.shrinks)
-
-    def _imputer_of(self, mixed: list[Array]) -> Imputer:
-        """An imputer for rows numbered by `index`, with `mixed` as their means."""
-
-        def decode(rows: Views, draws: int) -> list[Array]:
-            return self.model.around([m[:, rows.index.numpy()] for m in mixed], rows, draws)
-
-        return replace(self.imputer(), decode=decode)
+        imputer = replace(self.imputer(), decode=decode)
+        return fitted_weights(moments), imputer, replace(held, inputs=numbered)
 
     def _set_weights(self, weights: Weights) -> None:
         self.model.by_seen_ = weights.by_seen
-        rows = zip(self.model.views_, weights.views, strict=True)
-        self.model.weights_ = {view.name: self._by_name(row) for view, row in rows}
+        self.model.weights_ = self._by_name(range(len(weights.views)), weights.views)
 
-    def _by_name(self, weights: Array) -> dict[str, float]:
-        """Weights (E,) as a dict by expert."""
-        return {name: float(w) for name, w in zip(self.model.experts_, weights, strict=True)}
+    def _by_name(self, views: Sequence[int], weights: Array) -> dict[str, dict[str, float]]:
+        """Weights (views, E) as dicts, by view and expert."""
+        rows, experts = zip(views, weights.tolist(), strict=True), [*self.model.experts_]
+        return {self.model.views_[v].name: dict(zip(experts, w, strict=True)) for v, w in rows}
 
     def _attempted(self, name: str, data: Views) -> list[Array] | None:
         """The predictions of an expert; if it fails, leave it out and return None."""
@@ -484,17 +493,6 @@ class BlendLearner(Learner):
             return outcome
         self._fail(name, outcome)
         return None
-
-
-def too_slow(names: Sequence[str], n_views: int) -> dict[str, str]:
-    """Methods that take many minutes with this many views, with the reason."""
-    most = {name: methods.find(name).most_views for name in names}
-    return {
-        name: f"{n_views} views: with more than {limit} it takes many minutes and gigabytes; a "
-        f"setting such as {name}__steps=240 keeps it"
-        for name, limit in most.items()
-        if limit is not None and n_views > limit
-    }
 
 
 def _reason(error: Exception) -> str:

@@ -52,15 +52,15 @@ def size() -> int:
 
 
 def outcomes(
-    work: Callable[[S, T], R], shared: S, tasks: Sequence[T]
+    work: Callable[[S, T], R], shared: S, tasks: Sequence[T], here: bool = False
 ) -> Iterator[R | BrokenExecutor]:
     """Yield `work(shared, task)` for each task, in order, or an exception if its worker was killed.
-    `work` must be a function of a module.
+    `work` must be a function of a module. here: work in this process, whatever the backend.
 
     If a worker is killed, joblib abandons all remaining tasks. The next task is then run alone; if
     its worker is killed again, that task is the cause. Afterwards the others continue.
     """
-    if not elsewhere():
+    if here or not elsewhere():
         yield from (work(shared, task) for task in tasks)
         return
     packed = np.frombuffer(pickle.dumps(shared, protocol=5), np.uint8)

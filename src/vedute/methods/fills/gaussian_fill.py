@@ -16,7 +16,6 @@ cost of a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -74,8 +73,7 @@ class GaussianFill(ComponentsFill):
         hidden = small.chosen_to_hide()
         if hidden is None:
             return NOISES[-1]
-        where, left = small.spread(hidden), small.mask & ~hidden
-        part = replace(small, x=np.where(where, 0.0, small.x), mask=left)
+        where, part = small.spread(hidden), small.only(~hidden)
         S, best = self._moments(part), (np.inf, NOISES[0])
         for noise in NOISES:
             S = em(part, S, noise * unit, SEARCH_STEPS)

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.random import Generator
 from threadpoolctl import threadpool_limits
 
-from vedute.data.holdout import HoldOut, choose
+from vedute.data.holdout import HoldOut
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import Choice, estimator, setting
 from vedute.methods.fills.engine import softimpute, wide_table
-from vedute.methods.fills.engine.softimpute import Hidden, HiddenViews
+from vedute.methods.fills.engine.softimpute import Best
 from vedute.methods.fills.engine.wide_table import Table
 from vedute.nn import noise
 
@@ -53,16 +53,16 @@ class LowRankFill(Estimator):
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
+        table = self._table(data)
         with threadpool_limits(1, "blas"):  # steps are too small for several threads
             if context.number == 1:
-                table, hidden = self._split(data, held, context, rng)
-                best = softimpute.search(table, hidden, self.max_rank, rng)
+                best = self._chosen(table, held, context, rng)
                 self.choice_ = {"rank": best.V.shape[1], "threshold": best.threshold}
                 self.threshold_ = best.threshold * softimpute.largest(table, rng)
                 self.components_ = best.V
             if held is None:
                 start = self.components_, self.choice_["threshold"], rng
-                self.components_, self.threshold_ = softimpute.refit(self._table(data), *start)
+                self.components_, self.threshold_ = softimpute.refit(table, *start)
 
     def embed(self, data: Views) -> Array:
         roots = np.linalg.norm(self.components_, axis=0)
@@ -79,14 +79,12 @@ class LowRankFill(Estimator):
     def _table(self, data: Views) -> Table:
         return Table.of_views(data, self.scalers)
 
-    def _split(
-        self, data: Views, held: HoldOut | None, context: FitContext, rng: Generator
-    ) -> tuple[Table, Hidden | HiddenViews]:
-        """The training table and hidden values: views, or entries if no view can be hidden."""
+    def _chosen(
+        self, table: Table, held: HoldOut | None, context: FitContext, rng: Generator
+    ) -> Best:
+        """The fit that is best on the held-out views; without any, on hidden ones of the table."""
         if held is None:
-            hidden = choose(data.mask, fewest=1, groups=context.groups, holes=data.hole_parts)
-            if hidden is None:
-                return softimpute.hide_entries(self._table(data), rng)
-            return softimpute.hide_views(self._table(data), hidden.numpy())
-        rows, truth, mask = held.truth.index.numpy(), self._table(held.truth), held.hidden.numpy()
-        return self._table(data), softimpute.hidden_in(truth, mask, rows)
+            return softimpute.chosen(table, self.max_rank, rng, context.groups)
+        where = held.hidden.numpy(), held.truth.index.numpy()
+        hidden = softimpute.hidden_in(self._table(held.truth), *where)
+        return softimpute.search(table, hidden, self.max_rank, rng)

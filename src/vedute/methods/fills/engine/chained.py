@@ -36,7 +36,6 @@ from vedute.methods.fills.engine.components import (
     ComponentsFill,
     narrowed,
     widened,
-    without,
 )
 from vedute.methods.fills.engine.softimpute import factored
 from vedute.methods.fills.engine.wide_table import Table
@@ -92,7 +91,7 @@ class ChainedFill(WarmStart, ComponentsFill):
         rows = [np.flatnonzero(able & has) for has in small.mask.T]
         if most is not None:
             rows = [np.sort(rng.permutation(a)[:most]) if len(a) > most else a for a in rows]
-        parts = [without(small, v, subset) for v, subset in enumerate(rows)]
+        parts = [small.without(v, subset) for v, subset in enumerate(rows)]
         x = [self._initialized(part) for part in parts]
         self.regressions_: list[list[Regression]] = []
         chosen: list[dict[str, float]] = self.choice_.setdefault("views", [])

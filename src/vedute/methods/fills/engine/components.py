@@ -107,7 +107,7 @@ class ComponentsFill(Estimator):
             return x
         for v, (at, columns) in enumerate(zip(table.places, small.places, strict=True)):
             holed, W = np.flatnonzero(table.holes[:, at].any(1)), self.bases_[v]
-            part, seen = without(small, v, holed), table.seen()[holed, at]
+            part, seen = small.without(v, holed), table.seen()[holed, at]
             components = self._complete(part)[:, columns]
             for _, rows in part.groups:
                 covariance = self._covariance(part[rows], v)
@@ -188,13 +188,6 @@ def given_entries(
     right = W.T @ (x[seen] - W @ mean)
     inner = W.T @ W @ covariance + noise * np.eye(len(mean))
     return np.asarray(mean + covariance @ np.linalg.solve(inner, right))
-
-
-def without(table: Table, v: int, rows: Array) -> Table:
-    """Select rows of a table without holes, with view v missing."""
-    mask = table.mask[rows].copy()
-    mask[:, v] = False
-    return replace(table, x=np.where(table.spread(mask), table.x[rows], 0.0), mask=mask)
 
 
 def filled(table: Table, V: Array, threshold: float) -> Array:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor
 
 from vedute.data.compressed import Products
 from vedute.methods.fills.engine.wide_table import Array, Table
@@ -249,29 +250,20 @@ def _distance(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
-def chosen(table: Table, max_rank: int, rng: Generator) -> Best:
+def chosen(table: Table, max_rank: int, rng: Generator, groups: Tensor | None = None) -> Best:
     """The fit whose rank and threshold are best on hidden views, or entries, of the table."""
-    hidden = table.chosen_to_hide()
+    hidden = table.chosen_to_hide(groups)
     if hidden is None:
         return search(*hide_entries(table, rng), max_rank, rng)
-    return search(*hide_views(table, hidden), max_rank, rng)
-
-
-def hide_views(table: Table, hidden: Array) -> tuple[Table, Hidden | HiddenViews]:
-    """The table without the views in hidden (n, L), and the hidden views."""
-    rows, left = np.flatnonzero(hidden.any(1)), table.mask & ~hidden
+    rows = np.flatnonzero(hidden.any(1))
     truth = hidden_in(table[rows], hidden[rows], rows)
-    if table.compressed:
-        return replace(table, x=table.x.only(left), mask=left), truth
-    where = table.spread(hidden)
-    holes = None if table.holes is None else table.holes & ~where
-    return replace(table, x=np.where(where, 0.0, table.x), mask=left, holes=holes), truth
+    return search(table.only(~hidden), truth, max_rank, rng)
 
 
 def hidden_in(truth: Table, hidden: Array, rows: Array) -> Hidden | HiddenViews:
     """The hidden views (m, L) of a table of these rows (m,) of another one."""
     if truth.compressed:
-        return HiddenViews(rows, replace(truth, x=truth.x.only(hidden), mask=truth.mask & hidden))
+        return HiddenViews(rows, truth.only(hidden))
     return Hidden(rows, truth.x, truth.spread(hidden) & truth.seen())
 
 

@@ -117,11 +117,24 @@ class Table:
         observed = self.spread(self.mask)
         return observed if self.holes is None else observed & ~self.holes
 
-    def chosen_to_hide(self) -> Array | None:
+    def only(self, mask: Array) -> Table:
+        """The table without the views where mask (n, L) is False."""
+        mask = self.mask & mask
+        if self.compressed:
+            return replace(self, x=self.x.only(mask), mask=mask)
+        observed = self.spread(mask)
+        holes = None if self.holes is None else self.holes & observed
+        return replace(self, x=np.where(observed, self.x, 0.0), mask=mask, holes=holes)
+
+    def without(self, v: int, rows: Array) -> Table:
+        """Rows with view v missing."""
+        return self[rows].only(np.arange(len(self.widths)) != v)
+
+    def chosen_to_hide(self, groups: torch.Tensor | None = None) -> Array | None:
         """A tenth of the observed views to hide, (n, L); None if none can be."""
         holes = None if self.holes is None else torch.from_numpy(self.holes)
         by_view = () if holes is None else [holes[:, at] for at in self.places]
-        hidden = choose(torch.from_numpy(self.mask), fewest=1, holes=by_view)
+        hidden = choose(torch.from_numpy(self.mask), 1, groups=groups, holes=by_view)
         return None if hidden is None else hidden.numpy()
 
     @cached_property
