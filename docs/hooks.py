@@ -105,7 +105,7 @@ def all_classes() -> str:
     rows = []
     for name in in_order():
         cls = methods.find(name)
-        rows.append([f"[`vedute.{cls.__name__}`]({address(name)})", methods.summary(name)])
+        rows.append([f"[`vedute.{cls.__name__}`]({address(name)})", methods.written(name)[0]])
     return table(["class", "what it is"], rows)
 
 
@@ -139,7 +139,8 @@ def page(name: str) -> str:
         "Presets": presets_of(name),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items() if text)
-    return f"# {cls.__name__}\n\n`vedute.{cls.__name__}`: {methods.written(name)}\n\n{body}\n"
+    about = "\n\n".join(methods.written(name))
+    return f"# {cls.__name__}\n\n`vedute.{cls.__name__}`: {about}\n\n{body}\n"
 
 
 SETTINGS = (

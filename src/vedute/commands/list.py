@@ -69,7 +69,7 @@ def _one(name: str) -> Answer:
     """The description, paper, abilities and settings of a method."""
     from vedute import methods
 
-    about = [" ".join(p.split()) for p in methods.written(name).split("\n\n")]
+    about = methods.written(name)
     facts = {k.replace(" ", "_"): v for k, v in methods.facts(name).items()}
     settings = _settings(name)
 
@@ -115,7 +115,7 @@ def _methods() -> list[dict[str, str]]:
 
     def what_it_is(name: str) -> str:
         try:
-            return methods.summary(name)
+            return methods.written(name)[0]
         except (ImportError, TypeError) as e:
             return str(e)
 

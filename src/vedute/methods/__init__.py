@@ -95,15 +95,11 @@ def imported(entry: EntryPoint) -> type[Estimator]:
     return cls
 
 
-def written(name: str) -> str:
-    """A method's docstring as its author wrote it, without examples."""
+def written(name: str) -> list[str]:
+    """The paragraphs of a method's docstring, a summary first, as its author wrote them."""
     text: str = getattr_static(find(name), "__doc__").text
-    return text.partition("\n\nExamples\n")[0]
-
-
-def summary(name: str) -> str:
-    """A one-line description of a method."""
-    return " ".join(written(name).partition("\n\n")[0].split())
+    paragraphs = text.partition("\n\nExamples\n")[0].split("\n\n")
+    return [" ".join(paragraph.split()) for paragraph in paragraphs]
 
 
 def facts(name: str) -> dict[str, str]:

@@ -222,17 +222,21 @@ class Blend(Estimator):
         return next(iter(self.experts_.values()))
 
     def predicted(
-        self, data: Views, decoded: Callable[[str, Views], list[Array] | None] | None = None
+        self,
+        data: Views,
+        decoded: Callable[[str, Views], list[Array] | None],
+        rows: Sequence[Any] | None = None,
     ) -> list[Array]:
         """The predictions of all experts, L arrays (E, n, *shape_v).
 
         decoded: returns the predictions of an expert by name, None if it is left out
+        rows: by view, the ones to keep
         """
         stacks = [Stack(len(self.experts_)) for _ in self.views_]
         for name in [*self.experts_]:
-            values = (decoded or self.decoded)(name, data)
-            for stack, value in zip(stacks, values, strict=True) if values is not None else ():
-                stack.add(value)
+            values = decoded(name, data)
+            for v, value in enumerate(values or ()):
+                stacks[v].add(value if rows is None else value[:, rows[v]])
         return [s.array[: len(self.experts_)] for s in stacks]
 
     def decoded(self, name: str, data: Views) -> list[Array]:
@@ -274,7 +278,7 @@ class Blend(Estimator):
     def decode(self, data: Views, draws: int = 0) -> list[Array]:
         """The weighted predictions, with separate weights for holes."""
         means = []
-        for v, predicted in enumerate(self.predicted(data)):
+        for v, predicted in enumerate(self.predicted(data, self.decoded)):
             mean, holes = self.mixed(v, predicted, self.weights_for(v, data)), data.holes[v]
             hole_weights = self.hole_weights_.get(self.views_[v].name)
             if holes is not None and hole_weights is not None:
@@ -419,10 +423,8 @@ class BlendLearner(Learner):
             self._set_weights(Weights(first, np.repeat(first[:, None], len(first), 1)))
             super().calibrate(data, None, context)
             return
-        predicted = model.predicted(held.inputs, self._attempted)
         seen, which = held.inputs.mask.sum(1).numpy(), held.hidden.int().argmax(1).numpy()
-        weights, imputer, held = self._weighed(predicted, held, range(len(predicted)), seen, which)
-        del predicted  # large
+        weights, imputer, held = self._weighed(held, range(len(model.views_)), seen, which)
         self._set_weights(weights)
         self.measure(imputer, held)
 
@@ -433,41 +435,37 @@ class BlendLearner(Learner):
         if not numeric:
             return
         one = np.zeros(len(held.inputs), int)  # too few entries for weights by the number of views
-        predicted = model.predicted(held.inputs)
-        weights, imputer, held = self._weighed(predicted, held, numeric, one, one)
+        weights, imputer, held = self._weighed(held, numeric, one, one)
         model.hole_weights_ = self._by_name(numeric, weights.views)
         model.views_ = imputer.calibrated(held, model.shrinks)
 
     def _weighed(
-        self,
-        predicted: list[Array],
-        held: Held,
-        subset: Sequence[int],
-        seen: Array,
-        which: Array,
+        self, held: Held, subset: Sequence[int], seen: Array, which: Array
     ) -> tuple[Weights, Imputer, Held]:
-        """The weights of a subset of views, an imputer of numbered rows, and `held` with these. It
-        averages hidden values with cross-fitted weights; the others are those of the first expert.
+        """The weights of a subset of views, an imputer of numbered rows with cross-fitted weights
+        for what is hidden, and `held` with such numbers. Other values are at the mean.
 
-        predicted  L arrays (E, m, *shape_v)
-        seen       (m,), the number of observed views
-        which      (m,), strata of the folds
+        seen, which (m,): the number of observed views, and the stratum of the folds
         """
-        model, moments = self.model, []
-        rows = [held.rows_of(v) for v in subset]
-        for v, at in zip(subset, rows, strict=True):
-            truth, scaler = held.truth_of(v), model.views_[v].scaler
-            about = truth.seen(0).numpy(), scaler.mean, scaler.unit, seen[at]
-            moments.append(Moments.of(truth.x[0].numpy(), predicted[v][:, at], *about))
+        model, views, moments = self.model, self.model.views_, []
+        none = np.zeros(len(held.inputs), bool)
+        rows = [held.rows_of(v) if v in subset else none for v in range(len(views))]
+        decoded = self._attempted if isinstance(held, HoldOut) else model.decoded
+        predicted = model.predicted(held.inputs, decoded, rows)
+        for v in subset:
+            truth, scaler = held.truth_of(v), views[v].scaler
+            about = truth.seen(0).numpy(), scaler.mean, scaler.unit, seen[rows[v]]
+            moments.append(Moments.of(truth.x[0].numpy(), predicted[v], *about))
         fold = cross_fitting.folds(which, held.groups)
-        crossed = cross_fitted(moments, [fold[at] for at in rows])
-        means = [p[:1] for p in predicted]
-        for v, at, weights in zip(subset, rows, crossed, strict=True):
-            means[v] = means[v].astype(np.float64)
-            means[v][0, at] = model.mixed(v, predicted[v][:, at], weights)
+        crossed = cross_fitted(moments, [fold[rows[v]] for v in subset])
+        means = [view.scaler.mean[None] for view in views]  # the last row of each
+        for v, weights in zip(subset, crossed, strict=True):
+            means[v] = np.concatenate([model.mixed(v, predicted[v], weights), means[v]])
+        places = [np.where(hidden, np.cumsum(hidden) - 1, -1) for hidden in rows]
 
         def decode(batch: Views, draws: int) -> list[Array]:
-            return model.around([m[:, batch.index.numpy()] for m in means], batch, draws)
+            at = [place[batch.index.numpy()] for place in places]
+            return model.around([m[i][None] for m, i in zip(means, at, strict=True)], batch, draws)
 
         numbered = replace(held.inputs, index=torch.arange(len(held.inputs)))
         imputer = replace(self.imputer(), decode=decode)

@@ -129,15 +129,11 @@ class ChainedFill(WarmStart, ComponentsFill):
         return x
 
     def _inferred(self, small: Table) -> Array:
-        """Components (n, k) as the warm start infers them.
-
-        In batches beside a sparse view, whose basis is in single precision: its rows are wide.
-        """
+        """Components (n, k) as the warm start infers them, in batches beside a sparse view."""
         assert self.warm_start is not None
         imputer, parts = self.warm_start.learner.imputer(), []
         names, count = tuple(view.name for view in self.views_), max(len(small.x), 1)
-        sparse = any(W.dtype == np.float32 for W in self.bases_)
-        for rows in slices(count, imputer.rows() if sparse else count):
+        for rows in slices(count, self.learner.imputer().rows() if self.sparse else count):
             part = small[rows]
             wide = widened(part, part.x, self.bases_)
             x = tuple(torch.from_numpy(a[0]) for a in wide_table.values(wide, self.scalers))

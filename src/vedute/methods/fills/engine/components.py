@@ -32,6 +32,7 @@ from vedute.nn import noise
 MOST_AXES = 256  # largest number of components of a view
 RANK = 32  # largest rank of the initial matrix
 ROUNDS = 3  # training rounds with holes: filled by low rank first, then by the fitted model
+COPIES = 16  # of a row in double precision, beside a sparse view
 LEAST_NOISE = 1e-3  # noise of an entry, relative to its variance
 
 
@@ -63,6 +64,14 @@ class ComponentsFill(Estimator):
     def _most(self, mask: Array, widths: Sequence[int]) -> int:
         """The largest number of components of a view."""
         return MOST_AXES
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a view is sparse, so that its rows are wide: its basis is in single precision."""
+        return any(W.dtype == np.float32 for W in self.bases_)
+
+    def table_numbers(self) -> int:
+        return COPIES * self.n_features_in_ if self.sparse else 1
 
     def learn(self, data: Views, held: HoldOut | None, context: FitContext) -> None:
         rng = np.random.default_rng(noise.seed())
