@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import cho_factor, cho_solve
 
-from vedute.methods.fills.engine.chained import dual, primal
+from vedute.methods.fills.engine.components import dual, primal
 from vedute.methods.fills.engine.softimpute import factored
 from vedute.methods.fills.gaussian_fill import inverse
 from vedute.methods.fills.kernel_fill import JITTER, kernel

@@ -10,7 +10,7 @@ import vedute
 from vedute.data.views import Views
 from vedute.methods import find
 from vedute.methods.fills import kernel_fill, knn_fill
-from vedute.methods.fills.engine import chained, components, softimpute, wide_table
+from vedute.methods.fills.engine import components, softimpute, wide_table
 from vedute.methods.fills.engine.wide_table import Table
 from vedute.methods.fills.gaussian_fill import GaussianFill, conditional
 from vedute.methods.fills.kernel_fill import KernelFill
@@ -321,7 +321,7 @@ def test_a_regression_is_its_equation_with_each_row_left_out_in_turn(fill, d, se
         slow = oracle(A[rest], Y[rest], A[[i]], **settings)[0]
         np.testing.assert_allclose(alone[i], slow, atol=1e-8)
     K = kernel_fill.kernel(A, A, settings["gamma"]) if fill is KernelFill else A @ A.T
-    errors = chained.leave_one_out_errors(K, Y, np.array([settings["ridge"]]))
+    errors = components.leave_one_out_errors(K, Y, np.array([settings["ridge"]]))
     np.testing.assert_allclose(errors, ((Y - alone) ** 2).sum())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from time import perf_counter
+from timeit import repeat
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from vedute.methods.blend import EXPERTS, Blend
 from vedute.methods.mvp import MVP
 from vedute.nn.coders import by_convolution
 from vedute.nn.convolutions import AUTO
-from vedute.training.model import Model
 
 Bools = NDArray[np.bool_]
 FAR_VALUE = 30.0  # standard deviations from the mean: such values dominate squared errors
@@ -164,15 +163,12 @@ def _seconds(views: Views, words: Sequence[str]) -> float | None:
     shapes, likelihoods = [v.output_shape for v in fitted], [v.likelihood for v in fitted]
     with torch.random.fork_rng(devices=[]):
         net = model.build(shapes, likelihoods, views.names, steps)
-        step = min(_timed(net, sample) for _ in range(3))
-    return steps * step * min(size, len(views)) / len(sample)
 
+        def step() -> None:
+            torch.autograd.backward(sum(net.loss(sample).values(), torch.zeros(())))
 
-def _timed(net: Model, batch: Views) -> float:
-    """The duration of a training step in seconds, without the optimizer."""
-    start = perf_counter()
-    torch.autograd.backward(sum(net.loss(batch).values(), torch.zeros(())))
-    return perf_counter() - start
+        seconds = min(repeat(step, repeat=3, number=1))
+    return steps * seconds * min(size, len(views)) / len(sample)
 
 
 def _look(

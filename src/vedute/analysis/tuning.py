@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class Search:
     fixed: Settings
     trial: Trial
     seed: int
-    on_tried: Callable[[Tried], None]
+    on_tried: Callable[[Tried], None] | None
     deadline: float = float("inf")
     tried: list[Tried] = field(default_factory=list)
 
@@ -128,8 +129,8 @@ class Search:
         A candidate whose worker was killed has failed."""
         known = [t for t in self.tried if t.share == share and t.settings in candidates]
         new = [c for c in candidates if c not in [t.settings for t in known]]
-        alone = replace(self, on_tried=_nobody, tried=[])
-        errors = backends.outcomes(_error, alone, [(settings, share) for settings in new])
+        alone = replace(self, on_tried=None, tried=[])
+        errors = backends.outcomes(partial(Search.error, share=share), alone, new)
         for settings in new:
             if self.late():
                 break
@@ -142,7 +143,8 @@ class Search:
         candidate = Tried(settings, error, share)
         self.tried.append(candidate)
         progress.advance(share)
-        self.on_tried(candidate)
+        if self.on_tried is not None:
+            self.on_tried(candidate)
         return candidate
 
     def _open(self) -> dict[str, Choice | Range]:
@@ -187,14 +189,6 @@ def tune(
     other = Trial.of(views, seed + 1)
     confirmed = search.error({}, on=other), search.error(best.settings, on=other)
     return Tuned(default, best, confirmed, search.tried)
-
-
-def _error(search: Search, candidate: tuple[Settings, float]) -> float:
-    return search.error(*candidate)
-
-
-def _nobody(tried: Tried) -> None:
-    """Ignore candidates measured on a worker."""
 
 
 def _by_halving(search: Search, trials: int) -> None:

@@ -25,6 +25,8 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics.pairwise import euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from vedute.data.holdout import HoldOut
@@ -33,7 +35,7 @@ from vedute.data.views import Views
 from vedute.estimators.context import FitContext
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
-from vedute.methods.fills.engine.chained import (
+from vedute.methods.fills.engine.components import (
     ChainedFill,
     Regression,
     dual,
@@ -74,13 +76,15 @@ class KernelFill(ChainedFill):
                 self.columns_ = learn_columns(x, table.seen(), table.holes, rng)
 
     def _values(self, table: Table) -> Array:
-        x = super()._values(table)
-        if not self.columns_ or table.holes is None:
+        x, columns = super()._values(table), getattr(self, "columns_", None)
+        if not columns or table.holes is None:
             return x
-        return fill_columns(self.columns_, x, table.holes)
+        return fill_columns(columns, x, table.holes)
 
     def _settings(self, A: Array, Y: Array) -> dict[str, float]:
-        return dict(zip(("gamma", "ridge"), chosen_kernel(distances(A, A), Y), strict=True))
+        one = np.zeros((len(A), len(A)))
+        gamma, ridge = chosen_kernel(squareform(pdist(A, "sqeuclidean")) if len(A) > 1 else one, Y)
+        return {"gamma": gamma, "ridge": ridge}
 
     def _regress(
         self, A: Array, Y: Array, settings: dict[str, float], rng: Generator
@@ -106,17 +110,12 @@ def _regression(rows: Array, weights: Array, gamma: float) -> Regression:
     return {k: np.ascontiguousarray(a, np.float32) for k, a in small.items()} | {"gamma": gamma}
 
 
-def distances(A: Array, B: Array) -> Array:
-    """Squared distances of A (n, p) and B (m, p), (n, m)."""
-    squared = -2.0 * (A @ B.T)
-    squared += (A**2).sum(1)[:, None]
-    squared += (B**2).sum(1)
-    return np.maximum(squared, 0.0, out=squared)
-
-
 def kernel(A: Array, B: Array, gamma: float) -> Array:
     """The kernel exp(-gamma / 2 |a - b|^2), (n, m)."""
-    exponent = distances(A, B)
+    exponent = -2.0 * (A @ B.T)
+    exponent += (A**2).sum(1)[:, None]
+    exponent += (B**2).sum(1)
+    np.maximum(exponent, 0.0, out=exponent)
     exponent *= -gamma / 2
     return np.exp(exponent, out=exponent)
 
@@ -177,6 +176,11 @@ def _columns_once(columns: Columns, x: Array, holes: Array) -> Array:
             part = without_column(squared[at], x[batch[at]], donors, j)
             new[batch[at], j] = np.exp(-columns["gammas"][j] / 2 * part) @ weights[:, j]
     return new
+
+
+def distances(a: Array, b: Array) -> Array:
+    """Squared distances of a (n, p) and b (m, p), (n, m)."""
+    return np.asarray(euclidean_distances(a, b, squared=True))
 
 
 def without_column(squared: Array, a: Array, b: Array, j: int) -> Array:

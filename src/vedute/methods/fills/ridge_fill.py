@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from vedute.estimators.method import Array
 from vedute.estimators.settings import estimator
-from vedute.methods.fills.engine.chained import (
+from vedute.methods.fills.engine.components import (
     ChainedFill,
     Regression,
     dual,
