@@ -159,7 +159,7 @@ def test_scaling_is_that_of_the_array(word):
 def test_components_and_products_are_those_of_the_array(n):
     x = (texts(n)[0] - 0.25).astype(np.float32)
     small = compressed(x, -0.25)
-    one, other = Components.of_compressed(small, 8, 3), Components.of(x, 8, 3)
+    one, other = Components.of(small, 8, 3), Components.of(x, 8, 3)
     assert_allclose(one.mean, other.mean, atol=1e-5)
     assert one.scale == pytest.approx(other.scale, rel=1e-4)
     assert_allclose(one.basis, other.basis, atol=1e-3)
