@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from vedute.analysis.inspection import features
-from vedute.data.frames import listed
+from vedute.data.escaping import listed
 from vedute.data.views import Views
 from vedute.estimators.base import Estimator
 

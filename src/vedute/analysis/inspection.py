@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vedute.data import kinds, missing, scaling
-from vedute.data.frames import ViewSpec, listed
+from vedute.data.escaping import listed
+from vedute.data.frames import ViewSpec
 from vedute.data.holdout import FEWEST_HIDDEN, SHARE
 from vedute.data.missing import Rates, rates
 from vedute.data.views import Views

@@ -63,7 +63,8 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     """Reject columns without any value."""
     from shlex import quote
 
-    from vedute.data.frames import listed, numbers
+    from vedute.data.escaping import listed
+    from vedute.data.frames import numbers
     from vedute.data.views import ever_seen
 
     empty = (~ever_seen(views, v).flatten()).nonzero().flatten().tolist()

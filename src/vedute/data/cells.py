@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vedute.data import dates
+from vedute.data.escaping import listed
 
 MISSING = ("", "NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "-", "?", ".",
            "#N/A", "<NA>")  # fmt: skip
@@ -19,7 +20,6 @@ INTEGER = r"[+-]?[0-9]+"
 COMMA = r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?"  # a number with a decimal comma
 OTHERS = (bytes, dict, list, np.ndarray, set)  # objects in cells of parquet and Python
 EXACT_DECIMALS = Context(prec=1000)  # digits; the largest float has 309
-MOST_NAMED = 5  # names in a list
 MOST_LEVELS = 50  # more texts in a column are names, or notes
 CONVERSIONS = {
     "period": "days since the first one",
@@ -161,13 +161,6 @@ def first_word(where: str, cells: pd.Series) -> tuple[str, str, list[str]]:
 def _also_rows(rows: list[str]) -> str:
     """List further rows with the same problem."""
     return f" (also row{'s' * (len(rows) > 1)} {listed(rows)})" if rows else ""
-
-
-def listed(items: Iterable[Any], most: int = MOST_NAMED) -> str:
-    """Format 'a', 'b', 'c', ... (12 in all)."""
-    items = list(items)
-    text = ", ".join(repr(getattr(x, "item", lambda x=x: x)()) for x in items[:most])
-    return text if len(items) <= most else f"{text}, ... ({len(items)} in all)"
 
 
 def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> list[Decimal]:

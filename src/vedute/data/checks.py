@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data import images, sparse_input
-from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, listed, width
+from vedute.data.escaping import listed
+from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, width
 from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.rows import by_row
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeGuard
 from unicodedata import normalize
 
@@ -15,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import cells, dates, limits
-from vedute.data.cells import listed as listed
+from vedute.data.escaping import listed
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.problems import EnoughError, noted
 
@@ -219,9 +218,8 @@ def _warn_of_conversions(
     limit_cells = {frame.columns[c]: x.limits for c, x in others.items() if x.limits is not None}
     notes = [cells.limits_note(f"view {name!r}", limit_cells)] if limit_cells else []
     if days and dates_too:
-        since = ", ".join(f"{c!r} since {day}" for c, day in [*days.items()][: cells.MOST_NAMED])
-        more = f", ... ({len(days)} in all)" * (len(days) > cells.MOST_NAMED)
-        notes += [f"view {name!r} has dates, which are taken as days: {since}{more}"]
+        since = listed(days.items(), form=lambda pair: f"{pair[0]!r} since {pair[1]}")
+        notes += [f"view {name!r} has dates, which are taken as days: {since}"]
     for note in notes:
         warnings.warn(note, stacklevel=2)
 
@@ -329,13 +327,3 @@ def is_number(x: Any) -> bool:
 
 def width(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape))
-
-
-def close_to(name: Any, known: Iterable[Any]) -> str:
-    """Suggest the name that may have been meant by an unknown one."""
-    names = [str(k) for k in known]
-    close = get_close_matches(str(name), names, cutoff=0.6)
-    if not close:
-        folded = {k.casefold(): k for k in names}
-        close = [folded[k] for k in get_close_matches(str(name).casefold(), folded, cutoff=0.6)]
-    return f"did you mean {close[0]!r}?" if close else f"it has {listed(names)}"

@@ -26,8 +26,8 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from vedute.data import patterns
-from vedute.data.escaping import escaped
-from vedute.data.frames import listed, numbers
+from vedute.data.escaping import escaped, listed
+from vedute.data.frames import numbers
 from vedute.data.holdout import choose_entries, spare_last_values
 from vedute.data.plain_files import plain_file
 from vedute.data.views import Views, ever_seen
@@ -293,8 +293,8 @@ def components_warning(parts: Sequence[Sequence[str]]) -> str | None:
     """Compose a warning for several components; None for one."""
     if len(parts) < 2:
         return None
-    listed = " | ".join(", ".join(map(escaped, part)) for part in parts)
-    return f"the views form groups that no sample connects ({listed}): fit each by itself"
+    groups = " | ".join(", ".join(map(escaped, part)) for part in parts)
+    return f"the views form groups that no sample connects ({groups}): fit each by itself"
 
 
 def empty_columns(views: Views, v: int) -> list[Any]:

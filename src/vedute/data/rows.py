@@ -126,7 +126,7 @@ class _Tensors(Sequence[Any]):
         return None if part is None else part[:]
 
 
-def loses(lost: Any, spread: Any) -> bool:
+def rounds_too_much(lost: Any, spread: Any) -> bool:
     """Whether float32 cannot hold a number, or rounds by a thousandth of the range of a feature:
     time stamps, say. Rounding errors and ranges (*shape,), arrays or tensors."""
     return bool(((lost > 1e-3 * spread) & (spread > 0) | ~(abs(lost) < math.inf)).any())

@@ -84,8 +84,8 @@ class Scaler:
         if self.profile is None:
             return None
         profile = torch.from_numpy(self.profile).flatten()
-        total = _by_row(x, lambda rows: _powers(x, seen, rows, self.power).flatten(1).sum(1))
-        expected = _by_row(x, lambda rows: seen[rows].flatten(1).double() @ profile)
+        total = _per_row(x, lambda rows: _powers(x, seen, rows, self.power).flatten(1).sum(1))
+        expected = _per_row(x, lambda rows: seen[rows].flatten(1).double() @ profile)
         nonzero = (total > 0) & (expected > 0)
         return torch.where(nonzero, (total / expected).pow(1 / self.power), 1.0)
 
@@ -217,7 +217,7 @@ def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     scaler = replace(scaler, profile=profile)
     sizes = scaler.sizes(x, seen)
     assert sizes is not None
-    nonzero = _by_row(x, lambda rows: _powers(x, seen, rows, 1).flatten(1).any(1)) > 0
+    nonzero = _per_row(x, lambda rows: _powers(x, seen, rows, 1).flatten(1).any(1)) > 0
     average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
     return replace(scaler, profile=profile * average**scaler.power)
 
@@ -227,7 +227,7 @@ def _powers(x: Part, seen: Seen, rows: slice, power: int) -> Tensor:
     return x[rows].double().masked_fill(~seen[rows], 0).pow(power)
 
 
-def _by_row(x: Part, f: Callable[[slice], Tensor]) -> Tensor:
+def _per_row(x: Part, f: Callable[[slice], Tensor]) -> Tensor:
     """Compute a number for each row, (n,) float64, by f of blocks of rows."""
     values = torch.empty(len(x), dtype=torch.float64)
     for rows in _blocks(x):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vedute.data.rows import Part, Rows, loses
+from vedute.data.rows import Part, Rows, rounds_too_much
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -78,7 +78,7 @@ def _rounding_matters(a: Any, seen: Bools) -> bool:
     if a.dtype == np.float32 or not observed.nnz:
         return False
     error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
-    return loses(error, observed.max(0).toarray() - observed.min(0).toarray())
+    return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())
 
 
 def dense_rows(a: Any, rows: Any) -> Tensor:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data.frames import close_to, is_frame
+from vedute.data.escaping import close_to
+from vedute.data.frames import is_frame
 
 Columns = Mapping[str, Any]
 

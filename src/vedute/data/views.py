@@ -26,6 +26,7 @@ from vedute.data.rows import (
     in_memory,
     is_sparse,
     pieces,
+    rounds_too_much,
     select,
     slices,
     stored,
@@ -33,7 +34,6 @@ from vedute.data.rows import (
     tensors,
     then,
 )
-from vedute.data.rows import loses as loses
 from vedute.data.tables import Columns, without
 
 Array = NDArray[Any]
@@ -509,4 +509,4 @@ def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
-    return t if loses(lost, spread) else small
+    return t if rounds_too_much(lost, spread) else small

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vedute.data.frames import check_forms, close_to, listed
+from vedute.data.escaping import close_to, listed
+from vedute.data.frames import check_forms
 from vedute.data.limits import TooLargeError
 from vedute.data.problems import noted
 from vedute.data.views import Views

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from vedute.data import cells, dates, limits
 from vedute.data.cells import INTEGER, MISSING, MOST_LEVELS, TRUTHS
-from vedute.data.frames import is_number, listed
+from vedute.data.escaping import listed
+from vedute.data.frames import is_number
 from vedute.data.problems import noted
 from vedute.io.contents import (
     Array,

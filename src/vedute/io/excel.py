@@ -15,7 +15,7 @@ import pandas as pd
 
 from vedute.data import dates, limits
 from vedute.data.cells import MISSING, as_text
-from vedute.data.frames import listed
+from vedute.data.escaping import listed
 from vedute.data.problems import noted
 from vedute.io import csv, folder
 from vedute.io.contents import Data, Filled, Reading, Unwanted, checked_ids, errors_as

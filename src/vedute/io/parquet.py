@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vedute.data import fill, limits
-from vedute.data.frames import ViewSpec, listed
+from vedute.data.escaping import listed
+from vedute.data.frames import ViewSpec
 from vedute.data.views import Views
 from vedute.io.contents import Array, Reading, checked_ids, errors_as, flat, id_column, own_first
 from vedute.io.csv import typed_cells

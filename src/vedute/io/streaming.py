@@ -22,8 +22,8 @@ from vedute.data import checks, images
 from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
-from vedute.data.rows import Rows, pieces, tensors
-from vedute.data.views import Views, loses
+from vedute.data.rows import Rows, pieces, rounds_too_much, tensors
+from vedute.data.views import Views
 from vedute.io import contents, csv, folder, npy, table
 from vedute.io.contents import Reading, Unwanted
 
@@ -200,7 +200,7 @@ def _split(x: Rows, name: str) -> tuple[Rows, Rows | None, Tensor]:
         rounding = (a.float().to(a.dtype) - a).abs().masked_fill(missing, 0)
         block = torch.stack([x.amax(0) for x in (low, high, rounding)])
         torch.maximum(ends, block, out=ends)
-    wide = x.dtype == torch.float64 and loses(ends[2], ends[0] + ends[1])
+    wide = x.dtype == torch.float64 and rounds_too_much(ends[2], ends[0] + ends[1])
     dtype, row = torch.float64 if wide else torch.float32, present.view(-1, *[1] * (x.ndim - 1))
     filled = x.then(lambda a, _: a.masked_fill(a.isnan(), 0.0).to(dtype), dtype)
     holes = x.then(lambda a, rows: a.isnan() & row[rows], torch.bool)

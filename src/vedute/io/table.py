@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from vedute.data.frames import close_to, listed
+from vedute.data.escaping import close_to, listed
 from vedute.data.plain_files import plain_file
 from vedute.data.problems import EnoughError, noted
 from vedute.io import contents, csv, parquet
