@@ -21,7 +21,7 @@ if sys.platform == "win32":
     AT = 1 << 40  # beyond the end of every file, so that its content stays readable
     SHARES = 1 << 20  # bytes of an exclusive lock; a shared one takes one of them
 
-    def _lock(file: int, shared: bool = False) -> bool:
+    def _lock(file: int, shared: bool = False) -> bool | None:
         at, count = (AT + randrange(SHARES), 1) if shared else (AT, SHARES)
         os.lseek(file, at, os.SEEK_SET)
         try:
@@ -37,11 +37,15 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(file: int, shared: bool = False) -> bool:
+    def _lock(file: int, shared: bool = False) -> bool | None:
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            return None
         return True
 
     def _unlock(file: int) -> None:
@@ -52,21 +56,34 @@ else:
 def try_lock(path: Path) -> Iterator[bool | None]:
     """Try to take the lock of `path`, a file that is created if absent; yield whether it was free,
     or None on a file system without locks."""
-    try:
-        file = _locked(path)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        yield None
-        return
-    if file is None:
-        yield False
-        return
-    with file:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            yield True
-        finally:
-            _unlock(file.fileno())
+            file = path.open("ab")
+        except FileNotFoundError:  # the folder was removed meanwhile
+            if path.parent.exists():
+                raise
+            continue
+        with file:
+            free = _lock(file.fileno())
+            if free and not _stands_at(path, file):
+                continue
+            if not free:
+                file.close()
+            try:
+                yield free
+            finally:
+                if free:
+                    _unlock(file.fileno())
+            return
+
+
+def _stands_at(path: Path, file: IO[Any]) -> bool:
+    """Whether this is the file at `path`: until it is locked, another process may remove it with
+    its folder."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    return False
 
 
 class Shared:
@@ -74,38 +91,10 @@ class Shared:
     `held` is False where another process has the exclusive one."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.held = path, True
+        self.path = path
         file = os.open(path, os.O_RDONLY)
         finalize(self, os.close, file)
-        try:
-            self.held = _lock(file, shared=True)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
+        self.held = _lock(file, shared=True) is not False
 
     def __reduce__(self) -> tuple[type[Shared], tuple[Path]]:
         return Shared, (self.path,)
-
-
-def _locked(path: Path) -> IO[Any] | None:
-    """Open and lock the file; None if another holds the lock. Until it is locked, another
-    process may remove it with its folder: then it is created again."""
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            file = path.open("ab")
-        except FileNotFoundError:
-            if path.parent.exists():
-                raise
-            continue
-        try:
-            if not _lock(file.fileno()):
-                file.close()
-                return None
-            with suppress(FileNotFoundError):  # removed meanwhile
-                if os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                    return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 
 MISTAKES = (ValueError, TypeError, ImportError, FileNotFoundError, FileExistsError, OverflowError)
 PROBLEMS_SHOWN = 50
@@ -28,32 +27,25 @@ class EnoughError(ValueError):
     """Ends a check whose problems have been noted."""
 
 
-@dataclass
-class _Problems:
-    """Errors, and whether the input lacks parts because of them."""
-
-    errors: list[Exception] = field(default_factory=list)
-    incomplete: bool = False
-
-
-_problems: ContextVar[_Problems | None] = ContextVar("problems", default=None)
+# Errors, and whether the input lacks a part because of them; None where the first one is raised.
+_problems: ContextVar[list[tuple[Exception, bool]] | None] = ContextVar("problems", default=None)
 
 
 @contextmanager
 def all_at_once() -> Iterator[None]:
     """Raise all errors that are noted inside; a single one unchanged."""
-    problems = _Problems()
-    before = _problems.set(problems)
+    before = _problems.set([])
     try:
         with noted():
             yield
+        errors = _noted_errors()
     finally:
         _problems.reset(before)
-    sentences = dict.fromkeys(" ".join(str(e).split()) for e in problems.errors)
+    sentences = dict.fromkeys(" ".join(str(e).split()) for e in errors)
     if len(sentences) > 1:
         raise ProblemsError([*sentences])
     if sentences:
-        raise problems.errors[0]
+        raise errors[0]
 
 
 @contextmanager
@@ -66,17 +58,17 @@ def noted(part: bool = True) -> Iterator[None]:
         problems = _problems.get()
         if problems is None:
             raise
-        if not isinstance(error, EnoughError):
-            problems.errors.append(error)
-        problems.incomplete |= part
+        problems.append((error, part))
+
+
+def _noted_errors() -> list[Exception]:
+    return [error for error, _ in _problems.get() or () if not isinstance(error, EnoughError)]
 
 
 def noted_any() -> bool:
-    problems = _problems.get()
-    return problems is not None and bool(problems.errors)
+    return bool(_noted_errors())
 
 
 def incomplete() -> bool:
     """Whether parts of the input are left out because of errors."""
-    problems = _problems.get()
-    return problems is not None and problems.incomplete
+    return any(part for _, part in _problems.get() or ())
