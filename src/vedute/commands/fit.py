@@ -266,7 +266,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     """Settings from the top of a file or its table [settings], with method and preset."""
     import tomllib
 
-    from vedute.data.plain_files import plain_file
+    from vedute.data.limits import plain_file
 
     plain_file(path)
     try:

@@ -1,4 +1,5 @@
-"""Memory limit for files, checked before they are read.
+"""Limits of files, checked before they are read: they are regular ones, as a pipe or a device may
+block forever, and fit into memory.
 
 Sizes come from headers; compressed data are decompressed up to the limit and no further. The limit
 is VEDUTE_MAX_BYTES, by default three quarters of the machine's memory.
@@ -55,6 +56,19 @@ def shown(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.1f} {name}"
     return f"{size} bytes"
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path exists, and is neither a file nor a folder."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def plain_file(path: str | Path) -> Path:
+    """Return the path of a file to read; reject pipes and devices."""
+    path = Path(path)
+    if is_special(path):
+        raise ValueError(f"{path} is a pipe or a device; write it to a file, and name that")
+    return path
 
 
 def file_size(path: Path) -> None:

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vedute.data.frames import ViewSpec
+from vedute.data.limits import plain_file
 from vedute.data.lock import Shared
 from vedute.data.mapped import File, Opened, Version
-from vedute.data.plain_files import plain_file
 from vedute.data.rows import Rows
 
 Array = NDArray[Any]

@@ -32,8 +32,8 @@ from torch import nn
 
 from vedute.data import limits
 from vedute.data.frames import ViewSpec
+from vedute.data.limits import plain_file
 from vedute.data.mapped import npy_pieces
-from vedute.data.plain_files import plain_file
 from vedute.data.scaling import Scaler
 from vedute.data.store import digest
 from vedute.estimators import settings

@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 
 from vedute.data.frames import ViewSpec
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 from vedute.data.views import Entry, Views
 from vedute.io import excel, folder, mat, mudata, npz, parquet, store, table
 from vedute.io.contents import DEFAULT_READING, Filled, Format, flat

@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from vedute.data.limits import is_special
 from vedute.data.lock import try_lock
-from vedute.data.plain_files import is_special
 
 CWD, EXCHANGE = -100, 2  # of renameat2 on Linux
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG,

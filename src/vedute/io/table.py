@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from vedute.data.escaping import close_to, listed
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 from vedute.data.problems import EnoughError, noted
 from vedute.io import contents, csv, parquet
 from vedute.io.contents import Data, Filled, Reading, Unwanted

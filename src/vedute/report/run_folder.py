@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vedute import __version__, datasets, io, methods
 from vedute.data import missing
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 from vedute.data.views import Views
 from vedute.estimators import clustering
 from vedute.estimators.base import Estimator, saveable

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 
 Tensors = dict[str, Tensor]
 STATE = "state.safetensors"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vedute import io
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 
 Line = dict[str, Any]
 PACKED = ".xz"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 from vedute_bench.runner import lines
 
 RunRecord = dict[str, Any]
