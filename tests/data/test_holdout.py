@@ -118,7 +118,7 @@ def test_inputs_lack_what_is_hidden_and_nothing_else():
     assert torch.equal(held.truth.mask, data.mask[rows])
     assert (held.inputs.x[0][held.hidden[:, 0]] == 0).all()
     assert torch.equal(held.inputs.x[0][~held.hidden[:, 0]], data.x[0][rows][~held.hidden[:, 0]])
-    few = held.first(3)
+    few = held.part(slice(3))
     assert len(few.inputs) == len(few.truth) == len(few.hidden) == 3
 
 
@@ -156,7 +156,7 @@ def test_the_groups_of_hidden_rows_stay_with_them():
     held = HoldOut.of(views, hidden, scalers, torch.arange(20) // 5)
     assert held.groups.tolist() == [0, 1, 1]
     assert held.part([2, 0]).groups.tolist() == [1, 0]
-    assert held.first(2).groups.tolist() == [0, 1]
+    assert held.part(slice(2)).groups.tolist() == [0, 1]
     assert held.part([2]).truth.x[0].item() == 9
 
 

@@ -58,27 +58,22 @@ def choose(
 def spare_last_values(
     hidden: Tensor, mask: Tensor, holes: Holes = (), groups: Tensor | None = None
 ) -> Tensor:
-    """Drop slots to hide (n, L) that hold the last values of a column; for a group (n,), all rows
-    or none."""
+    """Drop slots (n, L) with the last values of a column; for a group (n,), all rows or none."""
     hidden = hidden.clone()
     for v, view_holes in enumerate(holes or [None] * mask.shape[1]):
         rows, others = hidden[:, v].nonzero()[:, 0], mask[:, v] & ~hidden[:, v]
         if view_holes is None:  # masks of columns with a value: of hidden rows, of any other one
             values, left = torch.ones(len(rows), 1, dtype=torch.bool), others.any().view(1)
         else:
-            values, left = ~view_holes[rows].flatten(1), _columns_with_values(others, view_holes)
+            values = ~view_holes[rows].flatten(1)
+            blocks = ((others[part, None], view_holes[part]) for part in pieces(view_holes))
+            left = torch.stack([(has & ~gap.flatten(1)).any(0) for has, gap in blocks]).any(0)
         for i in (values & ~left).any(1).nonzero()[:, 0].tolist():
             if bool((values[i] & ~left).any()):
                 back = rows == rows[i] if groups is None else groups[rows] == groups[rows[i]]
                 hidden[rows[back], v] = False
                 left |= values[back].any(0)
     return hidden
-
-
-def _columns_with_values(rows: Tensor, holes: Part) -> Tensor:
-    """Mask of columns with a value in these rows (n,) of a view."""
-    parts = [(rows[part, None] & ~holes[part].flatten(1)).any(0) for part in pieces(holes)]
-    return torch.stack(parts).any(0)
 
 
 def _choose_groups(mask: Tensor, count: int, groups: Tensor) -> Tensor:
@@ -240,9 +235,6 @@ class HoldOut:
             tuple(t.to(device) for t in self.means),
             tuple(t.to(device) for t in self.weights),
         )
-
-    def first(self, m: int) -> HoldOut:
-        return self.part(slice(m))
 
     def part(self, rows: Any) -> HoldOut:
         """Select rows."""

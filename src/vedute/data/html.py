@@ -35,8 +35,7 @@ def lines(sentences: Iterable[str]) -> str:
 
 
 def patterns(mask: NDArray[np.bool_], names: Sequence[str]) -> str:
-    """List the most frequent patterns of observed views, mask (n, L), with bars for their
-    samples."""
+    """List the most frequent patterns of mask (n, L), with bars for their samples."""
     counts = Counter(map(tuple, mask.tolist())).most_common()
     most = counts[0][1] if counts else 1
     rows = []

@@ -121,8 +121,7 @@ def per_view(
 
 
 def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
-    """Explain why a view cannot be of this kind; x and seen (n, *shape). Zero is valid for every
-    kind."""
+    """Explain why x, seen (n, *shape) cannot be of this kind; zero is valid for every kind."""
     if not kind.rule or not x.dtype.is_floating_point:
         return None
     low, high = kind.least or 0.0, math.inf if kind.most is None else kind.most
@@ -135,8 +134,7 @@ def problem(kind: Kind, x: Part, seen: Seen) -> str | None:
 
 
 def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
-    """Return the smallest and largest possible value of a view; nonnegative numbers stay
-    nonnegative."""
+    """Smallest and largest possible value of a view; nonnegative numbers stay nonnegative."""
     if not x.dtype.is_floating_point or kind.likelihood != "normal":
         return -math.inf, math.inf
     entries = Observed.of(x, seen)
@@ -206,12 +204,12 @@ def _informative(values: Tensor) -> set[float]:
     """Extremes of these values, all distinct ones where they are few, and one that is not whole."""
     if not len(values):
         return set()
-    ends = [float(end) for end in values.aminmax()]
-    fractional = values != values.round()
-    if bool(fractional.any()):
-        return {*ends, float(values[fractional.int().argmax()])}
-    few = ends[1] - ends[0] <= 10 * ORDINAL_VALUES
-    return set(values.unique().tolist()) if few else set(ends)  # type: ignore[no-untyped-call]
+    low, high = (float(end) for end in values.aminmax())
+    fractional = values[values != values.round()]
+    few = not len(fractional) and high - low <= 10 * ORDINAL_VALUES
+    if few:
+        return set(values.unique().tolist())  # type: ignore[no-untyped-call]
+    return {low, high, *fractional[:1].tolist()}
 
 
 def recognise(x: Part, seen: Seen, spec: ViewSpec | None = None) -> Recognised:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from vedute.data.kinds import Seen
 from vedute.data.rows import (
-    READ_NUMBERS,
     Part,
     by_row,
     is_sparse,
@@ -134,43 +133,40 @@ class Scaler:
     ) -> Floats:
         """Value that lies z standard deviations from the mean in scaled units; mean and std, and
         the result, in the user's: the inverse of `moments`."""
-        if self.offset is None:
-            return np.minimum(mean + z * std, self.top)
-        level, spread = self._logarithm(mean, std, size)
-        return np.asarray(size * (np.exp(np.minimum(level + z * spread, self.top)) - self.offset))
+        level, spread = self._transformed_moments(mean, std, size)
+        value = np.minimum(level + z * spread, self.top)
+        return value if self.offset is None else np.asarray(size * (np.exp(value) - self.offset))
 
     def distance(self, x: Floats, mean: Floats, std: Floats, size: Size = 1.0) -> Floats:
-        """Distance of x from the mean in standard deviations, in scaled units; arguments in the
-        user's."""
-        if self.offset is None:
-            return np.asarray(np.abs(x - mean) / np.maximum(std, 1e-12))
-        level, spread = self._logarithm(mean, std, size)
-        return np.asarray(
-            np.abs(np.log(x / size + self.offset) - level) / np.maximum(spread, 1e-12)
-        )
+        """Distance of x from the mean in scaled standard deviations; all in the user's units."""
+        level, spread = self._transformed_moments(mean, std, size)
+        x = x if self.offset is None else np.log(x / size + self.offset)
+        return np.asarray(np.abs(x - level) / np.maximum(spread, 1e-12))
 
-    def _logarithm(self, mean: Floats, std: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of log(x / size + offset), from those of a log-normal x."""
-        assert self.offset is not None
+    def _transformed_moments(self, mean: Floats, std: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of log(x / size + offset), from those of a log-normal x; of x
+        itself without an offset."""
+        if self.offset is None:
+            return mean, std
         value = np.maximum(mean / size + self.offset, np.finfo(np.float64).tiny)
         variance = np.log1p((std / size / value) ** 2)
         return np.log(value) - variance / 2, np.sqrt(variance)
 
 
 def fit(word: str, x: Part, seen: Seen) -> Scaler:
-    """Fit the scaler of one view: x and seen (n, *shape). uint8 images are scaled inside the
-    step."""
+    """Fit the scaler of a view: x, seen (n, *shape). uint8 images are scaled inside the step."""
     if word not in (*WORDS, *INNER):
         raise ValueError(f"no scaling {word!r}; choose from {', '.join(WORDS)}")
     one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
+    plain = Scaler(zero, one, zero, one)
     if word == "tokens":
         pairs = zip(x[:].flatten(1).T, seen[:].flatten(1).T, strict=True)
         modes = [float(a[mask].mode().values) if bool(mask.any()) else 0.0 for a, mask in pairs]
-        return Scaler(zero, one, np.array(modes).reshape(x.shape[1:]), one, tokens=True)
+        return replace(plain, mean=np.array(modes).reshape(x.shape[1:]), tokens=True)
     if x.dtype == torch.uint8:
         mean, std = _byte_moments(x, seen)
         return Scaler(one * 127.5, one * 127.5, mean / 127.5 - 1, std / 127.5)
-    scaler = _pretransform(word, x, seen)
+    scaler = _pretransformed(plain, word, x, seen)
     low, high, mean, std = _moments(scaler, x, seen)
     if not np.isfinite(std).all():
         raise OverflowError("holds numbers whose squares overflow; divide it by a power of ten")
@@ -188,17 +184,15 @@ def fit(word: str, x: Part, seen: Seen) -> Scaler:
     return replace(scaler, shift=shift, scale=scale, mean=mean, std=std, top=top)
 
 
-def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
-    """Make a scaler with the size of rows and the logarithm of its word."""
-    one, zero = np.ones(x.shape[1:]), np.zeros(x.shape[1:])
-    plain = Scaler(zero, one, zero, one)
+def _pretransformed(plain: Scaler, word: str, x: Part, seen: Seen) -> Scaler:
+    """Add the size of rows and the logarithm of a word."""
     match word:
         case "length":
             return _sized(replace(plain, power=2), x, seen)
         case "depth":
-            return replace(_sized(replace(plain, power=1), x, seen), offset=one)
+            return replace(_sized(replace(plain, power=1), x, seen), offset=plain.scale)
         case "log1p":
-            return replace(plain, offset=one)
+            return replace(plain, offset=plain.scale)
         case "log":
             blocks = ((x[rows], seen[rows]) for rows in pieces(x))
             minima = [torch.where(has & (a > 0), a, torch.inf).amin(0) for a, has in blocks]
@@ -210,12 +204,10 @@ def _pretransform(word: str, x: Part, seen: Seen) -> Scaler:
 
 def _sized(scaler: Scaler, x: Part, seen: Seen) -> Scaler:
     """Add the profile of a row of size 1, the average of nonzero rows."""
-    (count,) = _reduced(((seen[rows].sum(0),) for rows in _blocks(x)), torch.add)
-    sums = ((_powers(x, seen, rows, scaler.power).sum(0),) for rows in _blocks(x))
-    (total,) = _reduced(sums, torch.add)
+    powers = ((seen[r].sum(0), _powers(x, seen, r, scaler.power).sum(0)) for r in _blocks(x))
+    count, total = _reduced(powers, torch.add)
     profile = (total / count.clamp(min=1)).numpy()
-    scaler = replace(scaler, profile=profile)
-    sizes = scaler.sizes(x, seen)
+    sizes = replace(scaler, profile=profile).sizes(x, seen)
     assert sizes is not None
     nonzero = _per_row(x, lambda rows: _powers(x, seen, rows, 1).flatten(1).any(1)) > 0
     average = float(sizes[nonzero].mean()) if bool(nonzero.any()) else 1.0
@@ -279,18 +271,12 @@ def _reduced(parts: Iterable[tuple[Tensor, ...]], f: Callable[..., Tensor]) -> l
 
 def _byte_moments(x: Part, seen: Seen) -> tuple[Floats, Floats]:
     """Mean and standard deviation of images, exact in integers, block by block."""
-    first = torch.zeros(x.shape[1:], dtype=torch.int64)
-    second, count = first.clone(), first.clone()
-    for rows in slices(len(x), IMAGES_PER_BLOCK):
-        mask = seen[rows]
-        values = x[rows].int().masked_fill(~mask, 0)
-        first += values.sum(0)
-        second += values.square().sum(0)
-        count += mask.sum(0)
-    observed = count.clamp(min=1).double()
-    mean = first.double() / observed
-    variance = second.double() / observed - mean.square()
-    return mean.numpy(), variance.clamp(min=0).sqrt().numpy()
+    masks = ((rows, seen[rows]) for rows in slices(max(len(x), 1), IMAGES_PER_BLOCK))
+    blocks = ((x[rows].int().masked_fill(~mask, 0), mask) for rows, mask in masks)
+    sums = ((a.sum(0), a.square().sum(0), mask.sum(0)) for a, mask in blocks)
+    first, second, count = _reduced(sums, torch.add)
+    mean, square = (total.double() / count.clamp(min=1) for total in (first, second))
+    return mean.numpy(), (square - mean.square()).clamp(min=0).sqrt().numpy()
 
 
 def transform(scalers: Sequence[Scaler], views: Views) -> Views:
@@ -299,11 +285,10 @@ def transform(scalers: Sequence[Scaler], views: Views) -> Views:
     for v, (part, scaler) in enumerate(zip(views.parts, scalers, strict=True)):
         seen = views.seen_part(v)
         sizes.append(scaler.sizes(part, seen))
-        if part.dtype == torch.uint8:
-            continue
-        part = part[:] if is_sparse(part) and sizes[v] is None else part
-        kind = torch.int64 if scaler.tokens else torch.float32
-        x[v] = then(part, partial(_scaled, scaler, seen, sizes[v], views.mask[:, v]), kind)
+        if part.dtype != torch.uint8:
+            part = part[:] if is_sparse(part) and sizes[v] is None else part
+            kind = torch.int64 if scaler.tokens else torch.float32
+            x[v] = then(part, partial(_scaled, scaler, seen, sizes[v], views.mask[:, v]), kind)
     return replace(views, x=tensors(x), sizes=tuple(sizes))
 
 
@@ -312,16 +297,10 @@ def _scaled(
 ) -> Tensor:
     """Scale rows of a view, block by block."""
     seen, size, mask = seen[rows], _part(size, rows), mask[rows]
-
-    def block(rows: slice) -> Tensor:
-        scaled = scaler.transform(x[rows], seen[rows], _part(size, rows))
-        return scaled.masked_fill(~by_row(mask[rows], x), 0)
-
-    if x.numel() <= READ_NUMBERS:
-        return block(slice(None))
     out = torch.empty(x.shape, dtype=torch.int64 if scaler.tokens else torch.float32)
     for part in stretches(len(x), math.prod(x.shape[1:])):
-        out[part] = block(part)
+        block = scaler.transform(x[part], seen[part], _part(size, part))
+        out[part] = block.masked_fill(~by_row(mask[part], x), 0)
     return out
 
 

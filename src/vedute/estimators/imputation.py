@@ -143,7 +143,7 @@ class Imputer:
 
         if isinstance(held, HoldOut):
             width = sum(view.scaler.mean.size for view in views)
-            held = held.first(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS)))
+            held = held.part(slice(max(MIN_HIDDEN, MAX_NUMBERS // (width * DRAWS))))
             for v, view in enumerate(views):  # words stay as they are decoded
                 keep(v, Calibration(1.0, 1.0, np.zeros_like(view.scaler.mean), np.ones(n)))
         hidden = held.views if isinstance(held, HiddenEntries) else range(n)

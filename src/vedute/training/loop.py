@@ -83,7 +83,7 @@ class Loop:
     def __post_init__(self) -> None:
         held, settings = self.held, self.settings
         if held is not None:
-            held = held.first(MAX_WATCHED)
+            held = held.part(slice(MAX_WATCHED))
             parts = len(held.hidden) >= ranks.size()  # each rank checks its share
             self.held = held.part(ranks.share(len(held.hidden))) if parts else held
         self.at = Progress()
