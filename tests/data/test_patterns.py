@@ -47,8 +47,8 @@ def test_cohorts_have_two_views_each_and_are_equally_large(protocol, pairs):
 
 
 def test_two_components_of_four_views_are_two_pairs():
-    assert patterns.two_components(4) == [(0, 1), (2, 3)]
-    assert patterns.two_components(6) == [(0, 1), (1, 2), (3, 4), (4, 5)]
+    assert patterns.COHORTS["two_components"](4) == [(0, 1), (2, 3)]
+    assert patterns.COHORTS["two_components"](6) == [(0, 1), (1, 2), (3, 4), (4, 5)]
 
 
 @pytest.mark.parametrize("protocol", [*patterns.COHORTS, *DATA])

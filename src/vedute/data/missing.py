@@ -29,7 +29,7 @@ from vedute.data import patterns
 from vedute.data.escaping import escaped, listed
 from vedute.data.frames import numbers
 from vedute.data.holdout import choose_entries, spare_last_values
-from vedute.data.plain_files import plain_file
+from vedute.data.limits import plain_file
 from vedute.data.views import Views, ever_seen
 
 Mask = NDArray[np.bool_]
@@ -45,7 +45,7 @@ def drop_views(
     `views`: a Views, or input of `Views.of`. `groups`: for the protocol `group`, one per sample; by
     default twenty at random. Labels are possible, but then the missing views reveal the class.
     """
-    whole = _views(views)
+    whole = views if isinstance(views, Views) else Views.of(views)
     n, L = whole.shape
     before = whole.mask.cpu()
     _check(protocol, rate, L)
@@ -64,9 +64,8 @@ def drop_views(
 
 
 def drop_entries(views: Any, rate: float, seed: int) -> Views:
-    """Hide a share `rate` of the entries of float views (`holes`); every present view, and every
-    column, keeps one."""
-    whole = _views(views)
+    """Hide a share `rate` of entries of float views; every present view and column keeps one."""
+    whole = views if isinstance(views, Views) else Views.of(views)
     _check_rate(rate)
     rng = np.random.default_rng(seed)
     x, holes = list(whole.x), list(whole.holes)
@@ -222,10 +221,6 @@ def _keep_one(n: int, L: int, slots: float, rng: Generator) -> Mask:
         error = abs((~mask).sum() - lose * n * (L - 1))
         if error <= max(0.005 * n * L, 0.5) + 1e-9:
             return mask
-
-
-def _views(views: Any) -> Views:
-    return views if isinstance(views, Views) else Views.of(views)
 
 
 def _floor(x: float) -> int:

@@ -36,25 +36,15 @@ SITES = 20  # default number of groups
 STEEP = 4.0  # log-odds between the lowest and the highest rank
 
 
-def chain(L: int) -> Pairs:
+def _chain(L: int) -> Pairs:
     return list(pairwise(range(L)))
 
 
-def ring(L: int) -> Pairs:
-    return [*chain(L), (L - 1, 0)]
-
-
-def star(L: int) -> Pairs:
-    return [(0, v) for v in range(1, L)]
-
-
-def two_components(L: int) -> Pairs:
-    half = (L + 1) // 2
-    return [pair for pair in chain(L) if pair != (half - 1, half)]
-
-
 COHORTS: Mapping[str, Callable[[int], Pairs]] = {
-    f.__name__: f for f in (chain, ring, star, two_components)
+    "chain": _chain,
+    "ring": lambda L: [*_chain(L), (L - 1, 0)],
+    "star": lambda L: [(0, v) for v in range(1, L)],
+    "two_components": lambda L: [pair for pair in _chain(L) if pair[1] != (L + 1) // 2],
 }
 VALUE_PROTOCOLS, GROUP_PROTOCOL = ("mar", "mnar"), "group"
 FEWEST_VIEWS = dict.fromkeys(COHORTS, 3) | {"two_components": 4}  # views
