@@ -9,7 +9,7 @@ from shell import done, refused
 
 import vedute
 from vedute import MVP, Views
-from vedute.data.images import have_channels_last
+from vedute.data.checks import have_channels_last
 from vedute.io import streaming
 from vedute.methods.fills.mean_fill import MeanFill
 

@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from vedute import Views
-from vedute.data import kinds, scaling, sparse_input
+from vedute.data import checks, kinds, scaling
 from vedute.data.compressed import Compressed
-from vedute.data.rows import is_sparse
+from vedute.data.rows import from_csr, is_sparse
 from vedute.estimators.front import Components
 from vedute.methods.fills.engine import softimpute
 
@@ -23,7 +23,7 @@ NAN = np.nan
 
 @pytest.fixture(autouse=True)
 def every_sparse_view_is_large(monkeypatch):
-    monkeypatch.setattr(sparse_input, "SMALL", 0)
+    monkeypatch.setattr(checks, "SMALL", 0)
 
 
 def texts(n=60, width=200, seed=0):
@@ -35,8 +35,7 @@ def texts(n=60, width=200, seed=0):
 
 
 def kept(x):
-    rows = np.ones(x.shape[0], bool)
-    part = sparse_input.part_of(sparse_input.large(sparse.csr_array(x)), rows, torch.float64)
+    part = from_csr(checks.large_sparse(sparse.csr_array(x)), torch.float64)
     assert is_sparse(part)
     return part
 

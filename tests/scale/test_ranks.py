@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from threading import Timer
 
@@ -18,8 +17,8 @@ from scipy.sparse import csr_array
 from shell import refused
 
 from vedute import MVP
-from vedute.data import sparse_input
 from vedute.data.mapped import Scratch
+from vedute.data.rows import from_csr
 from vedute.estimators.context import digest
 
 TESTS = Path(__file__).parents[1]
@@ -152,10 +151,7 @@ def test_settings_and_all_values_decide_a_digest():
     x = np.where(rng.random((90, 40)) < 0.1, rng.normal(size=(90, 40)), 0)
     file, other = Scratch(), Scratch()
     file.add(x)
-    sparse = sparse_input.Rows(
-        x.shape, torch.float64, partial(sparse_input.dense_rows, csr_array(x)), False
-    )
-    parts = [torch.from_numpy(x), sparse, file.rows()]
+    parts = [torch.from_numpy(x), from_csr(csr_array(x), torch.float64), file.rows()]
     first, *others = [digest({"a": 1}, [part]) for part in parts]
     assert others == [first, first]
     other.add(np.where(np.arange(90)[:, None] == 89, x + 1, x))

@@ -62,8 +62,7 @@ def stripped(column: pd.Series) -> pd.Series:
 
 
 def numbers(cells: pd.Series) -> pd.Series | None:
-    """Parse cells as numbers, the nearest doubles, or truth values; None if one of them is
-    neither."""
+    """Parse cells as numbers, the nearest doubles, or truth values; None if one is neither."""
     kind = pd.api.types.infer_dtype(cells, skipna=True)
     filled = cells.dropna()
     if kind == "boolean":

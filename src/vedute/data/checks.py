@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vedute.data import images, sparse_input
 from vedute.data.escaping import listed
 from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, width
 from vedute.data.problems import EnoughError, incomplete, noted
@@ -23,6 +22,9 @@ from vedute.data.tables import Columns, as_array, as_table, is_table, split, top
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
+SMALL = 2**22  # numbers of a sparse matrix that becomes an array
+STORED = 1 / 3  # largest share of stored entries of others: each takes 12 bytes, not 4 or 8
+CHANNELS = (1, 3, 4)  # of images: gray, colors, colors and opacity
 
 
 class Parts(NamedTuple):
@@ -41,24 +43,16 @@ class Parts(NamedTuple):
     specs: list[ViewSpec]
 
 
-class Numbers(NamedTuple):
-    """L arrays (n, *shape_v), or csr, zero where missing; mask (n, L); holes; ids or None."""
-
-    arrays: list[Any]
-    mask: Bools
-    holes: list[Bools | None]
-    ids: Array | None
-
-
 def read(
     X: Any,
     mask: Any = None,
     columns: Columns | None = None,
     like: Sequence[ViewSpec] | None = None,
     aligned: bool = False,
-) -> tuple[Parts, Numbers]:
-    """Check X and take it apart; `like`: specs of a fitted estimator. aligned: row i is sample i in
-    frames, too, and frames may stand beside arrays."""
+) -> tuple[Parts, list[Any], Bools, list[Bools | None]]:
+    """Check X and take it apart: L arrays (n, *shape_v), or csr, zero where missing; mask (n, L);
+    holes. `like`: specs of a fitted estimator. aligned: row i is sample i in frames, too, and
+    frames may stand beside arrays."""
     X = as_table(X)
     columns = top_levels(X) if columns is None else columns
     views = named(X, columns, like)
@@ -87,7 +81,7 @@ def read(
         inside = None if e is None else e & by_row(seen[:, v], e)
         holes.append(inside if inside is not None and inside.any() else None)
         arrays[v] = _zeroed(a, seen[:, v], holes[v])
-    return Parts(X, columns, views, index, specs), Numbers(arrays, seen, holes, ids)
+    return Parts(X, columns, views, index, specs), arrays, seen, holes
 
 
 def observed(present: Bools, mask: Any, names: Sequence[str], ids: Array | None) -> Bools:
@@ -203,7 +197,7 @@ def _array(
     """Convert one view to numbers (n, *shape), NaN where missing, or to csr; and its spec."""
     if view is None:
         spec = fitted or ViewSpec(name, (0,))
-        if fitted is not None and len(spec.shape) == 1:
+        if fitted is not None and len(spec.shape) == 1 and n * spec.shape[0] > SMALL:
             return sparse.csr_array((n, *spec.shape)), spec
         return np.full((n, *spec.shape), np.nan), spec
     if is_frame(view):
@@ -212,11 +206,11 @@ def _array(
         if not frame.shape[1]:
             raise ValueError(f"view {name!r} has no columns; leave it out")
         return from_frame(name, frame, ids, fitted)
-    rows = sparse_input.large(view) if sparse.issparse(view) else None
-    if rows is not None:
+    csr = large_sparse(view) if sparse.issparse(view) else None
+    if csr is not None:
         if fitted is not None:
-            same_shape(rows.shape[1:], fitted)
-        return rows, fitted or ViewSpec(name, rows.shape[1:], dtypes=(str(view.dtype),))
+            same_shape(csr.shape[1:], fitted)
+        return csr, fitted or ViewSpec(name, csr.shape[1:], dtypes=(str(view.dtype),))
     if np.ma.is_masked(view) and view.dtype.kind in "biuf":
         a = np.asarray(np.ma.filled(view.astype(np.float64), np.nan))
     else:
@@ -230,13 +224,52 @@ def _array(
     given_dtype = view.dtype if np.ma.is_masked(view) else a.dtype
     dtype = str(given_dtype) if given_dtype.kind in "biuf" else "float64"
     is_bytes = dtype == "uint8" if fitted is None else fitted.dtypes == ("uint8",)
-    last = is_bytes and images.have_channels_last(name, a.shape, fitted)
-    a = images.channels_first(a) if last else a
+    last = is_bytes and have_channels_last(name, a.shape, fitted)
+    a = np.moveaxis(a, -1, -3) if last else a
     if not (a.dtype == np.uint8 and a.ndim > 2 and keeps_bytes(fitted)):
         a = _numbers(name, a)
     if fitted is not None:
         same_shape(a.shape[1:], fitted)
     return a, fitted or ViewSpec(name, a.shape[1:], dtypes=(dtype,), channels_last=last)
+
+
+def large_sparse(view: Any) -> Any:
+    """Convert a large matrix to csr; None where it becomes an array: it is small, holds no real
+    numbers or single NaN, or an array is hardly larger."""
+    size = int(np.prod(view.shape))
+    if size <= SMALL or view.ndim != 2 or view.dtype.kind not in "biuf":
+        return None
+    a = sparse.csr_array(view)
+    if not a.has_canonical_format:  # duplicates are summed, in a copy of the user's
+        a = a.copy()
+        a.sum_duplicates()
+    if a.dtype not in (np.float32, np.float64):
+        a = a.astype(np.float64)
+    unknown = _count(a, np.isnan(a.data))
+    few = a.nnz - int(unknown.sum()) <= STORED * size
+    return a if few and not ((unknown > 0) & (unknown < a.shape[1])).any() else None
+
+
+def _count(a: Any, flags: Bools) -> NDArray[np.intp]:
+    """Count the stored entries of each row of a csr array whose flag is True, (n,)."""
+    ends = np.append(0, np.cumsum(flags))
+    return np.asarray(ends[a.indptr[1:]] - ends[a.indptr[:-1]])
+
+
+def have_channels_last(name: str, shape: tuple[int, ...], fitted: ViewSpec | None = None) -> bool:
+    """Whether these bytes are images (n, height, width, channels), which networks see as (n,
+    channels, height, width). Axis 1 holds the channels if its length is one of CHANNELS, else the
+    last axis if its length is; where some images were fitted, their size decides."""
+    if len(shape) != 4:
+        return False
+    if fitted is not None:
+        return shape[1:] != fitted.shape and (shape[3], *shape[1:3]) == fitted.shape
+    if shape[1] in CHANNELS or shape[3] in CHANNELS:
+        return shape[1] not in CHANNELS
+    raise ValueError(
+        f"view {name!r} holds bytes of shape {shape}, and neither axis 1 nor the last has 1, 3 or "
+        "4 channels of images; pass numbers that are no images as floats (x.astype('float32'))"
+    )
 
 
 def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
@@ -284,7 +317,7 @@ def _numbers(name: str, a: Array) -> Array:
 def _present(a: Any, missing: Bools | None) -> Bools:
     """Mask of rows with any entry, (n,); bytes and sparse views have no missing ones."""
     if sparse.issparse(a):
-        return sparse_input.present_rows(a)
+        return np.asarray(_count(a, np.isnan(a.data)) < a.shape[1])
     if missing is None:
         return np.ones(len(a), bool)
     return np.asarray(~missing.reshape(len(a), -1).all(1))
@@ -292,17 +325,19 @@ def _present(a: Any, missing: Bools | None) -> Bools:
 
 def _zeroed(a: Any, seen: Bools, holes: Bools | None) -> Any:
     """Zero rows that are not observed, and holes."""
-    if sparse.issparse(a):
-        return sparse_input.only(a, seen)
     if holes is None and seen.all():
         return a
+    if sparse.issparse(a):
+        lengths = np.diff(a.indptr)
+        kept, ends = np.repeat(seen, lengths), np.append(0, np.cumsum(np.where(seen, lengths, 0)))
+        return sparse.csr_array((a.data[kept], a.indices[kept], ends), shape=a.shape)
     kept = by_row(seen, a) if holes is None else by_row(seen, a) & ~holes
     return np.where(kept, a, a.dtype.type(0))
 
 
 def _check_finite(a: Any, seen: Bools, name: str, ids: Array | None) -> None:
     if sparse.issparse(a):
-        infinite = sparse_input.infinite_rows(a) & seen
+        infinite = (_count(a, np.isinf(a.data)) > 0) & seen
     elif a.dtype.kind == "f":
         infinite = np.asarray((np.isinf(a) & by_row(seen, a)).reshape(len(a), -1).any(1))
     else:

@@ -97,9 +97,9 @@ def days(dates: Stamps, origin: str) -> Floats:
     return np.asarray((dates - np.datetime64(origin, "us")) / np.timedelta64(1, "D"))
 
 
-def since(value: Floats, origin: str, like: Stamps) -> Stamps:
-    """Add days to the origin; whole days where those of `like` are."""
-    known = like[~np.isnat(like)]
+def since(value: Floats, origin: str, like: pd.Series | None) -> Stamps:
+    """Add days to the origin; whole days where the dates of a column are, or without one."""
+    known = np.array([], "datetime64[us]") if like is None else stamps(like.dropna())
     whole = bool((known == known.astype("datetime64[D]")).all())
     value = np.nan_to_num(np.rint(value) if whole else value)
     first = np.datetime64(origin, "us")
@@ -170,8 +170,7 @@ def odd_ones(cells: pd.Series) -> list[Any]:
 
 
 def wording(cells: Iterable[Any]) -> Wording | None:
-    """Detect how the text of a column of dates is written; None if it holds no dates, or no
-    text."""
+    """Detect how the text of a column of dates is written; None if it holds none."""
     texts = sorted({x for x in cells if isinstance(x, str)})
     forms = _forms(texts)
     if not forms:

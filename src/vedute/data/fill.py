@@ -20,7 +20,6 @@ from vedute.data.cells import as_text, decimals, have_commas, is_text, stripped,
 from vedute.data.cells import numbers as as_numbers
 from vedute.data.checks import Parts
 from vedute.data.frames import ViewSpec, fitted_names, is_frame, is_plain, numbers
-from vedute.data.images import channels_last
 from vedute.data.mapped import Stack
 from vedute.data.tables import as_array, chosen
 
@@ -43,7 +42,7 @@ class Copy:
         start, self.written = self.written, self.written + len(value)
         own = self.array[start : self.written]
         if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
-            value, gap = channels_last(value), channels_last(gap)
+            value, gap = (np.moveaxis(a, -3, -1) for a in (value, gap))  # channels last
         gap = gap.reshape(own.shape)  # columns may be one number
         own[gap] = as_dtype(value.reshape(own.shape), own.dtype)[gap]
 
@@ -132,7 +131,7 @@ def as_fitted(value: Array, spec: ViewSpec) -> Any:
 
 def _as_array(value: Array, spec: ViewSpec) -> Array:
     """Convert to the dtype and the axes of the array that was fitted."""
-    value = channels_last(value) if spec.channels_last else value
+    value = np.moveaxis(value, -3, -1) if spec.channels_last else value
     dtypes = spec.dtypes if spec.columns is None else ()
     dtype = np.dtype(dtypes[0]) if dtypes else value.dtype
     return value if value.dtype == dtype else as_dtype(value, dtype)
@@ -159,9 +158,9 @@ def _filled_frame(
     frame = _no_rows(index, spec) if view is None else view
     frame = frame.to_frame() if isinstance(frame, pd.Series) else frame
     columns = spec.columns or tuple(frame.columns)
+    names = fitted_names(frame.columns, columns)
     fitted = {label: c for c, label in enumerate(columns)}
-    frame = _with_absent(frame, spec) if len(columns) > frame.shape[1] else frame
-    order = np.array([fitted[label] for label in fitted_names(frame.columns, columns)])
+    order = np.array([fitted[label] for label in names])
     levels = [spec.levels[c] if spec.levels is not None else None for c in order]
     origins = [spec.origins[c] if spec.origins else None for c in order]
     ends = np.cumsum([numbers(k) for k in spec.levels or levels])[order]  # of its numbers
@@ -181,19 +180,12 @@ def _filled_frame(
         parts.append(_filled_numbers(frame, positions, index, value[:, at], gap[:, at]))
     filled = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)[[*range(len(order))]]
     filled.columns = frame.columns
-    return pd.Series(filled.iloc[:, 0], name=view.name) if isinstance(view, pd.Series) else filled
-
-
-def _with_absent(frame: pd.DataFrame, spec: ViewSpec) -> pd.DataFrame:
-    """Append the columns of fitting that the frame lacks."""
-    empty = _no_rows(frame.index, spec)
-    present = set(fitted_names(frame.columns, spec.columns or ()))
-    absent = {
-        c: pd.Series(0, frame.index, d) if is_plain(d) else pd.Series(None, frame.index, d)
-        for c, d in empty.dtypes.items()
-        if c not in present
-    }
-    return pd.concat([frame, pd.DataFrame(absent)], axis=1)
+    if isinstance(view, pd.Series):
+        return pd.Series(filled.iloc[:, 0], name=view.name)
+    if len(columns) == len(names):
+        return filled
+    others: pd.DataFrame = as_fitted(value, spec).drop(columns=names)  # of fitting
+    return pd.concat([filled, others.set_axis(index)], axis=1)
 
 
 def _filled_numbers(
@@ -220,13 +212,11 @@ def _no_rows(index: pd.Index, spec: ViewSpec) -> pd.DataFrame:
     columns = spec.columns or tuple(range(int(np.prod(spec.shape))))
     dtypes = spec.dtypes if len(spec.dtypes) == len(columns) else ("float64",) * len(columns)
     levels = spec.levels or (None,) * len(columns)
-    kinds: list[Any] = [
-        d if k is None else pd.CategoricalDtype(list(k))
-        for d, k in zip(dtypes, levels, strict=True)
-    ]
-    return pd.DataFrame(
-        {c: pd.Series(index=index[:0], dtype=d) for c, d in zip(columns, kinds, strict=True)}
-    )
+    series = {
+        c: pd.Series(index=index[:0], dtype=dtype if k is None else pd.CategoricalDtype(list(k)))
+        for c, dtype, k in zip(columns, dtypes, levels, strict=True)
+    }
+    return pd.DataFrame(series)
 
 
 def _filled_column(
@@ -265,12 +255,11 @@ def _filled_column(
 
 def _dates_like(column: pd.Series, value: Floats, origin: str) -> Any:
     """Convert days to dates in the dtype of a column, or in its wording."""
-    text, strings = is_text(column), stripped(column)
-    known = dates.of_text("", strings) if text else column if dates.are_in(column) else None
-    like = np.array([], "datetime64[us]") if known is None else dates.stamps(known)
-    new = dates.since(value, origin, like)
-    if text:
+    if is_text(column):
+        strings = stripped(column)
+        new = dates.since(value, origin, dates.of_text("", strings))
         return np.array(dates.written(new, dates.wording(strings)), dtype=object)
+    new = dates.since(value, origin, column if dates.are_in(column) else None)
     return dates.like_column(new, column)
 
 

@@ -23,17 +23,13 @@ def unchanged(filled: Any) -> Any:
     return filled
 
 
-def is_foreign(X: Any) -> bool:
-    return not is_frame(X) and any(hasattr(type(X), door) for door in DOORS)
-
-
 def as_pandas(X: Any) -> tuple[Any, Back]:
     """Convert foreign tables in X to pandas; return a function that converts filled frames back."""
     views = dict(items(X))
-    tables = {k: v for k, v in views.items() if is_foreign(v)}
-    if not tables:
+    foreign = [k for k, v in views.items() if any(hasattr(type(v), door) for door in DOORS)]
+    sources = {k: _narwhals(k, views[k]) for k in foreign if not is_frame(views[k])}
+    if not sources:
         return X, unchanged
-    sources = {k: _narwhals(k, v) for k, v in tables.items()}
     _check_rows(sources, views)
     frames = {k: _frame(v) for k, v in sources.items()}
     example = next(iter(sources.values()))
@@ -41,7 +37,7 @@ def as_pandas(X: Any) -> tuple[Any, Back]:
     def back(filled: Any) -> Any:
         """Convert each view to its original library, and new views to that of the first."""
         return replaced(filled, {
-            k: _back(sources[k], frames[k], new) if k in sources else _new(example, new)
+            k: _back(sources[k], frames[k], new) if k in sources else _table(example, new)
             for k, new in items(filled)
         })  # fmt: skip
 
@@ -146,13 +142,12 @@ def _precise(c: Any, cells: pd.Series) -> pd.Series:
     return pd.Series(decimals(cells, kind.scale, kind.precision), cells.index, dtype=object)
 
 
-def _new(like: Any, frame: pd.DataFrame) -> Any:
+def _table(like: Any, frame: pd.DataFrame) -> Any:
     """Make a table of the same library."""
     import narwhals as nw
 
-    return nw.DataFrame.from_dict(
-        {c.name: c for c in _series(like, frame)}, backend=like.implementation
-    ).to_native()
+    columns = {c.name: c for c in _series(like, frame)}
+    return nw.DataFrame.from_dict(columns, backend=like.implementation).to_native()
 
 
 def _series(like: Any, frame: pd.DataFrame) -> list[Any]:

@@ -101,8 +101,7 @@ def _check_ids(frames: Mapping[str, Frame]) -> None:
 
 
 def check_forms(ids: Iterable[Hashable]) -> None:
-    """Reject ids that look equal: one text in two forms of Unicode, as names of files are on a
-    Mac and elsewhere."""
+    """Reject ids that look equal: one text in two forms of Unicode, as names of files on a Mac."""
     forms: dict[str, str] = {}
     for text in ids:
         if not isinstance(text, str) or text.isascii():
@@ -176,7 +175,7 @@ class _Column(NamedTuple):
     """One column as numbers (n, k), its levels if it is categorical, the day that its dates are
     counted from, and the cells that are limits."""
 
-    block: NDArray[np.float64]
+    block: NDArray[np.float64] = np.empty((0, 0))
     levels: Levels = None
     origin: str | None = None
     limits: pd.Series | None = None
@@ -193,14 +192,13 @@ def _values(
     plain = np.array([k is None and day is None and is_plain(d) for k, day, d in facts])
     others: dict[int, _Column] = {}
     for c in np.flatnonzero(~plain).tolist():
-        series = frame.iloc[:, c]
         with noted():
-            others[c] = _column(name, series, known[c], since[c], fitted is not None)
+            others[c] = _column(name, frame.iloc[:, c], known[c], since[c], fitted is not None)
     if len(others) < (~plain).sum():
         raise EnoughError
-    _warn_of_conversions(name, frame, others, fitted is None)
-    levels = tuple(others[c].levels if c in others else None for c in range(frame.shape[1]))
-    origins = tuple(others[c].origin if c in others else None for c in range(frame.shape[1]))
+    columns = [others.get(c, _Column()) for c in range(frame.shape[1])]
+    _warn_of_conversions(name, dict(zip(frame.columns, columns, strict=True)), fitted is None)
+    levels, origins = tuple(x.levels for x in columns), tuple(x.origin for x in columns)
     ends = np.cumsum([numbers(level) for level in levels])
     values = np.empty((len(frame), ends[-1]))
     table = frame if plain.all() else frame.loc[:, plain]
@@ -210,18 +208,15 @@ def _values(
     return values, levels, origins if any(origins) else ()
 
 
-def _warn_of_conversions(
-    name: str, frame: pd.DataFrame, others: Mapping[int, _Column], dates_too: bool
-) -> None:
+def _warn_of_conversions(name: str, columns: Mapping[Any, _Column], dates_too: bool) -> None:
     """Warn of the conversion of dates and of limits."""
-    days = {frame.columns[c]: x.origin for c, x in others.items() if x.origin is not None}
-    limit_cells = {frame.columns[c]: x.limits for c, x in others.items() if x.limits is not None}
-    notes = [cells.limits_note(f"view {name!r}", limit_cells)] if limit_cells else []
+    limit_cells = {label: x.limits for label, x in columns.items() if x.limits is not None}
+    if limit_cells:
+        warnings.warn(cells.limits_note(f"view {name!r}", limit_cells), stacklevel=2)
+    days = [f"{label!r} since {x.origin}" for label, x in columns.items() if x.origin is not None]
     if days and dates_too:
-        since = listed(days.items(), form=lambda pair: f"{pair[0]!r} since {pair[1]}")
-        notes += [f"view {name!r} has dates, which are taken as days: {since}"]
-    for note in notes:
-        warnings.warn(note, stacklevel=2)
+        since = listed(days, form=str)
+        warnings.warn(f"view {name!r} has dates, which are taken as days: {since}", stacklevel=2)
 
 
 def is_plain(dtype: Any) -> bool:
@@ -232,8 +227,7 @@ def is_plain(dtype: Any) -> bool:
 
 
 def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: bool) -> _Column:
-    """Convert one column to numbers (n, k); reject what would pass for numbers, and another kind of
-    column than was fitted."""
+    """Convert one column to numbers (n, k); reject another kind of column than was fitted."""
     where = f"view {name!r}, column {s.name!r}"
     cells.check_kind(where, s)
     categorical = isinstance(s.dtype, pd.CategoricalDtype)
@@ -284,8 +278,7 @@ def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
 
 
 def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
-    """Read text that means numbers, truth values or dates as in files; and the cells that are
-    limits, if any."""
+    """Read text that means numbers, truth values or dates, as in files; and its limits, if any."""
     if s.dtype.kind not in "OU":
         return s, None
     where, text = f"view {name!r}, column {s.name!r}", cells.stripped(s)
@@ -312,8 +305,7 @@ def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
 
 
 def numbers(levels: Levels) -> int:
-    """Count the numbers that represent a column: one, or an indicator per category for more
-    than two."""
+    """Count the numbers of a column: one, or an indicator per category of more than two."""
     return 1 if levels is None or len(levels) <= 2 else len(levels)
 
 

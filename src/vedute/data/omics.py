@@ -6,17 +6,16 @@ They are recognised by their attributes: neither package is imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from vedute.data import limits
 from vedute.data.ids import warn_of_look_alikes
 
 FEATURE_TYPES = "feature_types"
-Dense = Callable[[Any, str], Any]  # (sparse matrix, name for messages) -> array
 
 
 def is_omics(X: Any) -> bool:
@@ -41,19 +40,15 @@ def in_order(whole: Any, what: str, frames: dict[str, pd.DataFrame]) -> dict[str
     return {k: v.reindex(ids) for k, v in frames.items()}
 
 
-def to_array(x: Any, what: str) -> Any:
-    return x.toarray()
-
-
-def parts(whole: Any, what: str, dense: Dense = to_array) -> dict[str, pd.DataFrame]:
+def parts(whole: Any, what: str) -> dict[str, pd.DataFrame]:
     """Return the views with the samples that each of them has."""
     if is_mu(whole):
         if not whole.mod:
             raise ValueError(f"{what} has no modality; write at least one")
-        return {k: matrix(mod, f"{what}, {k}", dense) for k, mod in whole.mod.items()}
+        return {k: matrix(mod, f"{what}, {k}") for k, mod in whole.mod.items()}
     frames = {}
     if whole.X is not None and whole.n_vars:
-        table = matrix(whole, what, dense)
+        table = matrix(whole, what)
         kinds = whole.var[FEATURE_TYPES].astype(str) if FEATURE_TYPES in whole.var else None
         if kinds is not None and kinds.nunique() > 1:
             frames = {k: table.loc[:, (kinds == k).to_numpy()] for k in kinds.unique()}
@@ -62,19 +57,19 @@ def parts(whole: Any, what: str, dense: Dense = to_array) -> dict[str, pd.DataFr
     for name, a in whole.obsm.items():
         if not name.startswith("X_"):
             columns = a.columns if isinstance(a, pd.DataFrame) else range(a.shape[1])
-            frames[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}", dense)
+            frames[name] = _frame(a, whole.obs_names, columns, f"{what}, {name}")
     if not frames:
         raise ValueError(f"{what} has no matrix X; write one")
     return frames
 
 
-def matrix(ann: Any, what: str, dense: Dense = to_array) -> pd.DataFrame:
+def matrix(ann: Any, what: str) -> pd.DataFrame:
     """Frame of X of an AnnData, or of a modality."""
-    return _frame(ann.X, ann.obs_names, ann.var_names, what, dense)
+    return _frame(ann.X, ann.obs_names, ann.var_names, what)
 
 
-def _frame(x: Any, ids: Any, columns: Any, what: str, dense: Dense) -> pd.DataFrame:
+def _frame(x: Any, ids: Any, columns: Any, what: str) -> pd.DataFrame:
     if x is None:
         raise ValueError(f"{what} has no matrix X; write one")
-    a = dense(x, what) if sparse.issparse(x) else np.asarray(x)
+    a = limits.dense(x, what) if sparse.issparse(x) else np.asarray(x)
     return pd.DataFrame(a, index=pd.Index(ids.astype(str)), columns=pd.Index(columns))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -79,6 +80,19 @@ def then(
 def in_file(part: Part | None) -> bool:
     """Whether the rows are read from the disk."""
     return isinstance(part, Rows) and part.in_file
+
+
+def from_csr(a: Any, dtype: torch.dtype) -> Rows:
+    """A csr array as a view, whose rows are made dense when they are read."""
+    a = a.astype(np.float64 if dtype == torch.float64 else np.float32)
+    return Rows(a.shape, dtype, partial(_dense_rows, a), in_file=False)
+
+
+def _dense_rows(a: Any, rows: Any) -> Tensor:
+    rows = rows.numpy() if isinstance(rows, Tensor) else rows
+    if np.ndim(rows) == 0 and not isinstance(rows, slice):
+        return _dense_rows(a, [int(rows)])[0]
+    return torch.from_numpy(a[rows].toarray())
 
 
 def is_sparse(part: Part | None) -> TypeGuard[Rows]:

@@ -83,8 +83,7 @@ def without(X: Any, drop: str | Sequence[Any]) -> Any:
 
 
 def split(table: Any, columns: Columns | None, lenient: bool = False) -> dict[str, Any]:
-    """Split one 2-D table into views; without `columns` it is one view. lenient: a frame may
-    lack columns that are named."""
+    """Split one 2-D table into views. lenient: a frame may lack columns that are named."""
     if columns is None:
         return {"view0": table}
     if not isinstance(columns, Mapping):

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vedute.data import checks, fill, foreign, html, kinds, omics, sparse_input, store
+from vedute.data import checks, fill, foreign, html, kinds, omics, store
 from vedute.data.escaping import escaped
 from vedute.data.frames import ViewSpec, check_same
 from vedute.data.rows import (
     Part,
     by_row,
+    from_csr,
     in_file,
     in_memory,
     is_sparse,
@@ -139,10 +140,9 @@ class Views:
     def _repr_html_(self) -> str:
         """Format for notebooks: views, observed share of each, and the most frequent patterns."""
         heads = ("view", "shape", "samples", "kind", "single values missing")
-        rows = [_row(self, v) for v in range(len(self.x))]
+        table = html.table(heads, [_row(self, v) for v in range(len(self.x))])
         patterns = html.patterns(self.mask.cpu().numpy(), self.names)
-        title = f"{len(self)} samples, {len(self.x)} views"
-        return html.section(title, html.table(heads, rows), patterns)
+        return html.section(f"{len(self)} samples, {len(self.x)} views", table, patterns)
 
     def __getitem__(self, rows: Any) -> Views:
         """Select rows by slice, integers or booleans; also X[rows, ...], as in scikit-learn."""
@@ -280,13 +280,11 @@ class Views:
 
     def batches(self, size: int) -> Iterator[Views]:
         """Iterate over slices of at most `size` rows; a single empty one for no rows."""
-        for rows in slices(max(len(self), 1), size):
-            yield self[rows]
+        return (self[rows] for rows in slices(max(len(self), 1), size))
 
     def pieces(self) -> Iterator[Views]:
         """Iterate over all rows, in blocks that are read from the disk together."""
-        for rows in stretches(len(self), sum(map(math.prod, self.shapes))):
-            yield self[rows]
+        return (self[rows] for rows in stretches(len(self), sum(map(math.prod, self.shapes))))
 
     def _map(self, f: Callable[[Any], Any]) -> Views:
         return replace(
@@ -349,24 +347,21 @@ class Entry:
         if isinstance(X, Views):
             if drop:
                 raise ValueError("drop= is for DataFrames; X is a Views already: leave it out")
-            views = _observed(X, mask)
-            views = views if like is None else _fitting(views, like)
-            known = zip(views.names, views.parts, X.specs or (None,) * len(X.names), strict=True)
-            views = replace(views, specs=tuple(_described(*view) for view in known))
+            views = _observed(X, mask, like)
             triples = zip(views.names, X.parts, views.parts, strict=True)
             own_views = {k: a if a.shape == b.shape else b for k, a, b in triples}
             index = None if views.ids is None else pd.Index(views.ids)
             return cls(views, checks.Parts(X, None, own_views, index, [*(views.specs or ())]))
         X, back = foreign.as_pandas(omics.views(X) if omics.is_omics(X) else X)
         X = without(X, drop) if len(drop) else X
-        parts, (arrays, seen, holes, ids) = checks.read(X, mask, columns, like, aligned)
+        parts, arrays, seen, holes = checks.read(X, mask, columns, like, aligned)
         views = Views(
             tensors([_part(*part, dtype, own) for part in zip(arrays, seen.T, holes, strict=True)]),
             torch.from_numpy(seen),
             torch.arange(len(seen)),
             tuple(None if h is None else torch.from_numpy(h) for h in holes),
             tuple(s.name for s in parts.specs),
-            ids,
+            None if parts.rows is None else np.asarray(parts.rows),
             specs=tuple(parts.specs),
         )
         return cls(views, parts, back)
@@ -394,18 +389,14 @@ class Filling:
 
     def add(self, values: Sequence[Array]) -> None:
         """Fill the next rows, L arrays (k, *shape_v)."""
-        start, self.written = self.written, self.written + len(values[0])
+        rows = slice(self.written, self.written + len(values[0]))
+        self.written, views = rows.stop, self.entry.views
         for v, (copy, value) in enumerate(zip(self.copies, values, strict=True)):
-            new = v in self.entry.anew
-            gap = np.ones(value.shape, bool) if new else self._gap(v, slice(start, self.written))
-            copy.add(value, gap)
-
-    def _gap(self, v: int, rows: slice) -> Bools:
-        """Mask (k, *shape_v) of the missing entries of view v in these rows."""
-        views = self.entry.views
-        x, holes = views.parts[v], views.hole_parts[v]
-        missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
-        return (missing if holes is None else missing | holes[rows]).cpu().numpy()
+            x, holes, gap = views.parts[v], views.hole_parts[v], torch.ones(value.shape).bool()
+            if v not in self.entry.anew:
+                missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
+                gap = missing if holes is None else missing | holes[rows]
+            copy.add(value, gap.cpu().numpy())
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""
@@ -426,13 +417,16 @@ class Filling:
         )
 
 
-def _observed(views: Views, mask: Any) -> Views:
-    """Renumber a Views of the user, and mask it further."""
-    if not len(views):
+def _observed(X: Views, mask: Any, like: Sequence[ViewSpec] | None) -> Views:
+    """Renumber and describe a Views of the user, and mask it further."""
+    if not len(X):
         raise ValueError("X has no samples: Found array with 0 sample(s)")
-    seen = checks.observed(views.mask.cpu().numpy(), mask, views.names, views.ids)
-    views = replace(views, index=torch.arange(len(views), device=views.mask.device))
-    return views if mask is None else views.hide(~torch.from_numpy(seen))
+    seen = checks.observed(X.mask.cpu().numpy(), mask, X.names, X.ids)
+    views = replace(X, index=torch.arange(len(X), device=X.mask.device))
+    views = views if mask is None else views.hide(~torch.from_numpy(seen))
+    views = views if like is None else _fitting(views, like)
+    known = zip(views.names, views.parts, X.specs or (None,) * len(X.names), strict=True)
+    return replace(views, specs=tuple(_described(*view) for view in known))
 
 
 def _fitting(views: Views, like: Sequence[ViewSpec]) -> Views:
@@ -491,22 +485,27 @@ def _centered(x: Tensor, rows: Any) -> Tensor:
 
 
 def _part(a: Any, mask: Bools, holes: Bools | None, dtype: torch.dtype | None, own: bool) -> Part:
+    """Convert checked numbers to a view; dtype None: float32, unless that rounds too much."""
     if sparse.issparse(a):
-        return sparse_input.part_of(a, mask, torch.float64 if own else dtype)
+        dtype = torch.float64 if own else dtype
+        return from_csr(a, dtype or (torch.float64 if _loses_digits(a[mask]) else torch.float32))
     a = np.ascontiguousarray(a)
     t = torch.from_numpy(a if a.flags.writeable else a.copy())
     if own or not t.is_floating_point():
         return t
-    return _compact(t, mask, holes) if dtype is None else t.to(dtype)
-
-
-def _compact(t: Tensor, mask: Bools, holes: Bools | None) -> Tensor:
-    """Convert to float32, unless that rounds too much."""
-    small = t.float()
-    if t.dtype == torch.float32 or not len(t):
+    small = t.to(dtype or torch.float32)
+    if dtype is not None or t.dtype == torch.float32 or not len(t):
         return small
     seen = by_row(torch.from_numpy(mask), t).expand_as(t)
     seen = seen if holes is None else seen & ~torch.from_numpy(holes)
     lost = (small.double() - t).abs().amax(0)  # nothing where t is missing, and zero
     spread = torch.where(seen, t, -torch.inf).amax(0) - torch.where(seen, t, torch.inf).amin(0)
     return t if rounds_too_much(lost, spread) else small
+
+
+def _loses_digits(observed: Any) -> bool:
+    """Whether float32 rounds a csr array too much."""
+    if observed.dtype == np.float32 or not observed.nnz:
+        return False
+    error = abs(observed - observed.astype(np.float32).astype(np.float64)).max(0).toarray()
+    return rounds_too_much(error, observed.max(0).toarray() - observed.min(0).toarray())

@@ -35,9 +35,9 @@ def read(path: Path, how: Reading) -> Data:
         if _is_mu(path) and how.views is not None:
             raise ValueError(f"{path}: its modalities are the views; --views is for one table")
         if how.views is None:
-            parts = omics.parts(whole, str(path), limits.dense)
+            parts = omics.parts(whole, str(path))
         else:
-            table = omics.matrix(whole, str(path), limits.dense)
+            table = omics.matrix(whole, str(path))
             cut = chosen(how.views, list(table.columns), path)
             parts = {k: table[c] for k, c in cut.items()}
         views = omics.in_order(whole, str(path), parts)

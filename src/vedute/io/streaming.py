@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vedute.data import checks, images
+from vedute.data import checks
 from vedute.data.frames import ViewSpec, from_frame
 from vedute.data.ids import warn_of_look_alikes
 from vedute.data.mapped import File, Opened, Scratch, Version
@@ -124,7 +124,7 @@ def _array(path: Path) -> Table:
     if (a.dtype.kind == "u" and a.dtype.itemsize > 1) or a.dtype == np.float16:
         raise NotPlainError(f"{path} holds {a.dtype}")
     x = File(Opened(path, version), a.dtype, a.shape, a.offset).rows()
-    if x.dtype == torch.uint8 and images.have_channels_last(path.stem, a.shape):
+    if x.dtype == torch.uint8 and checks.have_channels_last(path.stem, a.shape):
         shape = (a.shape[3], *a.shape[1:3])
         x = x.then(lambda x, _: x.movedim(-1, -3).contiguous(), None, *shape)
     kept = x.dtype.is_floating_point or (x.dtype == torch.uint8 and x.ndim > 2)
