@@ -167,8 +167,7 @@ def decimals(numbers: Iterable[Any], places: int, digits: int | None = None) -> 
     unit = Decimal(1).scaleb(-places)
     exact = [x if isinstance(x, Decimal) else Decimal(repr(float(x))) for x in numbers]
     if digits is not None:
-        most = Decimal(1).scaleb(digits - places, EXACT_DECIMALS)
-        most = EXACT_DECIMALS.subtract(most, unit)
+        most = EXACT_DECIMALS.subtract(Decimal(1).scaleb(digits - places, EXACT_DECIMALS), unit)
         exact = [min(max(x, most.copy_negate()), most) for x in exact]
     return [x.quantize(unit, context=EXACT_DECIMALS) for x in exact]
 

@@ -8,33 +8,19 @@ off is sparse: scaling turns the zeros of a sparse view into `rest`, and keeps t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
 from vedute.data.rows import Part, pieces
 
 Array = NDArray[Any]
-
-
-class Products(NamedTuple):
-    """A matrix x given by its shape and products: x b = times(b), x' u = across(u)."""
-
-    shape: tuple[int, int]
-    times: Callable[[Array], Array]
-    across: Callable[[Array], Array]
-
-    def __matmul__(self, b: Array) -> Array:
-        return self.times(b)
-
-    @property
-    def T(self) -> Products:  # noqa: N802
-        return Products(self.shape[::-1], self.across, self.times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +68,9 @@ class Compressed:
         return replace(self, off=off, rest=(self.rest - shift) * factor)
 
     @property
-    def T(self) -> Products:  # noqa: N802
-        return Products(self.shape[::-1], self.across, self.__matmul__)
+    def T(self) -> LinearOperator:  # noqa: N802
+        x, across = self.__matmul__, self.across
+        return LinearOperator(self.shape[::-1], across, matmat=across, rmatmat=x, dtype=self.dtype)
 
     def __matmul__(self, b: Array) -> Array:
         """x b, (n, k)"""

@@ -54,8 +54,7 @@ class Wording(NamedTuple):
         return self.template.format(**parts, **times)
 
 
-DATE_ONLY = Wording("{y:04}-{m:02}-{d:02}")
-DATE_AND_TIME = Wording("{y:04}-{m:02}-{d:02} {H:02}:{M:02}:{S:02}")
+DATE_ONLY, TIME_TOO = "{y:04}-{m:02}-{d:02}", " {H:02}:{M:02}:{S:02}"
 
 
 def are_in(column: pd.Series) -> bool:
@@ -77,13 +76,9 @@ def stamps(column: pd.Series) -> Stamps:
         column = column.dt.tz_localize(None)
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         return np.asarray(column.to_numpy().astype("datetime64[us]"))
-    cells = column.astype(object)
-    local = (
-        x.replace(tzinfo=None) if isinstance(x, datetime) else x
-        for x in cells.where(cells.notna(), None)
-    )
-    stamps = [np.datetime64("NaT" if x is None else x, "us") for x in local]
-    return np.array(stamps, "datetime64[us]")
+    cells = column.astype(object).where(column.notna(), "NaT")
+    local = (x.replace(tzinfo=None) if isinstance(x, datetime) else x for x in cells)
+    return np.array([np.datetime64(x, "us") for x in local], "datetime64[us]")
 
 
 def earliest(dates: Stamps) -> str:
@@ -111,15 +106,14 @@ def since(value: Floats, origin: str, like: pd.Series | None) -> Stamps:
 def like_objects(dates: Stamps, column: pd.Series) -> NDArray[Any]:
     """Convert dates to objects of the class that a column has."""
     first = next(iter(column.dropna()), None)
-    cells = np.empty(len(dates), dtype=object)
+    zone, cells = getattr(first, "tzinfo", None), np.empty(len(dates), dtype=object)
     if isinstance(first, pd.Timestamp):
-        cells[:] = [pd.Timestamp(x).tz_localize(first.tzinfo) for x in dates]
+        cells[:] = [pd.Timestamp(x).tz_localize(zone) for x in dates]
     elif isinstance(first, np.datetime64):
         cells[:] = list(dates)
     elif isinstance(first, date) and not isinstance(first, datetime):
         cells[:] = [x.date() for x in dates.tolist()]
     else:
-        zone = getattr(first, "tzinfo", None)
         cells[:] = [x.replace(tzinfo=zone) for x in dates.tolist()]
     return cells
 
@@ -196,7 +190,7 @@ def written(dates: Stamps, like: Wording | None = None) -> list[str]:
     """Format dates as text."""
     if like is None:
         whole = bool((dates == dates.astype("datetime64[D]")).all())
-        like = DATE_ONLY if whole else DATE_AND_TIME
+        like = Wording(DATE_ONLY if whole else DATE_ONLY + TIME_TOO)
     return [like.write(x) for x in dates.astype("datetime64[us]").tolist()]
 
 

@@ -35,12 +35,10 @@ class Copy:
         self.tensor = (view.device, view.dtype) if isinstance(view, torch.Tensor) else None
         a = np.array(as_array(view))
         self.array: Array = a if a.dtype.kind in "biufO" else a.astype(np.float64)
-        self.written = 0
 
-    def add(self, value: Array, gap: Array) -> None:
-        """Fill the next rows with values (k, *shape) where gap is True."""
-        start, self.written = self.written, self.written + len(value)
-        own = self.array[start : self.written]
+    def add(self, at: slice, value: Array, gap: Array) -> None:
+        """Fill rows with values (k, *shape) where gap is True."""
+        own = self.array[at]
         if value.ndim == own.ndim == 4 and value.shape != own.shape:  # images of the user
             value, gap = (np.moveaxis(a, -3, -1) for a in (value, gap))  # channels last
         gap = gap.reshape(own.shape)  # columns may be one number
@@ -51,14 +49,13 @@ class Copy:
 
 
 class WholeCopy:
-    """A frame, a sparse matrix, or a view that no sample has: filled after the values of all n rows
-    are known."""
+    """A frame, a sparse matrix, or a view that no sample has: filled after all n rows are known."""
 
     def __init__(self, view: Any, index: pd.Index | None, spec: ViewSpec, n: int) -> None:
         self.source, self.index, self.spec = view, index, spec
         self.value, self.gap = Stack(n), Stack(n)
 
-    def add(self, value: Array, gap: Array) -> None:
+    def add(self, at: slice, value: Array, gap: Array) -> None:
         self.value.add(value)
         self.gap.add(gap)
 
@@ -141,7 +138,7 @@ def _filled_sparse(view: Any, value: Floats, gap: Any) -> Any:
     """Fill a sparse matrix; complete rows are unchanged."""
     if view.ndim == 1:
         whole = Copy(view.toarray())
-        whole.add(value, gap)
+        whole.add(slice(None), value, gap)
         return type(view)(whole.array)
     holed, csr = gap.any(1), view.tocsr()
     new = np.where(gap[holed], as_dtype(value[holed], view.dtype), csr[holed].toarray())

@@ -141,10 +141,8 @@ def bounds(kind: Kind, x: Part, seen: Seen) -> tuple[float, float]:
     if not entries.many:
         return -math.inf, math.inf
     low, high = entries.ends
-    least = low if kind.least is None else kind.least
-    if kind.name == "numbers" and low >= 0:
-        least = 0.0
-    return least, high if kind.most is None else kind.most
+    least = 0.0 if kind.name == "numbers" and low >= 0 else kind.least
+    return low if least is None else least, high if kind.most is None else kind.most
 
 
 class Observed(NamedTuple):

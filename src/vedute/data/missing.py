@@ -228,7 +228,7 @@ def _floor(x: float) -> int:
 
 
 def _plain(ids: NDArray[np.generic]) -> NDArray[np.generic]:
-    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(str)
+    return ids.astype(np.int64 if ids.dtype.kind in "iu" else str)
 
 
 def _check(protocol: str, rate: float, L: int) -> None:

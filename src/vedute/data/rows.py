@@ -105,11 +105,6 @@ def whole(view: Any) -> Any:
     return view[:] if isinstance(view, Rows) else view
 
 
-def in_memory(part: Part) -> Part:
-    """Read rows that are on the disk."""
-    return part[:] if in_file(part) else part
-
-
 def select(part: Part, rows: Any) -> Part:
     """Select rows by slice, integers or booleans; those of a sparse matrix stay as they are."""
     if not is_sparse(part):

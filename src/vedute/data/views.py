@@ -24,7 +24,6 @@ from vedute.data.rows import (
     by_row,
     from_csr,
     in_file,
-    in_memory,
     is_sparse,
     pieces,
     rounds_too_much,
@@ -183,7 +182,7 @@ class Views:
 
     def in_memory(self) -> Views:
         """Read all rows into memory; those of sparse views stay as they are."""
-        return self._map(in_memory)
+        return self._map(lambda a: a[:] if in_file(a) else a)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -396,7 +395,7 @@ class Filling:
             if v not in self.entry.anew:
                 missing = by_row(~views.mask[rows, v], x).expand(-1, *x.shape[1:])
                 gap = missing if holes is None else missing | holes[rows]
-            copy.add(value, gap.cpu().numpy())
+            copy.add(rows, value, gap.cpu().numpy())
 
     def filled(self) -> Any:
         """Return the copy, after all rows were added."""

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
-from vedute.data.compressed import Products
 from vedute.methods.fills.engine.wide_table import Array, Table
 
 # Factor between thresholds, and the smallest, relative to the largest singular value:
@@ -150,7 +150,7 @@ def _residual(table: Table, U: Array, V: Array) -> Any:
     def across(u: Array) -> Array:
         return np.asarray(table.x.T @ u - np.vstack([W @ (U.T @ (m * u)) for m, W, _ in views]))
 
-    return Products(table.x.shape, times, across)
+    return LinearOperator(table.x.shape, times, matmat=times, rmatmat=across, dtype=table.x.dtype)
 
 
 def largest(table: Table, rng: Generator) -> float:
