@@ -7,6 +7,7 @@ holes, zeros are data. Input that cannot be read is rejected here, in one senten
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vedute.data.escaping import listed
-from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids, width
+from vedute.data.frames import ViewSpec, from_frame, is_frame, is_number, join_ids
 from vedute.data.problems import EnoughError, incomplete, noted
 from vedute.data.rows import by_row
 from vedute.data.tables import Columns, as_array, as_table, is_table, split, top_levels
@@ -277,11 +278,11 @@ def same_shape(shape: tuple[int, ...], fitted: ViewSpec) -> None:
     if shape == fitted.shape:
         return
     problem = f"view {fitted.name!r} has samples of shape {shape}, fitted on {fitted.shape}"
-    if width(shape) == width(fitted.shape):
+    if prod(shape) == prod(fitted.shape):
         raise ValueError(f"{problem}; bring the axes into that order")
     raise ValueError(
-        f"{problem}: X has {width(shape)} features, but it is expecting "
-        f"{width(fitted.shape)} features as input; pass the same columns"
+        f"{problem}: X has {prod(shape)} features, but it is expecting "
+        f"{prod(fitted.shape)} features as input; pass the same columns"
     )
 
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple, TypeGuard
 from unicodedata import normalize
 
@@ -128,7 +129,7 @@ def from_frame(
     values, levels, origins = _values(name, frame, fitted)
     if fitted is not None and fitted.shape != values.shape[1:]:
         raise ValueError(
-            f"view {name!r} has {values.shape[1]} features, fitted on {width(fitted.shape)}; "
+            f"view {name!r} has {values.shape[1]} features, fitted on {prod(fitted.shape)}; "
             "pass the same columns"
         )
     out = np.full((len(ids), values.shape[1]), np.nan)
@@ -157,9 +158,8 @@ def _fitted_columns(name: str, frame: pd.DataFrame, fitted: tuple[Hashable, ...]
             "as missing in all rows",
             stacklevel=2,
         )
-    if names == [*fitted]:
-        return frame if names == [*frame.columns] else frame.set_axis(names, axis=1)
-    return frame.set_axis(names, axis=1).reindex(columns=list(fitted))
+    frame = frame if names == [*frame.columns] else frame.set_axis(names, axis=1)
+    return frame if names == [*fitted] else frame.reindex(columns=list(fitted))
 
 
 def fitted_names(columns: Iterable[Hashable], fitted: Sequence[Hashable]) -> list[Hashable]:
@@ -237,12 +237,12 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
     if fitted and known is None and categorical:
         raise ValueError(f"{where} is categorical, fitted on numbers; pass it as it was then")
     if known is not None or categorical:
-        return _categories(name, s, known)
+        return _categories(where, s, known)
     if fitted and since is None and dates.are_in(s) and s.notna().any():
         raise ValueError(f"{where} holds dates, fitted on numbers; pass it as it was then")
     limit_cells = None
     if not dates.are_in(s):
-        s, limit_cells = _as_numbers(name, s)
+        s, limit_cells = _as_numbers(where, s)
     if dates.are_in(s):
         stamps = dates.stamps(s)
         origin = since or dates.earliest(stamps)
@@ -250,38 +250,35 @@ def _column(name: str, s: pd.Series, known: Levels, since: str | None, fitted: b
     return _Column(s.to_numpy(np.float64, na_value=np.nan)[:, None], None, since, limit_cells)
 
 
-def _categories(name: str, s: pd.Series, known: Levels) -> _Column:
+def _categories(where: str, s: pd.Series, known: Levels) -> _Column:
     s = s if known is None else cells.same_truths(s, known)
     levels = known
     if levels is None:  # of many that are declared for other samples only, those that occur
         many = len(s.cat.categories) > cells.MOST_LEVELS
         levels = tuple((s.cat.remove_unused_categories() if many else s).cat.categories)
     if not levels:
-        raise ValueError(f"view {name!r}, column {s.name!r} has no category; drop the column")
+        raise ValueError(f"{where} has no category; drop the column")
     strange = s[~s.isin(levels) & s.notna()]
     if len(strange):
-        raise ValueError(
-            f"view {name!r}, column {s.name!r} has the new category {listed(strange[:1])}; "
-            f"fitted on {listed(levels)}"
-        )
+        new = f"{where} has the new category {listed(strange[:1])}"
+        raise ValueError(f"{new}; fitted on {listed(levels)}")
     if isinstance(s.dtype, pd.CategoricalDtype):  # which may declare others
         s = s.cat.set_categories(list(levels))
     codes, k = np.asarray(pd.Categorical(s, categories=list(levels)).codes), numbers(levels)
     block = codes[:, None].astype(float)
     if k > 1:  # one-hot rows
-        where = f"view {name!r}, column {s.name!r} of {k} categories"
-        limits.check(8 * len(codes) * k, where)
+        limits.check(8 * len(codes) * k, f"{where} of {k} categories")
         block = np.zeros((len(codes), k))
         block[np.arange(len(codes)), codes] = 1.0
     block[codes < 0] = np.nan
     return _Column(block, levels)
 
 
-def _as_numbers(name: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
+def _as_numbers(where: str, s: pd.Series) -> tuple[pd.Series, pd.Series | None]:
     """Read text that means numbers, truth values or dates, as in files; and its limits, if any."""
     if s.dtype.kind not in "OU":
         return s, None
-    where, text = f"view {name!r}, column {s.name!r}", cells.stripped(s)
+    text = cells.stripped(s)
     number_text = cells.without_limits(text)
     number = cells.numbers(number_text)
     if number is None and cells.have_commas(number_text):
@@ -315,7 +312,3 @@ def is_number(x: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return True
-
-
-def width(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape))

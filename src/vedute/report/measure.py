@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from vedute import methods
 from vedute.analysis.inspection import features
 from vedute.analysis.missingness import missingness
 from vedute.analysis.profiles import profiles
-from vedute.data.frames import Levels, ViewSpec, numbers, width
+from vedute.data.frames import Levels, ViewSpec, numbers
 from vedute.data.rows import pieces, slices
 from vedute.data.views import Views
 from vedute.estimators import cross_fitting
@@ -315,7 +316,7 @@ def _farthest(view: Looked, i: int, v: int, count: int) -> Iterator[Cell]:
 
 def _levels(spec: ViewSpec) -> Sequence[Levels]:
     """The categories of each feature, or None."""
-    return spec.levels or [None] * width(spec.shape)
+    return spec.levels or [None] * prod(spec.shape)
 
 
 def _widths(spec: ViewSpec) -> Array:
