@@ -44,6 +44,12 @@ def test_errors_over_the_spread_are_log_densities_up_to_a_constant(kind, scale):
     torch.testing.assert_close(log_prob + constant.get(kind, 0.0), theirs)
 
 
+def test_no_two_fits_share_a_module():
+    assert LIKELIHOODS["normal"] is not LIKELIHOODS["normal"]
+    first, second = likelihoods.named("bernoulli", ["a", "b"])
+    assert first is not second
+
+
 def test_real_errors_are_the_bare_ones():
     out, x = data("normal")
     torch.testing.assert_close(LIKELIHOODS["normal"].error(out, x), (x - out) ** 2)

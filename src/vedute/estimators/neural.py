@@ -78,16 +78,10 @@ class NeuralEstimator(NetworkEstimator):
     }
     streams = True
 
-    def stage(
-        self,
-        loss: Callable[[Views], Terms],
-        amount: int,
-        watch: bool = False,
-        lr: float | None = None,
-    ) -> Stage:
+    def stage(self, loss: Callable[[Views], Terms], amount: int, **fields: Any) -> Stage:
         """Return a stage of this length, in the unit of training: steps or epochs."""
         steps, epochs = (amount, None) if self.epochs is None else (None, amount)
-        return Stage(loss, steps, epochs, watch=watch, lr=lr)
+        return Stage(loss, steps, epochs, **fields)
 
     def hides(self) -> bool:
         return self.generative and self.early_stopping

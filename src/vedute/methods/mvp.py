@@ -24,7 +24,7 @@ their true values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering, neural
-from vedute.estimators.settings import estimator, setting
+from vedute.estimators.settings import KEY, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters, regularization
 from vedute.metrics import ssim
 from vedute.nn import coders, gaussian, losses, noise
@@ -105,9 +105,11 @@ def by_variant(name: str, basis: Any = None, images: str = "") -> Any:
     basis: its declaration; None: that of `NeuralEstimator`.
     """
     basis = basis or neural.NeuralEstimator.__dataclass_fields__[name]
+    declaration = basis.metadata[KEY]
     tables, image_value, paper = (variant.defaults.get(name) for variant in VARIANTS.values())
     values = f"None: {tables}, for images {images or image_value}, in the paper {paper}."
-    return hyperparameters.optional(basis, values)
+    meaning = f"{declaration.meaning} {values}"
+    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
 
 
 @estimator
@@ -163,7 +165,7 @@ class MVP(neural.NeuralEstimator):
     beta: float | None = by_variant(
         "beta",
         hyperparameters.beta(
-            0, "Weight of the divergence of latents; that of consensuses has half of it."
+            0, meaning="Weight of the divergence of latents; that of consensuses has half of it."
         ),
     )
     rec_weight: float | None = by_variant("rec_weight", hyperparameters.rec_weight(0))
@@ -174,7 +176,7 @@ class MVP(neural.NeuralEstimator):
     dropout: float | None = hyperparameters.layer_dropout(None, ", in the paper 0")
     view_dropout: float | None = by_variant("view_dropout", hyperparameters.view_dropout(0))
     warmup: int | None = by_variant(
-        "warmup", hyperparameters.warmup(0, "permuted latents are also decoded"), FIFTH
+        "warmup", length(0, "Time before permuted latents are also decoded."), FIFTH
     )
     cooldown: int | None = by_variant("cooldown", hyperparameters.cooldown(0), FIFTH)
     sharpen: bool | None = setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -34,15 +34,16 @@ def mlp(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
 
 
 def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
-    """Encode every view: q(z_v | x_v), (B, L, D), zero where a view is missing and was not
-    encoded."""
+    """Encode views: q(z_v | x_v), (B, L, D), zero where one is missing and was not encoded."""
     present = batch.present()
 
     def one(v: int) -> Gaussian:
         x = batch.x[v]
         with shards.present(v):
             q: Gaussian = encoders[v](x if present is None else x[present[v]])
-        return q if present is None else q.map(_spread(present[v], len(x)))
+        if present is None:
+            return q
+        return q.map(lambda t: t.new_zeros(len(x), t.shape[1]).index_copy(0, present[v], t))
 
     parts = parallel_streams([partial(one, v) for v in range(len(encoders))], batch.x)
     return Gaussian(*(torch.stack(p, dim=1) for p in zip(*parts, strict=True)))
@@ -51,11 +52,6 @@ def encode(encoders: nn.ModuleList, batch: Views) -> Gaussian:
 def decode(decoders: nn.ModuleList, codes: Tensor) -> list[Tensor]:
     """Decode every view from its code, (S, B, L, D) -> L tensors (S, B, *shape_v)."""
     return [decoder(code) for decoder, code in zip(decoders, codes.unbind(2), strict=True)]
-
-
-def _spread(rows: Tensor, n: int) -> Callable[[Tensor], Tensor]:
-    """Scatter rows, (m, D) -> (n, D), zero elsewhere."""
-    return lambda t: t.new_zeros(n, t.shape[1]).index_copy(0, rows, t)
 
 
 class Encoder(nn.Module):

@@ -24,14 +24,9 @@ class Gaussian(NamedTuple):
         return Gaussian(f(self.mean), f(self.logvar))
 
 
-def standard(like: Tensor) -> Gaussian:
-    """Return N(0, 1) in the shape of a tensor."""
-    return Gaussian(torch.zeros_like(like), torch.zeros_like(like))
-
-
 def standard_like(q: Gaussian) -> Gaussian:
     """Return N(0, 1) in the shape of q."""
-    return standard(q.mean)
+    return q.map(torch.zeros_like)
 
 
 def std(q: Gaussian) -> Tensor:

@@ -18,6 +18,7 @@ from vedute.nn.gaussian import Gaussian
 from vedute.nn.likelihoods import NO_CONTEXT, Likelihood, Likelihoods
 
 Rows = slice | Tensor
+RADIUS = 3.0**0.5
 
 
 def view_error(
@@ -123,23 +124,16 @@ def contingency(a: Tensor, b: Tensor, K: int) -> Tensor:
 # Contrast.
 
 
-def spectral_contrastive(a: Tensor, b: Tensor, radius: float = 3.0**0.5) -> Tensor:
+def spectral_contrastive(a: Tensor, b: Tensor) -> Tensor:
     """Return sample i's term of -2/B sum_i a_i.b_i + 1/(B(B-1)) sum_{i!=j} (a_i.b_j)^2.
 
-    (..., B, D) -> (..., B). Vectors longer than `radius` are rescaled to it.
+    (..., B, D) -> (..., B). Vectors longer than RADIUS are rescaled to it.
     """
-    a, b = _within(a, radius), _within(b, radius)
+    a, b = (h * (RADIUS / h.norm(dim=-1, keepdim=True).clamp(min=RADIUS)) for h in (a, b))
     B = a.shape[-2]
     positive = (a * b).sum(-1)
     negatives = (a @ b.mT).square().sum(-1) - positive.square()
     return negatives / max(1, B * (B - 1)) - 2.0 / B * positive
-
-
-def _within(h: Tensor, radius: float) -> Tensor:
-    """Rescale vectors (..., D) to length `radius` where they are longer."""
-    length = h.norm(dim=-1, keepdim=True)
-    short: Tensor = h * (radius / length.clamp(min=radius))
-    return short
 
 
 def cluster_contrastive(p: Tensor, q: Tensor, tau: float, negatives: str) -> Tensor:

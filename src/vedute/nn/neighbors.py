@@ -28,8 +28,7 @@ def nearest(
     metric: str = "cosine",
     chunk: int = PAIRS_PER_CHUNK,
 ) -> tuple[Tensor, Tensor]:
-    """Return the k keys (n, D) nearest to each query (m, D): scores (m, k), nearest first, and
-    indices.
+    """Return the k keys (n, D) nearest to each query (m, D): sorted scores (m, k), and indices.
 
     `blocked`: (n,) bool, keys excluded for all queries; or (m,) long, the one key excluded
     for each query, itself (-1: none). Where fewer than k are left, the index is -1 and the score
@@ -63,19 +62,13 @@ def nearest(
 
 
 def _nearness(a: Tensor, b: Tensor, metric: str) -> Tensor:
-    """Return scores that grow with nearness, (m, D), (n, D) -> (m, n): cosines, or negative squared
-    distances."""
-    product = a @ b.t()
-    if metric == "cosine":
-        return _rounded(product, 1.0)
-    size = b.square().sum(1)
-    product.mul_(2).sub_(a.square().sum(1, keepdim=True)).sub_(size)
-    return _rounded(product, float(size.max()))
-
-
-def _rounded(scores: Tensor, unit: float) -> Tensor:
-    """Round to 40 binary digits of the unit, a number that does not depend on the queries."""
-    step = 2.0 ** (math.frexp(unit)[1] - 40)
+    """Return cosines or negative squared distances, rounded: (m, D), (n, D) -> (m, n)."""
+    scores, unit = a @ b.t(), 1.0
+    if metric == "euclidean":
+        size = b.square().sum(1)
+        scores.mul_(2).sub_(a.square().sum(1, keepdim=True)).sub_(size)
+        unit = float(size.max())
+    step = 2.0 ** (math.frexp(unit)[1] - 40)  # 40 digits of a unit that no query affects
     return scores.div_(step).round_().mul_(step)
 
 

@@ -81,15 +81,11 @@ class WeightsFrom(TorchFunctionMode):
         return func(*args, **(kwargs or {}) | extra)
 
 
-def is_common() -> bool:
-    return _local.common
-
-
 def normal(t: Tensor) -> Tensor:
     """Draw standard normal noise in the shape of t. Common noise has zero mean and unit covariance
     over the draws, in blocks of dimensions: deviations by chance would affect every row."""
     noise = like(t, standard)
-    return _whitened(noise) if is_common() else noise
+    return _whitened(noise) if _local.common else noise
 
 
 def uniform(*shape: int, device: torch.device) -> Tensor:
@@ -100,7 +96,7 @@ def uniform(*shape: int, device: torch.device) -> Tensor:
 def like(t: Tensor, draw: Callable[[Tensor], Tensor], rows: int = 0) -> Tensor:
     """Draw noise in the shape of t by a function like `standard`; `rows`: the axis of the rows,
     which is the second for common noise."""
-    if not is_common():
+    if not _local.common:
         return shards.draw(t, draw, rows)
     return draw(t.new_empty(len(t), 1, *t.shape[2:])).expand_as(t)
 

@@ -51,7 +51,7 @@ class GaussianCodes:
         return code, gaussian.log_prob(q, code)
 
     def log_prior(self) -> Density:
-        return lambda z: gaussian.log_prob(gaussian.standard(z), z)
+        return lambda z: gaussian.log_prob(gaussian.standard_like(gaussian.Gaussian(z, z)), z)
 
 
 class MVPCodes(GaussianCodes):

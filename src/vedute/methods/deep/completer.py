@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.settings import choice, estimator, setting
+from vedute.estimators.settings import choice, estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters, paired
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import mutual_information
@@ -52,7 +52,7 @@ class Completer(paired.PairedEstimator):
     predict_weight: float = setting(0.1, "Weight of the prediction of latents.", at_least=0)
     output: str = choice(("relu", "linear"), "Last layer of decoders; `relu` needs values from 0.")
     scaling: str = "minmax"
-    warmup: int = hyperparameters.warmup(200, "the prediction of latents starts")
+    warmup: int = length(200, "Time before the prediction of latents starts.")
     steps: int = 800
     lr: float = 1e-3
     early_stopping: bool = False

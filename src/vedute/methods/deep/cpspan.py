@@ -24,7 +24,6 @@ Defaults have light networks and short stages; the paper's sizes are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -32,10 +31,8 @@ from torch.nn.functional import normalize
 
 from vedute.data.views import Names, Shapes, Views
 from vedute.estimators import clustering
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import choice, estimator, setting
-from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import Autoencoders
+from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders
 from vedute.nn import neighbors, noise
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import match_clusters, per_view_mean
@@ -45,23 +42,16 @@ SIMILARITIES = 2**22  # similarities per batch, 32 MiB
 
 
 @estimator
-class CPSPAN(NeuralEstimator):
+class CPSPAN(AutoencoderEstimator):
     """Aligned autoencoders; the nearest sample lends missing latents."""
 
-    scaling: str = "minmax"
     variant: str = choice(("paper", "released"), "As the paper or as its released code has it.")
-    latent_dim: int = hyperparameters.latent_dim(10)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    pretrain: int = hyperparameters.pretrain(600)
     steps: int = 200
     rounds: int = setting(10, "How often clusters and their matching are renewed.", at_least=1)
     n_prototypes: int = setting(10, "Clusters to align, in the paper `n_clusters`.", at_least=1)
     instance_weight: float = setting(1e-3, "Weight of the alignment of samples.", at_least=0)
     prototype_weight: float = setting(1e-3, "Weight of the alignment of clusters.", at_least=0)
-    batch_size: int = 256
-    lr: float = 1e-3
     align_lr: float = setting(1e-4, "Learning rate of the alignment.", at_least=0)
-    early_stopping: bool = False
 
     paper = "Jin et al., CVPR 2023"
     absent = "latent copied from the nearest sample"
@@ -113,7 +103,7 @@ class CPSPANModel(Generative):
             yield hp.stage(self.nets.reconstruction, hp.pretrain)
         self.groups = torch.zeros_like(data.mask, dtype=torch.long)
         amount = max(1, self.length // hp.rounds)
-        align = replace(hp.stage(self.loss, amount, lr=hp.align_lr), fresh=True)
+        align = hp.stage(self.loss, amount, lr=hp.align_lr, fresh=True)
         for _ in range(min(hp.rounds, self.length)):
             if hp.variant == "paper":
                 self.find_prototypes(self.nets.latents(data), data.mask)

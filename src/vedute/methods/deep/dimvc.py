@@ -22,16 +22,14 @@ stages; the paper's sizes are presets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import Autoencoders, kmeans
+from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders, kmeans
 from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.likelihoods import Likelihoods
 from vedute.nn.losses import contingency, log_student_t, match_clusters, per_view_mean, sharpen
@@ -39,21 +37,14 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 
 @estimator
-class DIMVC(NeuralEstimator):
+class DIMVC(AutoencoderEstimator):
     """Views clustered separately, towards one common target."""
 
-    scaling: str = "minmax"
-    latent_dim: int = hyperparameters.latent_dim(10)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    pretrain: int = hyperparameters.pretrain(600)
     steps: int = 1000
     rounds: int = setting(10, "How often the target is updated.", at_least=1)
     starts: int = setting(10, "Starts of k-means, the best of which is kept.", at_least=1)
     cluster_weight: float = setting(1.0, "Weight of the clustering.", at_least=0)
     rec_weight: float = hyperparameters.rec_weight(1.0)
-    batch_size: int = 256
-    lr: float = 1e-3
-    early_stopping: bool = False
     released_order: bool = setting(False, "Leave the centers in the order of k-means, as released.")
 
     paper = "Xu et al., AAAI 2022"
@@ -90,7 +81,7 @@ class DIMVCModel(Clusterer):
             centers.copy_(kmeans(z, self.K, hp.starts))
         self.targets = self.centers.new_zeros(len(data), self.K)
         amount = max(1, self.length // hp.rounds)
-        search = replace(hp.stage(self.loss, amount, lr=hp.lr), rows=whole, fresh=True)
+        search = hp.stage(self.loss, amount, lr=hp.lr, rows=whole, fresh=True)
         for done in range(min(hp.rounds, self.length)):
             z = self.nets.latents(complete)
             target = self.target(z)

@@ -40,10 +40,13 @@ from torch.func import functional_call
 from torch.nn.functional import normalize
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, length, setting
 from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import ENCODED_ROWS, Autoencoders
+from vedute.methods.deep.shared.autoencoders import (
+    ENCODED_ROWS,
+    AutoencoderEstimator,
+    Autoencoders,
+)
 from vedute.methods.deep.shared.mixture import mean_seen
 from vedute.nn.coders import mlp
 from vedute.nn.likelihoods import Likelihoods
@@ -53,14 +56,12 @@ from vedute.training.model import Clusterer, Stage, Terms
 
 
 @estimator
-class DSIMVC(NeuralEstimator):
+class DSIMVC(AutoencoderEstimator):
     """Clusters of complete samples, and of completed ones if trusted."""
 
-    scaling: str = "minmax"
-    latent_dim: int = hyperparameters.latent_dim(128)
+    latent_dim: int = 128
     feature_dim: int = setting(64, "Numbers in the representation, h.", at_least=1)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    pretrain: int = hyperparameters.pretrain(300)
+    pretrain: int = 300
     warmup: int = length(200, "Time of training the guide, before the model.")
     steps: int = 200
     n_neighbors: int = hyperparameters.n_neighbors(3, "Donors of a missing view.")
@@ -70,9 +71,6 @@ class DSIMVC(NeuralEstimator):
         0.5, "Momentum of the mean of h that `reimpute` searches with.", at_least=0, below=1
     )
     reimpute: bool = setting(False, "Impute missing views again after every step.")
-    batch_size: int = 256
-    lr: float = 1e-3
-    early_stopping: bool = False
 
     paper = "Tang & Liu, ICML 2022"
     absent = "borrowed from neighbours, in training only"
@@ -133,19 +131,21 @@ class DSIMVCModel(Clusterer):
                 f"{int(whole.sum())} sample(s)"
             )
         if hp.pretrain > 0:
-            yield replace(hp.stage(self.net.nets.reconstruction, hp.pretrain), rows=whole)
+            yield hp.stage(self.net.nets.reconstruction, hp.pretrain, rows=whole)
         self.net.balance(data[whole])
         if bool(whole.all()):
-            yield replace(hp.stage(self.complete_loss, self.length), rows=whole, fresh=True)
+            yield hp.stage(self.complete_loss, self.length, rows=whole, fresh=True)
             return
         self.guide.nets.load_state_dict(self.net.nets.state_dict())
         self.guide.balance(data[whole])
         if hp.warmup > 0:
-            yield replace(hp.stage(self.guide_loss, hp.warmup), rows=whole, fresh=True)
+            yield hp.stage(self.guide_loss, hp.warmup, rows=whole, fresh=True)
         self.complete(data, unit_features(self.guide, data))
         length = 1 if hp.reimpute else self.length
-        main, rates = hp.stage(self.loss, length, lr=hp.lr), (("trust.", hp.trust_lr),)
-        bilevel = replace(main, rows=whole, fresh=True, rates=rates, capture=False)
+        rates = (("trust.", hp.trust_lr),)
+        bilevel = hp.stage(
+            self.loss, length, lr=hp.lr, rates=rates, rows=whole, fresh=True, capture=False
+        )
         for done in range(self.length // length):
             yield bilevel
             if hp.reimpute:
@@ -253,18 +253,14 @@ def donors(h: Tensor, mask: Tensor, v: int, rows: Tensor, k: int) -> Tensor:
     result = torch.full((len(rows), len(others), k), -1, device=h.device)
     count = torch.zeros(len(rows), 1, dtype=torch.long, device=h.device)
     for slot, w in enumerate(others):
-        have_w = mask[rows, w].nonzero()[:, 0]
-        owners = mask[:, w].nonzero()[:, 0]
-        able = mask[owners, v].nonzero()[:, 0]
-        query, keys = h[rows[have_w], w], h[owners, w]
-        _, near = nearest(query, keys[able], k)
-        near = _global(near, able)
+        have_w, owners = mask[rows, w].nonzero()[:, 0], mask[:, w].nonzero()[:, 0]
+        query, place = h[rows[have_w], w], torch.arange(k, device=h.device)
+        _, near = nearest(query, h[:, w], k, blocked=~(mask[:, v] & mask[:, w]))
         itself = torch.searchsorted(owners, rows[have_w])
-        _, first = nearest(query, keys, 1, itself)
+        first = owners[nearest(query, h[owners, w], 1, blocked=itself)[1]]
         missing = k - count[have_w]
-        place = torch.arange(k, device=h.device)
         chosen = torch.where(missing > 0, place < missing, (place == 0) & (near == first))
-        result[have_w, slot] = _global(torch.where(chosen, near, -1), owners)
+        result[have_w, slot] = near.where(chosen, -1)
         count[have_w] += (result[have_w, slot] >= 0).sum(1, keepdim=True)
     return result.flatten(1)
 
@@ -284,10 +280,3 @@ def borrowed(x: Tensor, seen: Tensor, donor: Tensor, whole: bool = False) -> Ten
         count += use
     mean = x[seen].mean(0)
     return torch.where((count > 0).view(lead), total / count.clamp(min=1).view(lead), mean)
-
-
-def _global(positions: Tensor, rows: Tensor) -> Tensor:
-    """Map positions in `rows` to these rows; -1 stays."""
-    if not len(rows):
-        return positions
-    return torch.where(positions >= 0, rows[positions.clamp(min=0)], -1)

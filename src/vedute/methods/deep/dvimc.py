@@ -33,17 +33,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from vedute.data.views import Names, Shapes, Views
-from vedute.estimators.neural import NeuralEstimator
 from vedute.estimators.settings import estimator, setting
-from vedute.methods.deep.shared import hyperparameters
-from vedute.methods.deep.shared.autoencoders import Autoencoders, kmeans
+from vedute.methods.deep.shared.autoencoders import AutoencoderEstimator, Autoencoders, kmeans
 from vedute.nn import gaussian, noise
 from vedute.nn.coders import encode
 from vedute.nn.likelihoods import Likelihoods
@@ -57,21 +54,17 @@ FLOOR = 1e-10  # added to the joint density, as released
 
 
 @estimator
-class DVIMC(NeuralEstimator):
+class DVIMC(AutoencoderEstimator):
     """One latent for all views under a mixture of Gaussians."""
 
-    latent_dim: int = hyperparameters.latent_dim(10)
-    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
-    pretrain: int = hyperparameters.pretrain(500)
+    scaling: str = "auto"
+    pretrain: int = 500
     steps: int = 1000
     coherence_weight: float = setting(10.0, "Weight of agreement with the product.", at_least=0)
-    batch_size: int = 256
     pretrain_lr: float = setting(1e-3, "Learning rate of the pretraining.", at_least=0)
-    lr: float = 1e-3
     mixture_lr: float = setting(5e-2, "Learning rate of the mixture.", at_least=0)
     lr_end: float = setting(0.05, "Share to which all learning rates fall.", above=0, at_most=1)
     clip: float | None = 10.0
-    early_stopping: bool = False
     released_floor: bool = setting(False, "Add 1e-10 to the density of clusters, as released.")
     released_scale: bool = setting(False, "Leave the scale of the latents as it is, as released.")
 
@@ -131,9 +124,10 @@ class DVIMCModel(Generative, Clusterer):
         self.mixture.mean.copy_(kmeans(self.averages(data), self.K))
         per_epoch = 1 if hp.epochs is not None else batches(len(data), hp.batch_size)
         epochs = max(1, math.ceil(self.length / per_epoch))
-        main = hp.stage(self.loss, self.length, watch=True, lr=hp.lr)
         rates, decay = (("mixture.", hp.mixture_lr),), hp.lr_end ** (1 / epochs)
-        yield replace(main, fresh=True, rates=rates, decay=decay)
+        yield hp.stage(
+            self.loss, self.length, watch=True, lr=hp.lr, fresh=True, rates=rates, decay=decay
+        )
 
     def averages(self, data: Views) -> Tensor:
         """Means of mu_v over the views of complete samples (m, D), or of all if these are few."""

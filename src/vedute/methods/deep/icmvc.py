@@ -32,7 +32,6 @@ the paper's are presets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -55,6 +54,7 @@ from vedute.training.model import Clusterer, Stage, Terms
 Tables = Sequence[Tensor]  # of the two views
 NORMS = ("sym", "released_row_l2")
 BATCHES_IN_MEMORY = 16  # batches whose similarities are held in memory at once, if samples are many
+FULL = 1.0  # momentum of batch norms: the last statistics are those of the whole training set
 MANY_NODES = 20_000  # samples; beyond, activations inside layers are recomputed for gradients
 
 
@@ -100,7 +100,8 @@ class ICMVCModel(Clusterer):
         D, K = hp.latent_dim, int(hp.n_clusters or 0)
         self.relations = released_relations if hp.released_graph else relations
         symmetric = hp.norm == "sym"
-        self.first, self.second = (GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
+        networks = tuple(GraphNetwork((d, *hp.hidden, D), symmetric) for d in widths)
+        self.first, self.second = self.networks = networks
         self.projectors = nn.ModuleList(nn.Sequential(*_block(D)) for _ in widths)
         self.attention = nn.Sequential(*_block(2 * D), *_block(2 * D), nn.Linear(2 * D, 2))
         self.head = nn.Sequential(*_block(D), nn.Linear(D, K))
@@ -108,17 +109,14 @@ class ICMVCModel(Clusterer):
         self.register_buffer("mask", torch.zeros(0, 2, dtype=torch.bool))
         self.register_buffer("fused", torch.zeros(0, D))
 
-    def networks(self) -> tuple[GraphNetwork, GraphNetwork]:
-        return self.first, self.second
-
     def stages(self, data: Views) -> Iterator[Stage]:
         if len(data) < 2:
             raise ValueError("ICMVC links samples to others; X has 1 sample, it needs at least 2")
         x, self.mask = _tables(data.floating()), data.mask
         tables = self.relations(x, data.mask, x, data.mask, self.hp.n_neighbors, itself=True)
-        for net, a, table in zip(self.networks(), x, tables, strict=True):
+        for net, a, table in zip(self.networks, x, tables, strict=True):
             net.set_graph(a, table)
-        yield replace(self.hp.stage(self.loss, self.length), batch_size=0, capture=False)
+        yield self.hp.stage(self.loss, self.length, batch_size=0, capture=False)
         self.freeze(x)
 
     # The objective.
@@ -142,7 +140,7 @@ class ICMVCModel(Clusterer):
 
     def represent(self, x: list[Tensor]) -> list[Tensor]:
         """Representations h_v of the training samples, (n, D) each."""
-        return [lean(len(a), net, a) for net, a in zip(self.networks(), x, strict=True)]
+        return [lean(len(a), net, a) for net, a in zip(self.networks, x, strict=True)]
 
     def fuse(self, h1: Tensor, h2: Tensor) -> Tensor:
         attend = lean(len(h1), lambda *h: self.attention(torch.cat(h, dim=1)), h1, h2)
@@ -170,18 +168,18 @@ class ICMVCModel(Clusterer):
         for module in self.modules():
             if isinstance(module, nn.BatchNorm1d) and module.running_var is not None:
                 module.running_var.mul_((n - 1) / n)  # as used in training: over n, not n - 1
-        self.fused = self.fuse(*(net.freeze() for net in self.networks()))
+        self.fused = self.fuse(*(net.freeze() for net in self.networks))
 
     def embed(self, batch: Views) -> Tensor:
         """The fused h, looked up for equal training rows and computed by links for others."""
-        x, kept = _tables(batch), [net.x for net in self.networks()]
+        x, kept = _tables(batch), [net.x for net in self.networks]
         same = equal_rows(x, batch.mask, kept, self.mask)
         out = self.fused[same.clamp(min=0)]
         new = (same < 0).nonzero()[:, 0]
         if len(new):
             x, mask = [a[new] for a in x], batch.mask[new]
             tables = self.relations(x, mask, kept, self.mask, self.hp.n_neighbors, itself=False)
-            networks = zip(self.networks(), x, tables, strict=True)
+            networks = zip(self.networks, x, tables, strict=True)
             out[new] = self.fuse(*(net.attach(a, table) for net, a, table in networks))
         return out
 
@@ -213,7 +211,7 @@ def _tables(batch: Views) -> list[Tensor]:
 
 
 def _block(width: int) -> list[nn.Module]:
-    return [nn.Linear(width, width), full_norm(width), nn.ReLU()]
+    return [nn.Linear(width, width), nn.BatchNorm1d(width, momentum=FULL), nn.ReLU()]
 
 
 # Graphs of nearest neighbours, and networks on them.
@@ -310,12 +308,13 @@ class Layer(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_in, d_out)))
         self.bias = nn.Parameter(torch.zeros(d_out))
-        self.norm = None if last else full_norm(d_out)
+        self.norm = None if last else nn.BatchNorm1d(d_out, momentum=FULL)
         self.skip = inside and d_in == d_out
         self.register_buffer("sent", torch.zeros(0, d_out))
 
-    def forward(self, x: Tensor, messages: Tensor) -> Tensor:
-        out = messages + self.bias
+    def forward(self, x: Tensor, degree: Tensor, aggregate: Aggregate, symmetric: bool) -> Tensor:
+        root, sent = degree.rsqrt(), x @ self.weight
+        out = root * aggregate(self, root * sent if symmetric else sent) + self.bias
         if self.norm is None:
             return out
         out = torch.relu(self.norm(out))
@@ -351,8 +350,7 @@ class GraphNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Represent the training samples, each with messages from its neighbours."""
-        sums = partial(Sums.apply, self.ends)
-        return self._through(x, self.degree, lambda _, sent: sums(sent))
+        return self._through(x, self.degree, lambda _, h: Sums.apply(self.ends, h))  # type: ignore[no-untyped-call]
 
     def freeze(self) -> Tensor:
         """Represent the training samples, keep the messages of all layers, delete the links."""
@@ -375,27 +373,14 @@ class GraphNetwork(nn.Module):
         )
 
     def _through(self, x: Tensor, degree: Tensor, aggregate: Aggregate) -> Tensor:
-        root = degree.rsqrt()
-
-        def through(layer: Layer, x: Tensor) -> Tensor:
-            sent = x @ layer.weight
-            out: Tensor = layer(x, root * aggregate(layer, root * sent if self.symmetric else sent))
-            return out
-
         for layer in self.layers:
-            assert isinstance(layer, Layer)
-            x = lean(len(x), partial(through, layer), x)
+            x = lean(len(x), layer, x, degree, aggregate, self.symmetric)
         return x
 
 
-def lean(n: int, f: Callable[..., Tensor], *x: Tensor) -> Tensor:
+def lean(n: int, f: Callable[..., Tensor], *x: Any) -> Tensor:
     """Compute f(*x); if the n samples are many, recompute activations for the gradient."""
     if n <= MANY_NODES or not torch.is_grad_enabled():
         return f(*x)
     out: Tensor = checkpoint(f, *x, use_reentrant=False, preserve_rng_state=False)
     return out
-
-
-def full_norm(width: int) -> nn.BatchNorm1d:
-    """A batch norm that keeps the last statistics, as every batch is the whole training set."""
-    return nn.BatchNorm1d(width, momentum=1.0)

@@ -88,7 +88,7 @@ class MVAEModel(GaussianVAE):
     def loss(self, batch: Views) -> Terms:
         kept = hide_some(batch, self.hp.view_dropout)
         sets, counts = self.subsets(kept.mask)  # (B, S, L), (B, S)
-        q = self.product(self.experts(kept).map(lambda t: t.unsqueeze(1)), sets)
+        q = self.posterior(self.experts(kept).map(lambda t: t.unsqueeze(1)), sets)
         divergence = torch.where(counts, kl(q, standard_like(q)), 0.0)
         targets = sets & counts.unsqueeze(-1)
         targets[:, 0] = batch.mask  # including hidden views
@@ -121,13 +121,10 @@ class MVAEModel(GaussianVAE):
             counts.append((mask.sum(1, keepdim=True) > 2).expand(B, self.hp.subsets))
         return torch.cat(sets, dim=1), torch.cat(counts, dim=1)
 
-    def product(self, q: Gaussian, members: Tensor) -> Gaussian:
+    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
         """The posterior q(z | x_S): experts (B, ..., L, D), members (B, ..., L) -> (B, ..., D)."""
         least = {"always": 0, "several": 2, "never": len(self.decoders) + 1}[self.hp.prior_expert]
-        return product_with_prior(q, members, members.sum(-1) >= least)
-
-    def posterior(self, q: Gaussian, mask: Tensor) -> Gaussian:
-        return self.product(q, mask)
+        return product_with_prior(q, mask, mask.sum(-1) >= least)
 
 
 def random_subsets(mask: Tensor, k: int) -> Tensor:

@@ -63,7 +63,7 @@ class Likelihood(nn.Module, ABC):
         return f"{type(self).__name__}()"
 
     def for_view(self, shape: Sequence[int]) -> Likelihood:
-        """Return the likelihood of a view with samples of this shape: a new module where it learns
+        """Return the likelihood of a view with samples of this shape: another module if it learns
         parameters for each feature."""
         return self
 
@@ -119,7 +119,7 @@ class Normal(Likelihood):
         return 2 * scale**2
 
     def absolute(self) -> Likelihood:
-        return LIKELIHOODS["laplace"]
+        return Laplace()
 
 
 class Laplace(Likelihood):
@@ -214,14 +214,15 @@ class Tokens(Likelihood):
 
 
 Likelihoods = Sequence[Likelihood]  # one per view
-OWN = {kind.name: kind() for kind in (Normal, Laplace, Bernoulli, Categorical, Tokens)}
+OWN = {kind.name: kind for kind in (Normal, Laplace, Bernoulli, Categorical, Tokens)}
 
 
 class _Registry(Mapping[str, Likelihood]):
-    """Likelihoods by name: our own, those of the modules in this folder, and those of others."""
+    """Likelihoods by name: our own, those of the modules in this folder, and those of others. Each
+    access makes a new one, since the model of a fit moves and trains its own."""
 
     def __getitem__(self, name: str) -> Likelihood:
-        return OWN[name] if name in OWN else _others()[name]
+        return (OWN[name] if name in OWN else _others()[name])()
 
     def __iter__(self) -> Iterator[str]:
         yield from (OWN | _others())
@@ -233,14 +234,13 @@ class _Registry(Mapping[str, Likelihood]):
 LIKELIHOODS = _Registry()
 
 
-def _others() -> dict[str, Likelihood]:
+def _others() -> dict[str, type[Likelihood]]:
     """Import the likelihoods of the modules in this folder, and those of other distributions."""
-    modules = [import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
     classes = [plugins.imported(entry) for entry in plugins.registered(GROUP).values()]
-    for module in modules:
-        members = inspect.getmembers(module, inspect.isclass)
+    for module in pkgutil.iter_modules(__path__):
+        members = inspect.getmembers(import_module(f"{__name__}.{module.name}"), inspect.isclass)
         classes += [c for _, c in members if issubclass(c, Likelihood) and c is not Likelihood]
-    return {kind.name: kind() for kind in classes}
+    return {kind.name: kind for kind in classes}
 
 
 def named(value: str | Sequence[str] | Mapping[str, str], names: Names) -> list[Likelihood | None]:

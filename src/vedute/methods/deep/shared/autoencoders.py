@@ -17,6 +17,9 @@ from torch import Tensor, nn
 
 from vedute.data.views import Shapes, Views
 from vedute.estimators import clustering
+from vedute.estimators.neural import NeuralEstimator
+from vedute.estimators.settings import estimator, length
+from vedute.methods.deep.shared import hyperparameters
 from vedute.nn import noise
 from vedute.nn.coders import Decoder, Encoder, decode, encode
 from vedute.nn.gaussian import Gaussian
@@ -27,11 +30,24 @@ from vedute.training.model import Terms
 ENCODED_ROWS = 8192  # rows per batch of encoding
 
 
+@estimator
+class AutoencoderEstimator(NeuralEstimator):
+    """The settings of methods that pretrain autoencoders."""
+
+    scaling: str = "minmax"
+    latent_dim: int = hyperparameters.latent_dim(10)
+    hidden: tuple[int, ...] = hyperparameters.hidden((256, 256))
+    pretrain: int = length(600, "Time of pretraining the autoencoders.")
+    batch_size: int = 256
+    lr: float = 1e-3
+    early_stopping: bool = False
+
+
 class RawEncoder(Encoder):
     """An encoder whose two outputs are not bounded."""
 
     def forward(self, x: Tensor) -> Gaussian:
-        return Gaussian(*self.net(x).float().chunk(2, dim=-1))
+        return Gaussian(*self.net(self.input(x)).float().chunk(2, dim=-1))
 
 
 class Autoencoders(nn.Module):

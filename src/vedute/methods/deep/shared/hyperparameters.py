@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from functools import partial
 from typing import Any
 
-from vedute.estimators.settings import KEY, Choice, Range, choice, length, setting
+from vedute.estimators.settings import Choice, Range, choice, length, setting
 from vedute.nn.convolutions import LARGE, NETWORKS, SMALL
 
 BETAS = Range(0.05, 20.0, log=True, factor="beta")  # factor of every beta of a method
@@ -13,16 +13,20 @@ LATENTS = Choice((8, 16, 32, 64, 128))
 LAYERS = Choice(((64,), (128,), (128, 128), (256, 256)))
 NEIGHBORS = Choice((3, 5, 10, 15, 20, 30, 50))
 
-
-def optional(basis: Any, more: str) -> Any:
-    """The setting of the field `basis`, but None by default, which stands for `more`."""
-    declaration = basis.metadata[KEY]
-    meaning = f"{declaration.meaning} {more}"
-    return field(default=None, metadata={KEY: replace(declaration, meaning=meaning)})
-
-
-def latent_dim(default: int, at_least: int = 1) -> Any:
-    return setting(default, "Numbers in a latent.", at_least=at_least, tune=LATENTS)
+# Declarations that lack a default, and some of them a meaning.
+latent_dim = partial(setting, meaning="Numbers in a latent.", at_least=1, tune=LATENTS)
+beta = partial(setting, at_least=0, tune=BETAS)
+rec_weight = partial(setting, meaning="Weight of the reconstruction.", at_least=0)
+cooldown = partial(
+    length, meaning="Time without dropout at the end, at a tenth of the learning rate."
+)
+view_dropout = partial(
+    setting,
+    meaning="Share of views hidden and predicted.",
+    at_least=0,
+    below=1,
+    tune=Range(0.0, 0.6),
+)
 
 
 def hidden(default: tuple[int, ...], more: str = "") -> Any:
@@ -35,42 +39,14 @@ def network() -> Any:
     return choice(NETWORKS, f"{meaning}small on a CPU, large on a GPU.")
 
 
-def warmup(default: int, what_starts: str) -> Any:
-    return length(default, f"Time before {what_starts}.")
-
-
-def pretrain(default: int) -> Any:
-    return length(default, "Time of pretraining the autoencoders.")
-
-
-def beta(default: float, meaning: str) -> Any:
-    return setting(default, meaning, at_least=0, tune=BETAS)
-
-
-def dropout(default: float | None, meaning: str, most: float = 0.5) -> Any:
-    return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, most))
-
-
 def layer_dropout(default: float | None, more: str = "") -> Any:
-    return dropout(default, f"Dropout of encoders; None: 0.2, below 1000 rows 0.4{more}.")
-
-
-def view_dropout(default: float) -> Any:
-    return dropout(default, "Share of views hidden and predicted.", most=0.6)
+    meaning = f"Dropout of encoders; None: 0.2, below 1000 rows 0.4{more}."
+    return setting(default, meaning, at_least=0, below=1, tune=Range(0.0, 0.5))
 
 
 def balance(default: float | None, more: str = "") -> Any:
     meaning = "A view weighs its effective dimensions to this power; None: "
     return setting(default, f"{meaning}0.2, under 1000 rows 0.5{more}.")
-
-
-def cooldown(default: int) -> Any:
-    meaning = "Time without dropout at the end, at a tenth of the learning rate."
-    return length(default, meaning)
-
-
-def rec_weight(default: float) -> Any:
-    return setting(default, "Weight of the reconstruction.", at_least=0)
 
 
 def n_neighbors(default: int, meaning: str) -> Any:

@@ -18,7 +18,6 @@ cov(u_1, u_2) = diag(rho). The representation is [u_1, u_2]. A missing u_2 is re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -67,7 +66,7 @@ def stage(hp: NeuralEstimator, data: Views, loss: Loss, amount: int, capture: bo
     size = -(-n // max(1, round(n / hp.batch_size)))
     while n % size == 1:  # otherwise the last batch would have one sample
         size += 1
-    return replace(hp.stage(loss, amount), rows=both, batch_size=size, capture=capture)
+    return hp.stage(loss, amount, rows=both, batch_size=size, capture=capture)
 
 
 def refuse_tokens(hp: NeuralEstimator, likelihoods: Likelihoods) -> None:

@@ -43,7 +43,7 @@ class VAEEstimator(NeuralEstimator):
 
     latent_dim: int = hyperparameters.latent_dim(32)
     hidden: tuple[int, ...] = hyperparameters.hidden((128, 128))
-    beta: float = hyperparameters.beta(1.0, "Weight of the divergences against -log p.")
+    beta: float = hyperparameters.beta(1.0, meaning="Weight of the divergences against -log p.")
     scale: float = setting(1.0, "Scale of normal and laplace likelihoods.", above=0)
     rescale: bool | float = setting(
         200.0,
