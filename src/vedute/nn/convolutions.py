@@ -51,26 +51,23 @@ def chosen(device: str) -> str:
 
 def check_image(name: str, shape: Sequence[int], of_bytes: bool) -> None:
     """Reject what looks like images but would go through an mlp that ignores their geometry."""
-    fix = _image_fix(shape, of_bytes)
-    if fix is not None:
+    if len(shape) == 2 and of_bytes:
+        sides, channels, fix = shape, 1, "add the channel axis (x[:, None])"
+    elif len(shape) != 3 or is_image(shape):
+        return
+    elif shape[0] > 4:
+        sides, channels, fix = (
+            shape[:2],
+            shape[2],
+            "move the channel axis (numpy.moveaxis(x, -1, 1))",
+        )
+    else:
+        sides, channels, fix = shape[1:], shape[0], "make them square, with one or three channels"
+    if min(sides) >= SMALLEST_SIDE and channels <= 4:
         raise ValueError(
             f"view {name!r} has samples of shape {tuple(shape)}; images are (n, channels, height, "
             f"width), square: {fix}, or pass network='mlp'"
         )
-
-
-def _image_fix(shape: Sequence[int], of_bytes: bool) -> str | None:
-    """Say how to turn samples into images; None if they are images, or do not look like any."""
-    if len(shape) == 2 and of_bytes and min(shape) >= SMALLEST_SIDE:
-        return "add the channel axis (x[:, None])"
-    if len(shape) != 3 or is_image(shape):
-        return None
-    sides, channels = (shape[:2], shape[2]) if shape[0] > 4 else (shape[1:], shape[0])
-    if min(sides) < SMALLEST_SIDE or channels > 4:
-        return None
-    if channels == shape[2]:
-        return "move the channel axis (numpy.moveaxis(x, -1, 1))"
-    return "make them square, with one or three channels"
 
 
 def image_encoder(
@@ -156,7 +153,7 @@ class TextDecoder(nn.Module):
         length, vocabulary = shape
         sides, channels = _sizes(length, Plan(128, 512, 4, None))
         widths = [*reversed(channels), EMBEDDING]
-        sizes = [*reversed(sides), length] if channels else [length]
+        sizes = [*reversed(sides), length]
         flat = widths[0] * sizes[0]
         layers: list[nn.Module] = [_linear(latent_dim, 256), nn.ReLU(), _linear(256, flat)]
         layers += [nn.ReLU(), nn.Unflatten(1, (widths[0], sizes[0]))]

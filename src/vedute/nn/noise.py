@@ -83,9 +83,16 @@ class WeightsFrom(TorchFunctionMode):
 
 def normal(t: Tensor) -> Tensor:
     """Draw standard normal noise in the shape of t. Common noise has zero mean and unit covariance
-    over the draws, in blocks of dimensions: deviations by chance would affect every row."""
+    over the draws, in blocks of draws - 1 dimensions: deviations by chance would affect every row.
+    """
     noise = like(t, standard)
-    return _whitened(noise) if _local.common else noise
+    if not _local.common:
+        return noise
+    freedom, ones = len(noise) - 1, torch.ones_like(noise[:, 0].flatten(1)[:, :1])
+    blocks = noise[:, 0].flatten(1).split(freedom, 1)  # type: ignore[no-untyped-call]
+    unit = [torch.linalg.qr(torch.cat([ones, block], 1)).Q[:, 1:] for block in blocks]
+    white: Tensor = freedom**0.5 * torch.cat(unit, 1)
+    return white.view_as(noise[:, :1]).expand_as(noise)
 
 
 def uniform(*shape: int, device: torch.device) -> Tensor:
@@ -127,13 +134,3 @@ def seed() -> int:
     """Draw a seed for numpy and scikit-learn."""
     cpu = torch.device("cpu")
     return int(torch.randint(2**31 - 1, (), generator=generator(cpu)))
-
-
-def _whitened(noise: Tensor) -> Tensor:
-    """Orthogonalise noise (draws, B, ...) that is common to the rows, in blocks of draws - 1
-    dimensions, which also removes its mean."""
-    freedom, ones = len(noise) - 1, torch.ones_like(noise[:, 0].flatten(1)[:, :1])
-    blocks = noise[:, 0].flatten(1).split(freedom, 1)  # type: ignore[no-untyped-call]
-    unit = [torch.linalg.qr(torch.cat([ones, block], 1)).Q[:, 1:] for block in blocks]
-    white: Tensor = freedom**0.5 * torch.cat(unit, 1)
-    return white.view_as(noise[:, :1]).expand_as(noise)

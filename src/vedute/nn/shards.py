@@ -83,16 +83,11 @@ def draw(t: Tensor, draw: Callable[[Tensor], Tensor], axis: int = 0) -> Tensor:
     shard = _local.shard
     if shard is None:
         return draw(t)
-    return draw(_longer(t, axis, shard.total)).narrow(axis, shard.start, t.shape[axis])
-
-
-def _longer(t: Tensor, axis: int, total: int) -> Tensor:
-    """Allocate a tensor of `total` rows with the memory layout of t: noise is drawn in the order of
-    memory."""
     strides = torch.empty_like(t).stride()
-    order = sorted(range(t.ndim), key=lambda i: -strides[i])
-    shape = [total if i == axis else size for i, size in enumerate(t.shape)]
-    return torch.empty_permuted(shape, order, dtype=t.dtype, device=t.device)
+    order = sorted(range(t.ndim), key=lambda i: -strides[i])  # noise is drawn in that of memory
+    shape = [shard.total if i == axis else size for i, size in enumerate(t.shape)]
+    whole = torch.empty_permuted(shape, order, dtype=t.dtype, device=t.device)
+    return draw(whole).narrow(axis, shard.start, t.shape[axis])
 
 
 class Dropout(nn.Dropout):

@@ -59,8 +59,6 @@ def set_random_state(tensors: dict[str, Tensor]) -> None:
 
 
 class SavedState(NamedTuple):
-    """The content of a checkpoint."""
-
     facts: dict[str, Any]
     tensors: Tensors
 
@@ -79,8 +77,15 @@ class Checkpoint:
 
     def write(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Write a checkpoint; if the disk is full or gone, warn and continue training."""
+        plain = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
+        metadata = {"facts": json.dumps({**facts, "signature": self.signature})}
+        part = self.folder / (STATE + ".part")
         try:
-            self._write(tensors, facts)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_file(plain, part, metadata=metadata)
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(self.folder / STATE)
         except OSError as error:
             warnings.warn(
                 f"no checkpoint could be written to {self.folder} ({error.strerror}); training "
@@ -88,16 +93,6 @@ class Checkpoint:
                 stacklevel=2,
             )
         self.saved_at = time.monotonic()
-
-    def _write(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        plain = {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}
-        part = self.folder / (STATE + ".part")
-        metadata = json.dumps({**facts, "signature": self.signature})
-        save_file(plain, part, metadata={"facts": metadata})
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(self.folder / STATE)
 
     def read(self) -> SavedState | None:
         """Read the last state; None, with a warning, if it is damaged."""

@@ -62,10 +62,9 @@ class Step:
             terms = dict(zip(self.names, totals.tolist(), strict=True))
         self.totals.zero_()
         self.seen = 0
-        infinite = [name for name, value in terms.items() if not abs(value) < float("inf")]
-        if infinite:
-            name = infinite[0]
-            raise FloatingPointError(_diverged(name, terms[name], step, self.data))
+        for name, value in terms.items():
+            if not abs(value) < float("inf"):
+                raise FloatingPointError(_diverged(name, value, step, self.data))
         return terms
 
     def _run(self, rows: Tensor) -> None:
