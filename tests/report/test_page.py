@@ -33,10 +33,10 @@ from vedute.figures import plots
 from vedute.figures.png import picture
 from vedute.report import html, measure, run_folder
 from vedute.report.data import stages
-from vedute.report.examples import examples
+from vedute.report.hidden import examples
 from vedute.report.html import drawing, number, percent
+from vedute.report.measure import Cell, Results
 from vedute.report.page import POLICY, write_page
-from vedute.report.results import Cell, Results
 from vedute.report.run_folder import FittedRun
 
 HOSTILE = '<b>"questions" & co'

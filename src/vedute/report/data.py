@@ -9,8 +9,8 @@ import numpy as np
 
 from vedute.data import missing
 from vedute.figures import plots
-from vedute.report.html import chart, figure, number, percent, plain, section, table
-from vedute.report.results import Array
+from vedute.report.html import chart, feature_name, figure, number, percent, plain, section, table
+from vedute.report.measure import Array
 from vedute.report.run_folder import FittedRun
 from vedute.training import history
 
@@ -22,6 +22,7 @@ MOST_TESTS = 10
 def data(run: FittedRun) -> str:
     """The section on the data."""
     facts, unknown = run.facts, [""] * len(run.names)
+    holes = [facts["holes_by_view"][name] for name in run.names]
     columns = {
         "view": run.names,
         "taken for": run.results.kinds if len(run.results.kinds) else unknown,
@@ -29,10 +30,7 @@ def data(run: FittedRun) -> str:
         "features": [" × ".join(map(str, shape)) for shape in facts["shapes"]],
         "observed": [number(count) for count in run.mask.sum(0)],
         "missing": [percent(facts["missing_by_view"][name]) for name in run.names],
-        "single entries missing": [
-            percent(share, 1) if share else "–"
-            for share in (facts["holes_by_view"][name] for name in run.names)
-        ],
+        "single entries missing": [percent(share, 1) if share else "–" for share in holes],
     }
     rows = ([escape(str(cell)) for cell in row] for row in zip(*columns.values(), strict=True))
     lead = (
@@ -46,12 +44,9 @@ def data(run: FittedRun) -> str:
         "One column per pattern, as wide as it is frequent: blue views are observed. On the right, "
         "how much of each view is missing."
     )
-    seen = np.maximum(run.mask.mean(0), 1e-9)
-    holes = (np.array([run.facts["holes_by_view"][name] for name in run.names]) / seen).tolist()
-    height = 1.3 + 0.3 * len(run.names)
-    patterns = chart(
-        title, lambda ax: plots.missing(ax, run.mask, run.names, holes), height, note, wide=True
-    )
+    inside = (np.array(holes) / np.maximum(run.mask.mean(0), 1e-9)).tolist()
+    shown, height = (run.mask, run.names, inside), 1.3 + 0.3 * len(run.names)
+    patterns = chart(title, note, height, plots.missing, *shown, wide=True)
     return section("data", "Data", lead, patterns, _dependence(run), views, _together(run))
 
 
@@ -67,10 +62,10 @@ def _dependence(run: FittedRun) -> str:
     """The test of whether missingness depends on observed values, with a warning if it does."""
     if not len(run.results.depends):
         return ""
-    title, note = (
-        "Does what is missing depend on what is observed?",
+    title = "Does what is missing depend on what is observed?"
+    note = (
         "Welch tests of every feature, p times the number of tests; differences in standard "
-        "deviations",
+        "deviations"
     )
     tests = depends(run).tolist()
     if not tests:
@@ -94,18 +89,13 @@ def _dependence(run: FittedRun) -> str:
     return plain(title, note, words + table(heads, rows, 2))
 
 
-def feature_name(name: str) -> str:
-    return f"feature {name}" if name.isdecimal() else name
-
-
 def _together(run: FittedRun) -> str:
     """A table of how many samples have both views of a pair; empty if the data are complete."""
     if run.mask.all() or len(run.names) < 3:
         return ""
-    both = missing.pair_counts(run.mask)
     rows = [
         [escape(name), *(number(n) if n else "<b>0</b>" for n in row)]
-        for name, row in zip(run.names, both, strict=True)
+        for name, row in zip(run.names, missing.pair_counts(run.mask), strict=True)
     ]
     apart = unconnected(run)
     note = f"<p><b>{escape(apart)}.</b></p>" if apart else ""
@@ -141,7 +131,7 @@ def training(run: FittedRun) -> str:
             "results on hidden views are from before the refit."
         )
     marked, note = (run.warmup(), run.second()), "The loss is the sum of these."
-    terms = chart("Loss by term", lambda ax: plots.terms(ax, run.history, *marked), CURVES, note)
+    terms = chart("Loss by term", note, CURVES, plots.terms, run.history, *marked)
     pair = f'<div class="two">{terms}{_hidden_error(run)}</div>'
     return section("training", "Training", lead, stages(run), pair)
 
@@ -174,13 +164,10 @@ def stages(run: FittedRun) -> str:
 
 def _hidden_error(run: FittedRun) -> str:
     """A figure of the error on hidden views over steps; it marks the weights that were kept."""
-    title, checked = (
-        "Error on hidden views",
-        [r for r in run.history if r["hidden_error"] is not None],
-    )
-    if not checked:
+    title = "Error on hidden views"
+    if not run.watched():
         return figure(title, "", "No view was hidden from this training.")
-    kept, stages = history.kept(checked), (run.warmup(), run.second())
+    kept = history.kept([r for r in run.history if r["hidden_error"] is not None])
     note = f"1 is the mean of each feature. Kept: step {kept['step']:.0f}, "
     note += f"error {kept['hidden_error']:.3f}."
     if run.second():
@@ -188,4 +175,5 @@ def _hidden_error(run: FittedRun) -> str:
             f" After step {run.second()} the model was refit with the hidden views, for as many "
             "steps as had lowered the error: no error can be measured during the refit."
         )
-    return chart(title, lambda ax: plots.errors(ax, run.history, kept, *stages), CURVES, note)
+    shown = run.history, kept, run.warmup(), run.second()
+    return chart(title, note, CURVES, plots.errors, *shown)

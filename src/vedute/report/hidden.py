@@ -1,16 +1,18 @@
 """The sections on hidden views: how well they are inferred, by view and by feature, whether
-intervals cover what they should, and which view informs which."""
+intervals cover what they should, which view informs which; and examples beside the truth."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
 from vedute.figures import plots
+from vedute.figures.png import picture
 from vedute.metrics.scores import share_explained
-from vedute.report.html import chart, number, percent, plain, section, table
-from vedute.report.results import Array
+from vedute.report.html import THIRD, chart, drawing, figure, number, percent, plain, section, table
+from vedute.report.measure import Array
 from vedute.report.run_folder import FittedRun
 
 FEW = 100  # hidden views: with fewer, scores by view are uncertain
@@ -23,6 +25,12 @@ UNKNOWN = (
     "on views that were learned from, errors look smaller and intervals better than they are. "
     "Where <code>early_stopping</code> is on, about a tenth of the views is hidden."
 )
+SHOWN_AT = 0.9  # of intervals
+WIDTH = 1.645  # deviations: so much of a normal distribution lies within
+SHOWN_FEATURES = 120  # features: more are thinned out
+UNLIKE = 20  # features whose deviations differ more have no common unit
+SHARES = ("bernoulli", "categorical")  # values between 0 and 1
+WHICH = {0.1: "easy", 0.5: "typical", 0.9: "hard"}
 
 
 def hidden(run: FittedRun) -> str:
@@ -69,41 +77,39 @@ def _explained(run: FittedRun) -> str:
         scale = "Bars are on the scale of the kind of a view (logarithms of counts, say); in units"
         note += f" {scale} {run.method} explains {said}."
     title, names = "Hidden views explained (R²), against simple fills", [name for name, _ in rows]
-    height = 1.0 + 0.32 * len(rows)
-    return chart(title, lambda ax: plots.explained(ax, scores, names), height, note, wide=True)
+    return chart(title, note, 1.0 + 0.32 * len(rows), plots.explained, scores, names, wide=True)
 
 
 def _by_feature(run: FittedRun) -> str:
     """Chart and tables of the features that were hidden often enough; empty without two."""
-    results, ranked = run.results, []
+    results, ranked, shares = run.results, [], dict[str, Array]()
     for v in results.known if run.held_out() else ():
-        each = zip(results.explained[v], results.off[v], run.features(v), strict=True)
-        enough = (results.known[v] >= FEWEST) & np.isfinite(results.explained[v])
-        ranked += [(v, *row) for row, known in zip(each, enough, strict=True) if known]
-    ranked.sort(key=lambda row: -row[1])
+        explained, off = results.explained[v], results.off[v]
+        enough = np.flatnonzero((results.known[v] >= FEWEST) & np.isfinite(explained))
+        if len(enough):
+            shares[run.names[v]] = np.sort(explained[enough])[::-1]
+        names = run.features(v)
+        ranked += [
+            (explained[f], off[f], f"{escape(names[f])}<small>{escape(run.names[v])}</small>")
+            for f in enough
+        ]
+    ranked.sort(key=lambda row: -row[0])
     if len(ranked) < 2:
         return ""
-    shares = {
-        run.names[v]: np.array([share for u, share, *_ in ranked if u == v])
-        for v in sorted({v for v, *_ in ranked})
-    }
     note = (
         "How much of each feature is explained where its view was hidden: one bump per view, "
         "taller where many features are; the line is the median. 0 % is the mean of the feature."
     )
-    height, pair, half = 0.9 + 0.5 * len(shares), "", min(ENDS, len(ranked) // 2)
+    pair, half = "", min(ENDS, len(ranked) // 2)
     for title, rows in (("Best inferred", ranked), ("Worst inferred", ranked[::-1])):
-        lines = [
-            [f"{escape(name)}<small>{escape(run.names[v])}</small>", percent(share), number(off)]
-            for v, share, off, name in rows[:half]
-        ]
+        lines = [[name, percent(share), number(off)] for share, off, name in rows[:half]]
         pair += plain(title, "", table(["feature", "explained", "off"], lines))
+    height = 0.9 + 0.5 * len(shares)
+    drawn = chart("Features one by one", note, height, plots.ridges, shares, wide=True)
     unit = (
         "Off: half of the inferred values are nearer to the truth than this, in your units. "
         f"Features with fewer than {FEWEST} hidden values are left out."
     )
-    title = "Features one by one"
-    drawn = chart(title, lambda ax: plots.ridges(ax, shares), height, note, wide=True)
     return f'{drawn}<div class="two">{pair}</div><p class="hint">{unit}</p>'
 
 
@@ -111,13 +117,10 @@ def _errors(run: FittedRun) -> str:
     """A table of imputation errors by view and method: means, the least in bold, and medians."""
     errors, lines = run.errors(), []
     for name, at in _rows(run):
-        pairs = [(e[at].mean(), np.median(e[at])) for e in errors.values()]
-        least = min(mean for mean, _ in pairs)
-        cells = [
-            f"{f'<b>{mean:.3f}</b>' if mean == least else f'{mean:.3f}'}<small>{median:.3f}</small>"
-            for mean, median in pairs
-        ]
-        lines.append([escape(name), number(at.sum()), *cells])
+        means = [e[at].mean() for e in errors.values()]
+        cells = [f"<b>{mean:.3f}</b>" if mean == min(means) else f"{mean:.3f}" for mean in means]
+        medians = [f"<small>{np.median(e[at]):.3f}</small>" for e in errors.values()]
+        lines.append([escape(name), number(at.sum()), *map(str.__add__, cells, medians)])
     note = (
         "mean squared error in standard deviations, medians beside the means; 1 is the mean "
         "of each feature"
@@ -127,17 +130,15 @@ def _errors(run: FittedRun) -> str:
 
 def _distribution(run: FittedRun) -> str:
     """A figure of the error of every hidden instance by view, with mean and median."""
-    error, base, view = run.errors()[run.method], run.base(), run.hidden_views()
+    error = run.errors()[run.method]
     share = np.cumsum(-np.sort(-error)) / max(float(error.sum()), 1e-300)
-    few = int(np.searchsorted(share, 0.5)) + 1
     note = (
-        f"{few} of {len(error)} hidden views make half of the whole error. "
-        "Where mean and median differ much, a few samples make most of the error."
+        f"{int(np.searchsorted(share, 0.5)) + 1} of {len(error)} hidden views make half of the "
+        "whole error. Where mean and median differ much, a few samples make most of the error."
     )
     title, height = f"Errors of {run.method} one by one", 1.0 + 0.36 * len(_rows(run))
-    return chart(
-        title, lambda ax: plots.hidden(ax, error, base, view, run.names), height, note, wide=True
-    )
+    shown = error, run.base(), run.hidden_views(), run.names
+    return chart(title, note, height, plots.hidden, *shown, wide=True)
 
 
 def _weights(run: FittedRun) -> str:
@@ -162,18 +163,10 @@ def intervals(run: FittedRun) -> str:
     )
     curves, levels = _averaged(run, run.results.covered), run.results.levels
     note = "On the dashed line intervals cover what they should; above it they are too wide."
-    title = "Interval calibration"
-    drawn = chart(title, lambda ax: plots.calibration(ax, levels, curves), 3.6, note)
-    return section(
-        "intervals", "Intervals", lead, f'<div class="two">{drawn}{_coverage(run)}</div>'
-    )
-
-
-def _coverage(run: FittedRun) -> str:
-    """A table of interval coverage at common levels, and CRPS."""
+    drawn = chart("Interval calibration", note, 3.6, plots.calibration, levels, curves)
     rows = [
-        [escape(name), *(percent(p, 1) for p in np.interp(NOMINAL, run.results.levels, curve))]
-        for name, curve in _averaged(run, run.results.covered)
+        [escape(name), *(percent(p, 1) for p in np.interp(NOMINAL, levels, curve))]
+        for name, curve in curves
     ]
     heads, note = ["values inside", *map(percent, NOMINAL)], "by nominal level of the interval"
     if len(run.results.crps):
@@ -184,7 +177,8 @@ def _coverage(run: FittedRun) -> str:
             "; CRPS is the error of the whole predicted distribution in standard deviations: 0.564 "
             "where only mean and spread of a normal feature are known, 0 at best"
         )
-    return plain("Coverage", note, table(heads, rows))
+    pair = f'<div class="two">{drawn}{plain("Coverage", note, table(heads, rows))}</div>'
+    return section("intervals", "Intervals", lead, pair)
 
 
 def coverage(run: FittedRun, level: float) -> float:
@@ -214,12 +208,11 @@ def informs(run: FittedRun) -> str:
         "Measured on hidden views, by the model before it learned from them. Which view is worth "
         "measuring, and which ones are redundant?"
     )
-    error, base, count = run.results.alone
     view = run.hidden_views()
     totals = run.errors()[run.method], run.base(), np.ones(len(view))
     error, base, count = (
         np.vstack([one, np.bincount(view, total, len(run.names))])
-        for one, total in zip((error, base, count), totals, strict=True)
+        for one, total in zip(run.results.alone, totals, strict=True)
     )
     less, more, tries = run.results.without
     enough = (less > 0) & (tries >= FEWEST_TO_INFORM)
@@ -232,17 +225,13 @@ def informs(run: FittedRun) -> str:
 
 def _matrix(run: FittedRun, shares: Array, counts: Array) -> str:
     """A table of shares explained (L + 1, L) of each view by each other one, last by all others."""
-    names = [*map(escape, run.names), "<b>all others</b>"]
-    lines = []
-    for name, row, tries in zip(names, shares, counts, strict=True):
-        cells = [name]
-        for share, count in zip(row, tries, strict=True):
-            few = " few" if count < FEWEST_TO_INFORM else ""
-            kind, strength = f"heat{few}{' deep' if share > 0.55 else ''}", f"{max(share, 0):.2f}"
-            tip = f'title="{count:.0f} hidden views" style="--a:{strength}"'
-            cell = f'<span class="{kind}" {tip}>{percent(share)}</span>'
-            cells.append(cell if np.isfinite(share) else "")
-        lines.append(cells)
+    lines = [[escape(name)] for name in run.names] + [["<b>all others</b>"]]
+    for (u, v), share in np.ndenumerate(shares):
+        few = " few" if counts[u, v] < FEWEST_TO_INFORM else ""
+        kind, strength = f"heat{few}{' deep' if share > 0.55 else ''}", f"{max(share, 0):.2f}"
+        tip = f'title="{counts[u, v]:.0f} hidden views" style="--a:{strength}"'
+        cell = f'<span class="{kind}" {tip}>{percent(share)}</span>' if np.isfinite(share) else ""
+        lines[u].append(cell)
     note = (
         "How much of a hidden view (columns) is explained by each other view alone (rows), and by "
         "all that the sample has, which may be few. Pale: of fewer than 20 hidden views."
@@ -292,3 +281,95 @@ def _one_more(run: FittedRun, gain: Array) -> str:
     )
     body = "".join(f"<li>{sentence}</li>" for sentence in words or [none])
     return plain("What one more measurement would buy", note, f'<ul class="says">{body}</ul>')
+
+
+# Examples beside the truth: profiles with intervals, or pictures.
+
+
+def examples(run: FittedRun, shapes: Mapping[str, Sequence[int]]) -> str:
+    """Examples of every view, if any; `shapes` of views that hold pictures as rows of numbers."""
+    unknown = [k for k in shapes if k not in run.names]
+    if unknown:
+        raise ValueError(f"no view {unknown[0]!r}; views are {', '.join(run.names)}")
+    parts = ""
+    for v, name in enumerate(run.names):
+        stored = tuple(run.facts["shapes"][v])
+        shape = tuple(shapes.get(name, stored))
+        if np.prod(shape) != np.prod(stored):
+            sides = "x".join(map(str, shape))
+            raise ValueError(f"view {name!r} has {np.prod(stored)} numbers per sample, not {sides}")
+        if v in run.results.truth:
+            parts += _pictures(run, v, shape) if len(shape) > 1 else _profiles(run, v)
+    lead = (
+        "Hidden views of single samples, as inferred from the others before the model learned from "
+        "them. They are chosen by rank: their errors are at the 10th, 50th and 90th percentile of "
+        "the view."
+    )
+    return section("examples", "Inferred views", lead, parts) if parts else ""
+
+
+def _pictures(run: FittedRun, v: int, shape: Sequence[int]) -> str:
+    """Pictures of truth, inferred values and uncertainty of some instances, easiest first."""
+    results = run.results
+    measured = results.truth[v], results.mean[v], results.std[v]
+    truth, mean, std = (images.reshape(-1, *shape) for images in measured)
+    ends = float(np.nanmin(truth)), float(np.nanmax(truth))
+    doubt = std.mean(1 if std.shape[1] in (1, 3) else -1) if std.ndim > 3 else std  # of colors
+    low, high = (float(q) for q in np.nanquantile(doubt, (0.02, 0.98)))
+    rows, names = "", [escape(run.sample(int(row))) for row in results.at[v]]
+    lines = {"truth, never shown": (truth, *ends), "inferred": (mean, *ends)}
+    for word, (images, *limits) in (lines | {"uncertainty": (doubt, low, high)}).items():
+        cells = (
+            f'<td><img alt="{word}" title="{who}" src="{picture(image, *limits)}"></td>'
+            for image, who in zip(images, names, strict=True)
+        )
+        rows += f"<tr><th>{word}</th>{''.join(cells)}</tr>"
+    note = f"{len(names)} hidden instances, easiest first; in the last row bright is uncertain."
+    body = f'<div class="table"><table class="pictures">{rows}</table></div>'
+    return figure(run.names[v], body, note, kind="wide")
+
+
+def _profiles(run: FittedRun, v: int) -> str:
+    """Charts of three instances of a view: an easy, a typical and a hard one."""
+    scale = run.results.scale[v].ravel().astype(float)
+    low, high = np.quantile(scale[scale > 0], (0.05, 0.95)) if (scale > 0).any() else (1.0, 1.0)
+    unlike = high > UNLIKE * max(low, 1e-300)  # no common scale: in standard deviations
+    unit = np.where(scale > 0, scale, 1.0) if unlike else None
+    count, width = len(run.results.at[v]), scale.size
+    instances = {round(q * (count - 1)): word for q, word in WHICH.items()}
+    charts = [
+        _instance(run, v, i, word if len(instances) > 2 else "", unit)
+        for i, word in instances.items()
+    ]
+    key = (
+        '<span><i class="was"></i>truth, never shown</span>'
+        '<span><i class="is"></i>inferred</span><span><i class="may"></i>90 % interval</span>'
+    )
+    stride = -(-width // SHOWN_FEATURES)
+    thin = f"{-(-width // stride)} of " if stride > 1 else ""
+    note = f"{thin}{width} features, in {'standard deviations' if unlike else 'your units'}"
+    body = f'<div class="legend key">{key}</div><div class="three">{"".join(charts)}</div>'
+    return figure(run.names[v], body, note, kind="wide")
+
+
+def _instance(run: FittedRun, v: int, i: int, word: str, unit: Array | None) -> str:
+    """A chart of one instance: truth, inferred values and 90 % intervals."""
+    results = run.results
+    center, scale = results.center[v].ravel(), results.scale[v].ravel()
+    truth, mean, std = (a[v][i].ravel() for a in (results.truth, results.mean, results.std))
+    known = (scale > 0) & ~np.isnan(truth - mean)
+    error = np.mean(((truth - mean)[known] / scale[known]) ** 2) if known.any() else np.nan
+    reach = results.reach.get(v)  # in standard deviations; normal if it was not measured
+    wide = WIDTH if reach is None else float(np.interp(SHOWN_AT, results.levels, reach[i]))
+    if unit is not None:
+        truth, mean, std = (truth - center) / unit, (mean - center) / unit, std / unit
+    low, high = mean - wide * std, mean + wide * std
+    if results.likelihoods[v] in SHARES:
+        low, high = low.clip(0, 1), high.clip(0, 1)
+    shown = np.arange(0, len(truth), -(-len(truth) // SHOWN_FEATURES))
+    title, inferred = f"{run.names[v]}, {word or 'an'} instance", (mean, low, high)
+    drawn = shown, truth[shown], tuple(a[shown] for a in inferred)
+    body = drawing(plots.instance, title, THIRD, 1.9, *drawn)
+    words = (word, run.sample(int(results.at[v][i])), f"error {error:.2f}")
+    head = " · ".join(w for w in words if w)
+    return f'<div><p class="instance">{escape(head)}</p>{body}</div>'

@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.util import find_spec
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vedute.figures import plots
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Draw = Callable[["Axes"], object]
+Draw = Callable[..., object]  # on Axes, its first argument
 BROAD, HALF, THIRD, SLIM = 10.5, 5.1, 3.4, 4.2  # widths in inches
 SERIES = 40  # colors: four rounds of the palette, which is made for white paper
 LIGHT = ("100%,white", "55%,white", "60%,black", "35%,white")
@@ -34,6 +31,10 @@ def number(value: float) -> str:
     value = 0.0 if abs(value) < 1e-12 else float(value)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.replace("-", "−").replace(",", "\u202f")
+
+
+def feature_name(name: str) -> str:
+    return f"feature {name}" if name.isdecimal() else name
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -53,14 +54,12 @@ def figure(title: str, body: str, note: str = "", kind: str = "") -> str:
     return f'<figure class="{kind}"><figcaption>{caption}</figcaption>{body}</figure>'
 
 
-def chart(title: str, draw: Draw, height: float, note: str = "", wide: bool = False) -> str:
-    """A figure that `draw` makes on Axes of this height in inches; title: unique in the page.
-
-    wide: in two layouts, one for a wide window and paper, one for a phone.
-    """
+def chart(title: str, note: str, height: float, draw: Draw, *shown: Any, wide: bool = False) -> str:
+    """A figure that `draw(ax, *shown)` makes on Axes of this height in inches; title: unique in the
+    page; wide: in two layouts, one for a wide window and paper, one for a phone."""
     if not wide:
-        return figure(title, drawing(draw, title, HALF, height), note)
-    broad, slim = (drawing(draw, title, width, height) for width in (BROAD, SLIM))
+        return figure(title, drawing(draw, title, HALF, height, *shown), note)
+    broad, slim = (drawing(draw, title, width, height, *shown) for width in (BROAD, SLIM))
     body = f'<div class="broad">{broad}</div><div class="slim">{slim}</div>'
     return figure(title, body, note, kind="wide")
 
@@ -84,27 +83,24 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1)
     return f'<div class="table"><table>{whole}</table></div>'
 
 
-def drawing(draw: Draw, title: str, width: float, height: float) -> str:
-    """The SVG that `draw` makes on Axes of this size in inches; title: unique in the page."""
+def drawing(draw: Draw, title: str, width: float, height: float, *shown: Any) -> str:
+    """The SVG that `draw(ax, *shown)` makes on Axes of this size; title: unique in the page."""
     if find_spec("matplotlib") is None:
         return NO_MATPLOTLIB
     from matplotlib import rc_context
 
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": f"{title} {width}"}
     with rc_context(settings), plots.style():
-        figure = plots.empty((width, height))
-        ax = figure.subplots()
-        draw(ax)
+        figure, (ax,) = plots.panels(1, (width, height))
+        draw(ax, *shown)
         ax.set_title("")  # the page has one
         file = StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    text = file.getvalue()
-    text = LEFT_OUT.sub("", text[text.index("<svg") :])
+    text = LEFT_OUT.sub("", file.getvalue().partition("<svg")[2])
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # it is scalable
     text = re.sub(r' id="[A-Za-z]+_\d+"', "", text)
     text = re.sub(r"\n\s*", "\n", FONTS.sub("var(--sans)", text))
-    attributes = f'class="drawing" role="img" aria-label="{escape(title)}"'
-    return text.replace("<svg ", f"<svg {attributes} ", 1)
+    return f'<svg class="drawing" role="img" aria-label="{escape(title)}"{text}'
 
 
 def color(i: int) -> str:

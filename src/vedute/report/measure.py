@@ -1,15 +1,23 @@
-"""Measurements for the page, taken once after `fit` and kept in the RUN."""
+"""Measurements for the page, taken once after `fit` and kept in the RUN as report.npz.
+
+A field of `Results` is empty if it was not measured. Arrays have n samples, L views, h hidden
+instances, q levels of intervals and K clusters; a dict has an array per view, if it has no other
+names.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from math import prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from vedute import methods
 from vedute.analysis.inspection import features
@@ -25,8 +33,9 @@ from vedute.estimators.filling import interval_of
 from vedute.estimators.imputation import DRAWS
 from vedute.figures import plots
 from vedute.nn import noise
-from vedute.report.results import Array, Cell, Results, records
 
+Array = NDArray[Any]
+ByView = dict[int, Array]
 Fields = dict[str, Any]  # of Results
 MOST_ROWS, MOST_MAPPED, MOST_HIDDEN = 5000, 3000, cross_fitting.MAX_INSTANCES
 LEARNED_NUMBERS = 2**24  # most entries that a simple fill learns from
@@ -36,6 +45,124 @@ WHOLE = ("levels", "covered", "crps", "in_units", "alone", "without")
 MOST_LISTED, MOST_VALUES, MOST_INFERRED, NEAREST = 300, 30, 20, 5
 INFERRED_NUMBERS = 2**24  # most entries to infer for comparing samples
 SAMPLE_LEVEL = 0.9  # of intervals
+PERSONAL = {"personal": True}  # of a field with values or labels of single samples
+
+
+_empty = partial(np.zeros, 0)
+
+
+class Cell(NamedTuple):
+    """One value of a listed sample.
+
+    of: position in `listed`; view; name of the feature; seen: observed, not inferred; value, low
+    and high end of the interval; word: of a category; z: value, low and high in standard deviations
+    from the mean of the feature
+    """
+
+    of: int
+    view: int
+    name: str
+    seen: bool
+    value: float
+    low: float
+    high: float
+    word: str
+    z: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Results:
+    """All measurements of a fit. A run that keeps no values (`vedute fit --no-values`) has none of
+    the fields marked `PERSONAL`."""
+
+    method: str = ""
+    likelihoods: Array = field(default_factory=_empty)  # (L,)
+    kinds: Array = field(default_factory=_empty)  # (L,), each with its reason
+    stability: dict[str, Array] = field(default_factory=dict)  # curve of the number of clusters
+    held_out: bool | None = None  # hidden views were predicted before they were learned from
+    refitted: bool = False  # the saved model was then refit with them
+    # Measured hidden instances: rows of hidden.npz
+    picked: Array = field(default_factory=_empty)  # (h,)
+    error: Array = field(default_factory=_empty)  # (h,)
+    fill_errors: dict[str, Array] = field(default_factory=dict)  # (h,) of each simple fill
+    fill_seconds: dict[str, Array] = field(default_factory=dict)  # () each, to fit and impute
+    fill_rows: int = 0  # samples that the fills learned from
+    levels: Array = field(default_factory=_empty)  # (q,), nominal
+    covered: Array = field(default_factory=_empty)  # (L, q), actual
+    crps: Array = field(default_factory=_empty)  # (L,)
+    in_units: Array = field(default_factory=_empty)  # (L,), R2 in the user's units
+    alone: Array = field(default_factory=_empty)  # (3, L, L), see `vedute.estimators.explanation`
+    without: Array = field(default_factory=_empty)  # (3, L, L)
+    # Examples of hidden instances, sorted by error
+    at: ByView = field(default_factory=dict)  # (e,), their rows
+    truth: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    mean: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    std: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, *shape_v)
+    reach: ByView = field(default_factory=dict, metadata=PERSONAL)  # (e, q), half intervals
+    center: ByView = field(default_factory=dict)  # (*shape_v,), mean of the features
+    scale: ByView = field(default_factory=dict)  # (*shape_v,), standard deviation of the features
+    # Features of hidden views, see `vedute.estimators.cross_fitting`
+    features: ByView = field(default_factory=dict)  # (width,), names, or positions
+    known: ByView = field(default_factory=dict)  # (width,)
+    explained: ByView = field(default_factory=dict)  # (width,)
+    off: ByView = field(default_factory=dict)  # (width,)
+    # Features that differ, with columns as in `vedute.analysis`
+    profiles: Array = field(default_factory=_empty)  # (f,), view, feature, effect (K,)
+    depends: Array = field(default_factory=_empty)  # (t,), as `missingness`
+    # Samples
+    y: Array = field(default_factory=_empty, metadata=PERSONAL)  # (n,), labels of the data
+    plane: Array = field(default_factory=_empty)  # (p, 2), positions in the plane
+    plane_rows: Array = field(default_factory=_empty)  # (p,)
+    margin: Array = field(default_factory=_empty)  # (n,), relative distance to the next cluster
+    runner_up: Array = field(default_factory=_empty)  # (n,), that cluster
+    stays: Array = field(default_factory=_empty)  # (n,), of `tries` views left out
+    tries: Array = field(default_factory=_empty)  # (n,)
+    doubt: Array = field(default_factory=_empty)  # (n,), see `measure.uncertainty`
+    gaps: Array = field(default_factory=_empty)  # (n, L), missing entries of each observed view
+    listed: Array = field(default_factory=_empty)  # (m,), most uncertain samples
+    nearest: Array = field(default_factory=_empty)  # (m, k), the samples nearest to them
+    cells: Array = field(default_factory=_empty, metadata=PERSONAL)  # (t,), see `Cell`
+
+    def kept(self, values: bool) -> Results:
+        """The results; without values and labels of single samples unless `values`."""
+        empty, left_out = Results(), () if values else personal()
+        return replace(self, **{name: getattr(empty, name) for name in left_out})
+
+    def arrays(self) -> dict[str, Array]:
+        """All measured fields as arrays, entries of a dict as <field>.<key>."""
+        arrays: dict[str, Any] = {}
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            named = isinstance(value, dict)
+            arrays |= {f"{name}.{k}": a for k, a in value.items()} if named else {name: value}
+        return {k: np.asarray(a) for k, a in arrays.items() if a is not None and np.size(a)}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Results:
+        """Results from `arrays`."""
+        values: dict[str, Any] = {}
+        for key, a in arrays.items():
+            name, _, entry = key.partition(".")
+            if entry:
+                values.setdefault(name, {})[int(entry) if entry.isdecimal() else entry] = a
+            else:
+                values[name] = a if a.ndim else a.item()
+        return cls(**values)
+
+
+def personal() -> list[str]:
+    """Names of the fields of `Results` that hold values or labels of single samples."""
+    return [f.name for f in fields(Results) if f.metadata]
+
+
+def records(columns: Mapping[Any, Any]) -> Array:
+    """A structured array from columns (t,) or (t, k)."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    kinds = [(name, a.dtype, a.shape[1:]) for name, a in arrays.items()]
+    table = np.zeros(max(map(len, arrays.values()), default=0), kinds)
+    for name, a in arrays.items():
+        table[name] = a
+    return table
 
 
 def evidence(model: Estimator, views: Views) -> Results:
@@ -93,15 +220,14 @@ def _certainty(model: Estimator, views: Views, z: Array) -> Fields:
 def _profiles(model: Estimator, views: Views) -> Fields:
     """The features that differ most between clusters with enough samples."""
     counts = np.bincount(model.labels_)
-    if (counts >= FEWEST).sum() < 1 or (counts > 0).sum() < 2:
+    large = np.flatnonzero(counts >= FEWEST)
+    if not len(large) or (counts > 0).sum() < 2:
         return {}
-    effects = profiles(model, views).reindex(columns=range(len(counts)))
-    effects = effects[effects.columns[counts >= FEWEST]]
+    effects = profiles(model, views).reindex(columns=large)
     best = effects.abs().rank(ascending=False, method="first").min(axis=1) <= TRAITS
     described = effects[best].reindex(columns=range(len(counts)))
-    names = {k: described.index.get_level_values(k).map(str) for k in ("view", "feature")}
-    columns = {k: list(labels) for k, labels in names.items()}
-    return {"profiles": records(columns | {"effect": described.to_numpy()})}
+    names = {k: [*described.index.get_level_values(k).map(str)] for k in ("view", "feature")}
+    return {"profiles": records(names | {"effect": described.to_numpy()})}
 
 
 # Hidden views.
@@ -205,15 +331,10 @@ def _samples(model: Estimator, views: Views, data: Views, z: Array) -> Fields:
     cells = list(_cells(_looked(model, views[listed], data[listed]), views[listed].mask.numpy()))
     columns: Fields = dict(zip(Cell._fields, zip(*cells, strict=True), strict=bool(cells)))
     columns |= {name: np.float32(columns[name]) for name in ("value", "low", "high", "z") if cells}
-    nearest = np.zeros((len(listed), 0), np.int64)
-    if k > 0:
-        near = (
-            NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[listed], return_distance=False)
-        )
-        others = [[j for j in js if j != row][:k] for js, row in zip(near, listed, strict=True)]
-        nearest = np.array(others, np.int64)
+    near = NearestNeighbors(n_neighbors=k + 1).fit(z).kneighbors(z[listed], return_distance=False)
+    others = [[j for j in js if j != row][:k] for js, row in zip(near, listed, strict=True)]
     fields = {"cells": records(columns), "doubt": doubt.astype(np.float32)}
-    return fields | {"listed": listed, "nearest": nearest}
+    return fields | {"listed": listed, "nearest": np.array(others, np.int64)}
 
 
 def uncertainty(model: Estimator, data: Views) -> Array:
@@ -221,11 +342,10 @@ def uncertainty(model: Estimator, data: Views) -> Array:
     at most 1, averaged over the features of a view, where observed ones count 0, and over views;
     (n,), NaN if nothing is missing, or not measured."""
     imputer, entries = model.learner.imputer(), sum(view.numbers for view in model.views_)
-    lacking = [~data.seen(v).flatten(1).all(1) for v in range(len(data.x))]
-    wanted = np.flatnonzero(np.any([gap.numpy() for gap in lacking], axis=0))
-    wanted = wanted[
-        cross_fitting.sample_positions(len(wanted), max(MOST_LISTED, INFERRED_NUMBERS // entries))
-    ]
+    whole = [data.seen(v).flatten(1).all(1).numpy() for v in range(len(data.x))]
+    wanted = np.flatnonzero(~np.all(whole, axis=0))
+    most = max(MOST_LISTED, INFERRED_NUMBERS // entries)
+    wanted = wanted[cross_fitting.sample_positions(len(wanted), most)]
     doubt = np.full(len(data), np.nan)
     for block in slices(len(wanted), imputer.rows(DRAWS)):
         rows = wanted[block]
@@ -281,10 +401,8 @@ def _cells(looked: dict[int, Looked], mask: Array) -> Iterator[Cell]:
         lost = [v for v in narrow_first if not seen[v]]
         present = [v for v in narrow_first if seen[v]]
         counts: dict[int, int] = {}
-        for views, most in (
-            (lost, MOST_INFERRED if present else MOST_VALUES),
-            (present, MOST_VALUES),
-        ):
+        most_lost = MOST_INFERRED if present else MOST_VALUES
+        for views, most in ((lost, most_lost), (present, MOST_VALUES)):
             room = most - sum(counts.values())
             for place, v in enumerate(views):
                 counts[v] = min(len(looked[v].features), max(room, 0) // (len(views) - place))

@@ -14,13 +14,11 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from vedute.report import html
-from vedute.report.clusters import agreement, clusters, representation, rules
 from vedute.report.data import data, depends, training, unconnected
-from vedute.report.examples import examples
-from vedute.report.hidden import FEW, coverage, hidden, informs, intervals, r2
+from vedute.report.hidden import FEW, coverage, examples, hidden, informs, intervals, r2
 from vedute.report.html import number, percent
 from vedute.report.run_folder import FittedRun, Keep, of_model, public, used_settings
-from vedute.report.samples import samples
+from vedute.report.samples import agreement, clusters, representation, rules, samples
 
 if TYPE_CHECKING:
     from vedute.estimators.base import Estimator

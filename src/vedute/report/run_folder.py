@@ -7,7 +7,7 @@ history.jsonl                     per epoch: step, stage, loss terms, error on h
 embedding.npz                     embedding, mask, and where known labels and ids; of a store
                                   without the embedding, which the model has in a file
 hidden.npz                        per hidden view: row, view, error, error of mean-fill
-report.npz                        further measurements for the page, see `vedute.report.results`
+report.npz                        further measurements for the page, see `vedute.report.measure`
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from vedute.estimators.base import Estimator, saveable
 from vedute.estimators.saving import name_of
 from vedute.io import toml
 from vedute.methods.best_pair import BestPair
-from vedute.report.measure import evidence
-from vedute.report.results import Array, Results
+from vedute.report.measure import Array, Results, evidence, personal
 from vedute.training import history
 
 Content = TypeVar("Content")
@@ -121,7 +120,7 @@ def _forget(model: Estimator) -> None:
     """Remove values of single samples from a fitted model."""
     model.embedding_ = model.embedding_[:0]  # which can be decoded
     known = getattr(model, "hidden_predictions_", {})
-    values = Results.personal()  # hidden_predictions_ has them by view: mean0, mean1, ...
+    values = personal()  # hidden_predictions_ has them by view: mean0, mean1, ...
     model.hidden_predictions_ = {k: a for k, a in known.items() if k.rstrip(digits) not in values}
     for part in (model, *model.parts()):
         network: Any = getattr(part, "model_", None)

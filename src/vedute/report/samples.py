@@ -1,25 +1,53 @@
-"""The section of single samples: a list to search and sort, each line opens to inferred values.
+"""The sections on samples: one by one, in the plane, and in clusters.
 
-Without scripts every line that has values opens, too, and the others are plain text, from which
-samples.js makes the same lines. A line is: name, uncertainty, cluster, what is missing.
+The list of samples is to search and sort, each line opens to inferred values. Without scripts every
+line that has values opens, too, and the others are plain text, from which samples.js makes the same
+lines. A line is: name, uncertainty, cluster, what is missing.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
+from string import Template
+from typing import NamedTuple
 
 import numpy as np
 
-from vedute.report.data import feature_name
-from vedute.report.html import color, number, percent, section, table
-from vedute.report.results import Array, Cell
+from vedute.figures import plots
+from vedute.metrics.scores import clustering_scores
+from vedute.report.html import (
+    chart,
+    color,
+    feature_name,
+    figure,
+    number,
+    percent,
+    plain,
+    section,
+    table,
+)
+from vedute.report.measure import Array, Cell
 from vedute.report.run_folder import FittedRun
 
 FIRST = 10  # lines visible at first
 NONE = "–"
 HIGH = 3.0  # standard deviations at the ends of a bar
+MOST_COLORED = 20  # labels with a color of their own
+MOST_CLUSTERS, MOST_CLASSES, MOST_SCORED, TRAITS = 40, 30, 100, 6
+PLANE_SIZE, EDGE = np.array([1000, 640]), 10
+BOX = 'x="10" y="10" width="980" height="620"'
+FRAME = Template(
+    '<svg class="plot" viewBox="0 0 1000 640" role="img" aria-label="samples in the plane" '
+    f'data-box="10 10 990 630"><svg {BOX} viewBox="10 10 980 620">'
+    f'<rect class="ground" {BOX}/><g class="marks">$dots</g></svg></svg>'
+)
+PRESSED = "background:var(--ink);color:var(--paper);border-color:var(--ink)"
+
+
+# One by one.
 
 
 def samples(run: FittedRun) -> str:
@@ -50,10 +78,10 @@ def samples(run: FittedRun) -> str:
 
 def _list(run: FittedRun) -> str:
     order = ordered(run).tolist()
-    if run.private:
-        names = {row: f"no. {place + 1}" for place, row in enumerate(order)}
-    else:
-        names = {row: " ".join(run.sample(row).split()) for row in order}
+    names = {
+        row: f"no. {place}" if run.private else " ".join(run.sample(row).split())
+        for place, row in enumerate(order, 1)
+    }
     lines = {row: line(run, row, names[row]) for row in order}
     shown = {int(row): i for i, row in enumerate(run.results.listed)}
     cells: dict[int, list[Cell]] = defaultdict(list)
@@ -62,7 +90,7 @@ def _list(run: FittedRun) -> str:
     listed = []
     for row in (row for row in order if row in shown):
         spans = "".join(f"<span>{escape(field)}</span>" for field in lines[row].values())
-        inside = _about(run, row, names) + _values(run, cells[shown[row]])
+        inside = _about(run, row, shown[row], names) + _values(run, cells[shown[row]])
         head = f'<summary class="line">{spans}</summary>'
         listed.append(f'<details class="sample">{head}{inside}</details>')
     more, rest = "".join(listed[FIRST:]), [row for row in order if row not in shown]
@@ -75,8 +103,7 @@ def _list(run: FittedRun) -> str:
         more += f'<details class="rest"><summary>{words}</summary><pre>{text}</pre></details>'
     heads = list(lines[order[0]])
     buttons = "".join(f'<button type="button" data-by="{h}">{h}</button>' for h in heads)
-    head = f'<div class="line heads">{buttons}</div>'
-    body = head + "".join(listed[:FIRST]) + more
+    body = f'<div class="line heads">{buttons}</div>{"".join(listed[:FIRST])}{more}'
     return f'<div class="samples" data-heads="{",".join(heads)}">{body}</div>'
 
 
@@ -104,8 +131,8 @@ def line(run: FittedRun, row: int, name: str) -> dict[str, str]:
     return fields
 
 
-def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
-    """The views, cluster and nearest neighbors of a sample."""
+def _about(run: FittedRun, row: int, place: int, names: dict[int, str]) -> str:
+    """The views, cluster and nearest neighbors of a sample, which is listed at `place`."""
     gaps = "".join(f"; {words} missing" for words in run.gaps(row).values())
     parts = [escape(f"{run.views_of(row).capitalize()}{gaps}.")]
     if run.labels is not None and len(run.results.margin):
@@ -114,7 +141,6 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
         kept = f", kept with {stays} of {tries} views left out" if tries else ""
         margin = f"margin {run.results.margin[row]:.2f}{kept}"
         parts.append(f'<i class="{color(k)}"></i>Cluster {k}; next is {other}, {margin}.')
-    place = np.flatnonzero(run.results.listed == row)[0]
     near = [escape(names[int(r)]) for r in run.results.nearest[place]]
     if near:
         buttons = " ".join(f'<button type="button">{name}</button>' for name in near)
@@ -125,8 +151,6 @@ def _about(run: FittedRun, row: int, names: dict[int, str]) -> str:
 def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
     """A table of inferred values with intervals, followed by observed ones, each with a bar from
     three standard deviations below the mean to three above."""
-    if not cells:
-        return ""
     rows = []
     for cell in sorted(cells, key=lambda cell: cell.seen):
         wide = not cell.seen and not cell.word and cell.high > cell.low
@@ -134,13 +158,248 @@ def _values(run: FittedRun, cells: Sequence[Cell]) -> str:
         interval = f"{number(cell.low)} to {number(cell.high)}" if wide else NONE
         at, *ends = (round(50 + 48 * float(np.clip(z, -HIGH, HIGH)) / HIGH) for z in cell.z)
         low, high = ends if wide else (at, at)
-        style = f"--m:{at};--a:{low};--b:{high}"
-        row = [
-            escape(run.names[cell.view]),
-            escape(feature_name(cell.name)),
-            text if cell.seen else f"<b>{text}</b>",
-            "observed" if cell.seen else interval,
-            "" if cell.word else f'<i class="iv{"" if wide else " was"}" style="{style}"></i>',
+        bar = f'<i class="iv{"" if wide else " was"}" style="--m:{at};--a:{low};--b:{high}"></i>'
+        feature = escape(run.names[cell.view]), escape(feature_name(cell.name))
+        shown = [text, "observed"] if cell.seen else [f"<b>{text}</b>", interval]
+        rows.append([*feature, *shown, "" if cell.word else bar])
+    return table(["view", "feature", "value", "90 % interval", ""], rows, 99) if rows else ""
+
+
+# In the plane.
+
+
+class Coloring(NamedTuple):
+    """A way to color samples: the names of its classes, (n,) the class of each sample, and the
+    color of each class."""
+
+    question: str
+    words: list[str]
+    which: Array
+    colors: list[str]
+
+    @classmethod
+    def of(cls, question: str, words: list[str], which: Array, ordered: bool = False) -> Coloring:
+        """A color per class; shades of one color if they are ordered."""
+        shades = [f"r{round(8 * i / max(len(words) - 1, 1))}" for i in range(len(words))]
+        return cls(question, words, which, shades if ordered else [*map(color, range(len(words)))])
+
+
+def colorings(run: FittedRun) -> list[Coloring]:
+    """All ways to color the samples of a run."""
+    choices = []
+    if run.labels is not None:
+        names = [f"cluster {k}" for k in range(int(run.labels.max()) + 1)]
+        choices.append(Coloring.of("cluster", names, run.labels.astype(int)))
+    if len(run.results.y):
+        choices.append(_by_label(run.results.y))
+    choices.append(_by_pattern(run))
+    if len(run.results.margin):
+        words, sure = ["certain", "uncertain"], run.uncertain().astype(int)
+        choices.append(Coloring("certainty", words, sure, ["line", "k2"]))
+    return choices
+
+
+def _by_label(y: Array) -> Coloring:
+    """A coloring by label: many numbers by quintile, many words by the most frequent."""
+    values, which = np.unique(y, return_inverse=True)
+    if len(values) <= MOST_COLORED:
+        return Coloring.of("label", [str(v) for v in values], which)
+    if y.dtype.kind in "iuf":
+        edges = np.quantile(y, np.linspace(0, 1, 6))
+        words = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
+        return Coloring.of("label", words, np.searchsorted(edges[1:-1], y), ordered=True)
+    common = [k for k, _ in Counter(which.tolist()).most_common(MOST_COLORED - 1)]
+    place = {k: i for i, k in enumerate(common)}
+    words = [*(str(values[k]) for k in common), "others"]
+    return Coloring.of("label", words, np.array([place.get(int(k), len(common)) for k in which]))
+
+
+def _by_pattern(run: FittedRun) -> Coloring:
+    """A coloring by missing pattern, or by the number of observed views if patterns are many."""
+    patterns, which = np.unique(run.mask, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    if len(patterns) <= 10:
+        order = np.argsort(-np.bincount(which), kind="stable")
+        words = [run.views_of(int(np.flatnonzero(which == k)[0])) for k in order]
+        return Coloring.of("missing pattern", words, np.argsort(order)[which])
+    counts, place = np.unique(run.mask.sum(1), return_inverse=True)
+    words = [f"{c} view{'' if c == 1 else 's'} observed" for c in counts]
+    return Coloring.of("missing pattern", words, place, ordered=True)
+
+
+def representation(run: FittedRun) -> str:
+    """The section on the representation: one set of dots in two dimensions, which charts.js pans
+    and zooms; empty if it was not measured. The browser shows the <title> of a dot as a tooltip."""
+    points, rows = run.results.plane.astype(float), run.results.plane_rows
+    if not len(points):
+        return ""
+    if run.private:  # the order of rows identifies samples, too
+        order = np.lexsort(points.T)
+        points, rows = points[order], rows[order]
+    low, high = points.min(0), points.max(0)
+    reach = np.maximum((high - low) / 2, 1e-6) * 1.05
+    unit = (reach / (PLANE_SIZE / 2 - EDGE)).max()  # the same on both axes
+    places = PLANE_SIZE / 2 + (points - (low + high) / 2) / unit * [1, -1]
+    asked, dots = colorings(run), ""
+    for (x, y), row in zip(places, rows, strict=True):
+        kinds = " ".join(f"{'cqrt'[q]}{c.which[row]}" for q, c in enumerate(asked))
+        tip = f"<title>{escape(_tip(run, asked, int(row)))}</title>"
+        # a line without length under a round cap: zooming is one transform of all dots
+        dots += f'<path class="dot {kinds}" d="M{x:.1f} {y:.1f}h.01">{tip}</path>'
+    kind = "t-SNE" if len(points) >= 10 else "principal axes"
+    of = "" if len(rows) == len(run.mask) else f"{len(rows)} of {len(run.mask)} samples. "
+    note = (
+        f"{of}{kind} of the representation: neighbors here are neighbors in it; distances between "
+        "groups mean little. Point at a sample to see what it is."
+    )
+    plot = _switch(asked) + FRAME.substitute(dots=dots)
+    lead = "One representation per sample, learned from whatever views it has."
+    body = figure("The samples in the plane", plot, note, kind="wide map")
+    return section("map", "Representation", lead, body)
+
+
+def _switch(asked: list[Coloring]) -> str:
+    """Radio buttons, each with its legend: colors change without a script, which makes the buttons
+    of a legend show and hide a class."""
+    buttons, legends = "", ""
+    for q, c in enumerate(asked):
+        checked = " checked" if q == 0 else ""
+        buttons += f'<input type="radio" name="by" id="by{q}"{checked}>'
+        buttons += f'<label for="by{q}">{escape(c.question)}</label>'
+        keys = "".join(
+            f'<button type="button" data-series="{"cqrt"[q]}{i}" aria-pressed="true">'
+            f'<i class="{"cqrt"[q]}{i}"></i>{escape(word)}</button>'
+            for i, word in enumerate(c.words)
+        )
+        legends += f'<div class="legend by by{q}">{keys}</div>'
+    return f'<span class="ask">Color by</span>{buttons}{legends}'
+
+
+def rules(run: FittedRun) -> str:
+    """The color of each class of dots under each coloring, as CSS."""
+    css = ""
+    for q, c in enumerate(colorings(run) if len(run.results.plane) else ()):
+        for i, name in enumerate(c.colors):
+            dot = f".{'cqrt'[q]}{i}"
+            css += f"#by{q}:checked~svg {dot},.by{q} {dot}{{--c:var(--{name})}}"
+        css += f"#by{q}:checked~.by{q}{{display:flex}}#by{q}:checked+label{{{PRESSED}}}"
+    return css
+
+
+def _tip(run: FittedRun, asked: list[Coloring], row: int) -> str:
+    """The tooltip of a sample: its name, cluster, label, margin and views."""
+    lines = [run.sample(row)]
+    for c in asked:
+        if c.question in ("cluster", "label"):
+            lines.append(f"{'label ' * (c.question == 'label')}{c.words[c.which[row]]}")
+    if len(run.results.margin):
+        stays, tries = run.results.stays[row], run.results.tries[row]
+        kept = f", kept in {stays} of {tries} tries" if tries else ""
+        lines.append(f"margin {run.results.margin[row]:.2f}{kept}")
+    return "\n".join(line for line in [*lines, run.views_of(row)] if line)
+
+
+# In clusters.
+
+
+def clusters(run: FittedRun) -> str:
+    """The section on clusters: sizes, features, certainty, labels; empty without any."""
+    if run.labels is None:
+        return ""
+    lead = "Which samples belong together. "
+    if len(run.results.margin):
+        lead += (
+            "A sample is <b>uncertain</b> when its cluster changes if one of its views is left "
+            "out, or when the next cluster is about as near (margin under 0.05; 0 is halfway "
+            "between two clusters, 1 at the center of one)."
+        )
+    scored = ", ".join(f"{k.upper()} {percent(s, 1)}" for k, s in agreement(run).items())
+    words = f"<p>Against the labels, which no method ever sees: {scored}.</p>" if scored else ""
+    counts, uncertain = np.bincount(run.labels), run.uncertain()
+    shown = min(len(counts), MOST_CLUSTERS)
+    bars = counts[:shown], np.bincount(run.labels[uncertain], minlength=len(counts))[:shown]
+    more = f"; the first {shown} of {len(counts)}" if shown < len(counts) else ""
+    note = f"{percent(uncertain.mean())} of all samples are uncertain{more}."
+    pair = chart("Cluster sizes", note, 1.0 + 0.26 * shown, plots.sizes, *bars)
+    pair += _matrix(run, run.labels)
+    if run.results.stability:  # the user did not choose the number
+        note = "The number was chosen where clusterings of two halves agree most beyond chance."
+        pair += chart("How many clusters", note, 3.0, plots.stability, run.results.stability)
+    parts = words, _traits(run), f'<div class="two">{pair}</div>', _by_cluster(run, run.labels)
+    return section("clusters", "Clusters", lead, *parts)
+
+
+def agreement(run: FittedRun) -> dict[str, float]:
+    """Scores of the clusters against labels; empty without labels."""
+    y = run.results.y
+    if run.labels is None or not len(y) or len(np.unique(y)) > MOST_SCORED:
+        return {}
+    return clustering_scores(y, run.labels)
+
+
+def _matrix(run: FittedRun, labels: Array) -> str:
+    """A figure of the share of each label in each cluster; empty without labels."""
+    values, y = np.unique(run.results.y, return_inverse=True)
+    K = int(labels.max()) + 1
+    if not len(values) or len(values) > MOST_CLASSES or K > MOST_CLASSES:
+        return ""
+    from scipy.optimize import linear_sum_assignment
+
+    counts = np.zeros((len(values), K), int)
+    np.add.at(counts, (y, labels), 1)
+    matched = linear_sum_assignment(counts, maximize=True)[1].tolist()
+    order, names = [*matched, *sorted({*range(K)} - {*matched})], [str(value) for value in values]
+    note = "The method never saw the labels. Each cluster is placed at the label it matches best."
+    shown = counts[:, order], names, order
+    return chart("Clusters and labels", note, 1.0 + 0.3 * len(values), plots.labels, *shown)
+
+
+def _traits(run: FittedRun) -> str:
+    """The features that differ most in each cluster, with their effect sizes."""
+    profiles, lines = run.results.profiles, []
+    if not len(profiles):
+        return ""
+    for k, effects in enumerate(profiles["effect"].T[:MOST_CLUSTERS]):
+        words = ""
+        for f in np.argsort(-np.abs(np.nan_to_num(effects)), kind="stable")[:TRAITS]:
+            view, name, _ = profiles[f]
+            if np.isfinite(effects[f]):
+                kind, sign = ("up", "+") if effects[f] > 0 else ("down", "")
+                names = f"{escape(feature_name(name))}<small>{escape(view)}</small>"
+                words += f'<span class="{kind}">{names} <b>{sign}{number(effects[f])}</b></span> '
+        if words:
+            lines.append([_cluster(k), f'<span class="traits">{words}</span>'])
+    note = (
+        "mean of a cluster minus that of all other samples, observed values only, in standard "
+        "deviations of the feature; they describe clusters and test nothing"
+    )
+    whole = table(["cluster", "features that differ most"], lines, 9)
+    return plain("What makes a cluster", note, whole)
+
+
+def _cluster(k: int) -> str:
+    return f'<i class="{color(k)}"></i>{k}'
+
+
+def _by_cluster(run: FittedRun, labels: Array) -> str:
+    """A table of cluster size, stability and share of samples that lack each view."""
+    lacking = (~run.mask).mean(0)
+    error = np.sqrt(np.maximum(lacking * (1 - lacking), 1e-12))  # of one sample
+    tries = run.results.tries if len(run.results.tries) else np.zeros(len(run.mask))
+    lines = []
+    for k in np.unique(labels[labels < MOST_CLUSTERS]):
+        mine = labels == k
+        tried = tries[mine].sum()
+        sure = percent(run.results.stays[mine].sum() / tried) if tried else "–"
+        shares = (~run.mask[mine]).mean(0)
+        far = np.abs(shares - lacking) > np.maximum(3 * error / np.sqrt(mine.sum()), 0.1)
+        cells = [
+            f"<b>{percent(s)}</b>" if f else percent(s) for s, f in zip(shares, far, strict=True)
         ]
-        rows.append(row)
-    return table(["view", "feature", "value", "90 % interval", ""], rows, 99)
+        lines.append([_cluster(k), number(mine.sum()), sure, *cells])
+    heads = ["cluster", "samples", "kept", *(f"no {name}" for name in run.names)]
+    note = (
+        "kept: how often samples stay in it when one of their views is left out. Then the share of "
+        "its samples that lack each view; bold where that is far from the share in all samples"
+    )
+    return plain("Stability and missing views", note, table(heads, lines))
