@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
@@ -122,18 +122,12 @@ def one_sentence(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def listed(sentences: Sequence[str]) -> str:
-    """Several problems, one per line."""
-    shown = [f"  - {sentence}" for sentence in sentences[:PROBLEMS_SHOWN]]
-    more = len(sentences) - len(shown)
-    shown += [f"  - ... and {more} more"] if more else []
-    return "\n".join([f"{len(sentences)} problems:", *shown])
-
-
 def answer(error: Exception) -> tuple[str, int]:
     """The message and the exit code for an error that ended a command."""
     if isinstance(error, ProblemsError):
-        return listed(error.sentences), 2
+        shown, more = error.sentences[:PROBLEMS_SHOWN], error.sentences[PROBLEMS_SHOWN:]
+        lines = [*shown, f"... and {len(more)} more"] if more else shown
+        return "\n  - ".join([f"{len(error.sentences)} problems:", *lines]), 2
     text = one_sentence(error)
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))

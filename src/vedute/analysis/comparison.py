@@ -83,7 +83,7 @@ def compare(trial: Trial, models: Mapping[str, Estimator], y: Array | None) -> l
     error ends one method, not the comparison."""
     rows = []
     with progress.shown(), progress.task("comparing", len(models), "method"):
-        outcomes = backends.outcomes(_row, (trial, y), list(models.items()))
+        outcomes = backends.outcomes(scores_of, (trial, y), list(models.items()))
         for name, row in zip(models, outcomes, strict=True):
             if isinstance(row, BrokenExecutor):
                 row = MethodScores(name, failed="its worker was killed")
@@ -137,7 +137,8 @@ def figure(rows: Sequence[MethodScores]) -> Figure:
     return drawn
 
 
-def _row(shared: tuple[Trial, Array | None], named: tuple[str, Estimator]) -> MethodScores:
+def scores_of(shared: tuple[Trial, Array | None], named: tuple[str, Estimator]) -> MethodScores:
+    """Fit the named model on the trial's views; its scores, or the error that ended it."""
     (trial, y), (name, model), start = shared, named, perf_counter()
     results: dict[str, Any] = {}
     try:

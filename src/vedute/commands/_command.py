@@ -5,19 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TextIO, get_args, get_type_hints
 
 import typer
+from rich.table import Table
 
+from vedute.commands import _options
 from vedute.commands._options import ReadingOptions
 from vedute.data.escaping import escaped
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object; the rest goes to stderr.")
@@ -45,6 +45,7 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
             for k, hint in hints.items()
         ]
     parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=Json))
+    parameters = [p.replace(annotation=_option(p.name, p.annotation)) for p in parameters]
 
     @wraps(run)
     def wrapped(*, as_json: bool, **options: Any) -> None:
@@ -65,6 +66,55 @@ def command(run: Callable[..., Answer]) -> Callable[..., None]:
     return wrapped
 
 
+def _option(name: str, annotation: Any) -> Any:
+    """Make an annotation with a text an option with this help; a word before ": " is how its value
+    is called. A bool is a flag that is off by default."""
+    kind, *notes = get_args(annotation) or [annotation]
+    if not notes or not isinstance(notes[0], str):
+        return annotation
+    word, colon, meaning = notes[0].partition(": ")
+    if not colon or " " in word:
+        word, meaning = "", notes[0]
+    flags = [f"--{name.replace('_', '-')}"] if kind is bool else []
+    return Annotated[kind, typer.Option(*flags, metavar=word or None, help=meaning)]
+
+
+def writes_rows(columns: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
+    """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
+    or annotations of the data in formats that hold both."""
+
+    def run(
+        reading: ReadingOptions,
+        run: _options.RunFolder,
+        out: _options.OutRows,
+        data: _options.OptionalSource = None,
+        method: _options.OutsideMethod = None,
+        safe_csv: _options.SafeCsv = False,
+        force: _options.Force = False,
+    ) -> Answer:
+        from vedute import io
+        from vedute.commands import _data
+
+        how, source, ending = reading.checked(), _data.source_of(run, data), out.suffix.lower()
+        _data.check_place(out, source)
+        annotated = ending in io.ANNOTATED
+        if annotated and ending != Path(source).suffix.lower():
+            raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
+        endings = [ending] if annotated else [*io.RESULT_FORMATS]
+        with _data.guarded_ids(safe_csv), _data.new_file(out, force, endings) as part:
+            model, given, entry = _data.open_run(run, source, how, method)
+            ids, table = _data.computed(columns, model, given, entry.views)
+            if annotated:
+                io.annotate(part, Path(source), table)
+            else:
+                io.write_rows(part, ids, given.id_name, table)
+        shapes = {name: column.shape for name, column in table.items()}
+        return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
+
+    run.__doc__ = columns.__doc__
+    return command(run)
+
+
 def plain(value: Any) -> Any:
     """Convert a value to JSON types: null for NaN and infinity, text for paths."""
     if isinstance(value, Mapping):
@@ -83,13 +133,13 @@ def say(*words: object, file: TextIO | None = None) -> None:
     print(*(escaped(word, keep="\n\t") for word in words), file=file)
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **style: Any) -> Table:
-    """A table for the terminal: the first column is aligned left, the others right."""
-    from rich.table import Table
-
+def table(
+    heads: Sequence[str], rows: Iterable[Iterable[str]], left: Sequence[str] = (), **style: Any
+) -> Table:
+    """A table for the terminal: columns are aligned right, except the first and those in `left`."""
     made = Table(header_style="bold", **style)
-    for i, head in enumerate(heads):
-        made.add_column(head, justify="right" if i else "left")
+    for head in heads:
+        made.add_column(head, justify="left" if head in (heads[0], *left) else "right")
     for row in rows:
         made.add_row(*row)
     return made

@@ -6,24 +6,26 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import Any
 
-from vedute.commands import _options
-from vedute.commands._command import Answer, command, say
+import numpy as np
 
-if TYPE_CHECKING:
-    from vedute import io
-    from vedute.data.frames import ViewSpec
-    from vedute.data.views import Entry, Views
-    from vedute.estimators.base import Estimator
+from vedute import datasets, io, methods
+from vedute.commands import _settings
+from vedute.commands._command import say
+from vedute.data.escaping import listed
+from vedute.data.frames import ViewSpec, numbers
+from vedute.data.problems import all_at_once, incomplete, noted
+from vedute.data.views import Entry, Views, ever_seen
+from vedute.estimators import progress, saving
+from vedute.estimators.base import Estimator
 
-    Columns = Callable[[Estimator, Views], Mapping[str, Any]]
+Columns = Callable[[Estimator, Views], Mapping[str, Any]]
 
 
 def open_data(source: str, how: io.Reading) -> io.Data:
     """Read files of views, or a dataset by its name."""
-    from vedute import datasets, io
-
     if datasets.has(source):
         if Path(source).is_dir() and not (Path(source) / "model.json").is_file():
             raise ValueError(
@@ -40,8 +42,6 @@ def open_data(source: str, how: io.Reading) -> io.Data:
 
 def check(views: Views) -> None:
     """Reject unusable data: empty columns, or views without common samples."""
-    from vedute.data.problems import incomplete, noted
-
     specs = views.specs or ()
     for v, spec in enumerate(specs):
         with noted(part=False):
@@ -61,12 +61,6 @@ def check(views: Views) -> None:
 
 def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     """Reject columns without any value."""
-    from shlex import quote
-
-    from vedute.data.escaping import listed
-    from vedute.data.frames import numbers
-    from vedute.data.views import ever_seen
-
     empty = (~ever_seen(views, v).flatten()).nonzero().flatten().tolist()
     if not empty or not bool(views.mask[:, v].any()):
         return
@@ -82,25 +76,20 @@ def _check_columns(views: Views, v: int, spec: ViewSpec) -> None:
     raise ValueError(f"view {spec.name!r}, {which}{fix}")
 
 
-def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[io.Data, Views, Any]:
-    """Training data as read, their checked views, and the groups of samples; lists all problems."""
-    from vedute import io
-    from vedute.data.problems import all_at_once, noted
-    from vedute.io import table
-
+def opened(source: str, how: io.Reading, groups: str | None = None) -> tuple[Views, Any]:
+    """The checked views of training data, and the groups of samples; lists all problems."""
     known: Any = None
     with all_at_once():
         given = open_data(source, how)
         with noted(part=False):
-            known = None if groups is None else table.read_groups(groups, given)
+            known = None if groups is None else io.table.read_groups(groups, given)
         views = io.enter(given).views
         check(views)
-    return given, views, known
+    return views, known
 
 
 def source_of(run: Path, source: str | None) -> str:
     """DATA, or the data that RUN was fitted on."""
-    from vedute.estimators import saving
     from vedute.report import run_folder
 
     if source is not None:
@@ -113,9 +102,6 @@ def source_of(run: Path, source: str | None) -> str:
 
 def load(run: Path, method: str | None) -> Estimator:
     """Load a fitted estimator; `method` is the value of --method."""
-    from vedute import methods
-    from vedute.commands import _settings
-
     return methods.load(run, None if method is None else _settings.method(method))
 
 
@@ -126,25 +112,21 @@ def open_run(
 
     Data are read like those of the RUN, except for options that `how` sets.
     """
-    from vedute import io
     from vedute.report import run_folder
 
-    model = load(run, method)
-    known = run_folder.reading_of(run)
-    given = how.given()
-    known = {k: v for k, v in known.items() if k in io.Reading._fields}
-    given |= {"drop": [*known.get("drop", ()), *given["drop"]]} if "drop" in given else {}
-    known |= given
-    data = open_data(source, io.Reading(**known)._replace(lenient="label" not in given))
+    model, given = load(run, method), how.given()
+    known = {k: v for k, v in run_folder.reading_of(run).items() if k in io.Reading._fields}
+    if "drop" in given:
+        given["drop"] = [*known.get("drop", ()), *given["drop"]]
+    how = io.Reading(**known | given)._replace(lenient="label" not in given)
+    data = open_data(source, how)
     return model, data, io.enter(data, model.specs)
 
 
 @contextmanager
 def guarded_ids(safe: bool) -> Iterator[None]:
     """Escape formulas among the ids of .csv files with an apostrophe if `safe`, else warn once."""
-    from vedute.io import csv
-
-    with csv.formula_guard(safe) as formulas:
+    with io.csv.formula_guard(safe) as formulas:
         yield
     if formulas:
         say(
@@ -154,59 +136,17 @@ def guarded_ids(safe: bool) -> Iterator[None]:
         )
 
 
-def writes_rows(columns: Columns) -> Callable[..., None]:
-    """A command that writes `columns` computed by a fitted estimator, one row per sample: a table,
-    or annotations of the data in formats that hold both."""
-
-    def run(
-        reading: _options.ReadingOptions,
-        run: _options.RunFolder,
-        out: _options.OutRows,
-        data: _options.OptionalSource = None,
-        method: _options.OutsideMethod = None,
-        safe_csv: _options.SafeCsv = False,
-        force: _options.Force = False,
-    ) -> Answer:
-        from vedute import io
-
-        how, source, ending = reading.checked(), source_of(run, data), out.suffix.lower()
-        check_place(out, source)
-        annotated = ending in io.ANNOTATED
-        if annotated and ending != Path(source).suffix.lower():
-            raise ValueError(f"OUT may end in {out.suffix} only if DATA does, got {source}")
-        endings = [ending] if annotated else [*io.RESULT_FORMATS]
-        with guarded_ids(safe_csv), new_file(out, force, endings) as part:
-            model, given, entry = open_run(run, source, how, method)
-            ids, table = computed(columns, model, given, entry.views)
-            if annotated:
-                io.annotate(part, Path(source), table)
-            else:
-                io.write_rows(part, ids, given.id_name, table)
-        shapes = {name: column.shape for name, column in table.items()}
-        return Answer({"samples": len(entry.views), "columns": shapes, "wrote": [out]})
-
-    run.__doc__ = columns.__doc__
-    return command(run)
-
-
 def computed(
     columns: Columns, model: Estimator, given: io.Data, views: Views
 ) -> tuple[Any, dict[str, Any]]:
     """Ids of all samples, or else row numbers, and columns computed by a fitted estimator. A store
     is processed in blocks, and its results are put into the order of the original data."""
-    import numpy as np
-
-    from vedute.estimators import progress
-    from vedute.io import store
-
     ids = views.index.numpy() if views.ids is None else views.ids
     if given.whole is None:
         return ids, dict(columns(model, views))
-    parts = []
-    with progress.shown(), progress.task("processing the store", len(views), "row"):
-        for block in store.blocks(given.whole, model.specs):
-            parts.append(columns(model, block))
-            progress.advance(len(block), "row")
+    parts = [
+        columns(model, block) for _, block in blocks(given.whole, model, "processing the store")
+    ]
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if given.order is None:
         return ids, table
@@ -215,11 +155,19 @@ def computed(
     return row_ids[back], {name: column[back] for name, column in table.items()}
 
 
+def blocks(whole: Views, model: Estimator, task: str) -> Iterator[tuple[slice, Views]]:
+    """Blocks of a store, and which rows they are; `task`: what the progress display says."""
+    start = 0
+    with progress.shown(), progress.task(task, len(whole), "row"):
+        for block in io.store.blocks(whole, model.specs):
+            yield slice(start, start + len(block)), block
+            start += len(block)
+            progress.advance(len(block), "row")
+
+
 @contextmanager
 def new_file(out: Path, force: bool, endings: Sequence[str] = (".npz",)) -> Iterator[Path]:
     """A context with the temporary path of a new file `out`; bad paths raise before any work."""
-    from vedute import io
-
     if out.suffix.lower() not in endings:
         raise ValueError(f"OUT must end in {' or '.join(endings)}, got {out}")
     with io.atomic_file(out, force) as part:
@@ -233,24 +181,21 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
 
     tables: write a folder of tables where `source` is a store.
     """
-    from vedute import datasets, io
-    from vedute.io import store, table
-
     check_place(out, source)
     ending = out.suffix.lower()
     ends = ("lower", "upper")  # of intervals, from an earlier call
-    if store.is_store(source):
+    if io.store.is_store(source):
         if ending in io.FORMATS:
             what = "" if tables else f", a store as {source} is"
             raise ValueError(f"OUT must be a folder{what}; got {out}")
-        if tables and store.is_store(out):
+        if tables and io.store.is_store(out):
             raise FileExistsError(f"{out} is a store; choose another name for tables")
-        place = io.atomic_folder(out, force, ends) if tables else store.new_store(out, force)
+        place = io.atomic_folder(out, force, ends) if tables else io.store.new_store(out, force)
     else:
         like = ".npz" if datasets.has(source) else io.ending(source)
         if like == "" and ending in io.FORMATS and ending != ".npz":
             raise ValueError(f"OUT must be a folder, as {source} is, or end in .npz; got {out}")
-        if like != "" and table.ending(out) not in (like, ".npz"):
+        if like != "" and io.table.ending(out) not in (like, ".npz"):
             endings = " or ".join(dict.fromkeys((like, ".npz")))
             raise ValueError(f"OUT must end in {endings}, got {out}")
         folder = like == "" and ending != ".npz"
@@ -262,8 +207,6 @@ def new_views(out: Path, force: bool, source: str, tables: bool = False) -> Iter
 
 def check_place(out: Path, source: str) -> None:
     """Reject an output path that is the data, or inside their folder."""
-    from vedute import datasets
-
     home, place = Path(source).resolve(), out.resolve()
     if datasets.has(source) or not home.exists():
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ Scheduler = Annotated[
         show_default="started here",
     ),
 ]
-NEEDED = {"dask": "distributed", "ray": "ray", "spark": "joblibspark"}  # by the extra's name
+NEEDED = {"loky": "joblib", "dask": "distributed", "ray": "ray", "spark": "joblibspark"}
 
 
 @contextmanager
@@ -38,69 +38,53 @@ def running(engine: str | None, scheduler: str | None, jobs: int | None = None) 
             raise ValueError("--scheduler is the address of an engine; name it with --engine")
         yield
         return
-    if engine not in STARTS:
-        raise ValueError(f"no engine {engine!r}; choose from {', '.join(STARTS)}")
+    if engine not in NEEDED:
+        raise ValueError(f"no engine {engine!r}; choose from {', '.join(NEEDED)}")
     if scheduler is not None and jobs is not None:
         raise ValueError(f"--jobs is for engines started here; the one at {scheduler} has its own")
-    if find_spec(NEEDED.get(engine, "joblib")) is None:
+    if find_spec(NEEDED[engine]) is None:
         raise ImportError(f"--engine {engine} needs: pip install 'vedute[{engine}]'")
     from joblib import parallel_config
 
-    with ExitStack() as started:
-        n_jobs = STARTS[engine](scheduler, jobs, started)
+    with ExitStack() as ends:
+        n_jobs = _started(engine, scheduler, jobs, ends)
         with parallel_config(engine, n_jobs=n_jobs):
             yield
 
 
-def _cores() -> int:
+def _started(engine: str, scheduler: str | None, jobs: int | None, ends: ExitStack) -> int:
+    """Start an engine, which `ends` stops; the number of parallel tasks, -1: all."""
     from vedute.scale import backends
 
-    return backends.cores()
+    n_jobs = jobs or backends.cores()
+    if engine == "loky":
+        if scheduler is not None:
+            raise ValueError(
+                "loky has no scheduler, it runs on this machine; leave --scheduler out"
+            )
+        return n_jobs
+    if engine == "dask":
+        from distributed import Client, LocalCluster
 
+        where: Any = scheduler
+        if where is None:
+            local = LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None)
+            where = ends.enter_context(local)
+        ends.enter_context(Client(where))
+        return -1
+    if engine == "ray":
+        import ray
+        from ray.util.joblib import register_ray
 
-def _loky(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
-    if scheduler is not None:
-        raise ValueError("loky has no scheduler, it runs on this machine; leave --scheduler out")
-    return jobs or _cores()
-
-
-def _dask(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
-    from distributed import Client, LocalCluster
-
-    where: Any = scheduler
-    if where is None:
-        n = jobs or _cores()
-        local = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None)
-        where = started.enter_context(local)
-    started.enter_context(Client(where))
-    return -1
-
-
-def _ray(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
-    import ray
-    from ray.util.joblib import register_ray
-
-    ray.init(address=scheduler, num_cpus=jobs)
-    started.callback(ray.shutdown)
-    register_ray()
-    return -1
-
-
-def _spark(scheduler: str | None, jobs: int | None, started: ExitStack) -> int:
+        ray.init(address=scheduler, num_cpus=jobs)
+        ends.callback(ray.shutdown)
+        register_ray()
+        return -1
     from joblibspark import register_spark
     from pyspark.sql import SparkSession
 
-    master = scheduler or f"local[{jobs or _cores()}]"
+    master = scheduler or f"local[{n_jobs}]"
     session = SparkSession.builder.appName("vedute").master(master).getOrCreate()
-    started.callback(session.stop)
+    ends.callback(session.stop)
     register_spark()
     return int(session.sparkContext.defaultParallelism)
-
-
-# Each starts an engine, which `started` ends, and returns the number of parallel tasks; -1: all.
-STARTS: dict[str, Callable[[str | None, int | None, ExitStack], int]] = {
-    "loky": _loky,
-    "dask": _dask,
-    "ray": _ray,
-    "spark": _spark,
-}

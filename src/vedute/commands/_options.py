@@ -42,11 +42,8 @@ OutRows = Annotated[
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN|FILE",
-        help="Which samples belong together: a column of DATA, if that is one table, or a file "
-        "(.csv, .tsv, .parquet) of ids and groups.",
-    ),
+    "COLUMN|FILE: Which samples belong together: a column of DATA, if that is one table, or a file "
+    "(.csv, .tsv, .parquet) of ids and groups.",
 ]
 OutsideMethod = Annotated[
     str | None,
@@ -54,17 +51,9 @@ OutsideMethod = Annotated[
         "--method", metavar="MODULE:CLASS", help="The class RUN was fitted with, if it is yours."
     ),
 ]
-SafeCsv = Annotated[
-    bool,
-    typer.Option(
-        "--safe-csv", help="Put an apostrophe before ids that spreadsheets read as formulas."
-    ),
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", metavar="VIEW=KIND", help="What a view holds: counts, text, ..."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+SafeCsv = Annotated[bool, "Put an apostrophe before ids that spreadsheets read as formulas."]
+Kinds = Annotated[list[str] | None, "VIEW=KIND: What a view holds: counts, text, ..."]
+Force = Annotated[bool, "Replace existing output."]
 Ids = Annotated[
     bool, typer.Option("--ids/--no-ids", help="Name samples, and the files and folders of DATA.")
 ]
@@ -78,18 +67,10 @@ class ReadingOptions(NamedTuple):
 
     views: Annotated[
         Path | None,
-        typer.Option(
-            metavar="SPEC",
-            help='TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
-        ),
+        'SPEC: TOML file: columns of one table that make a view, rna = "rna_*" under \\[views].',
     ] = None
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Take it out of the data; for evaluation only."),
-    ] = None
-    one_hot: Annotated[bool, typer.Option("--one-hot", help="Columns of text are categories.")] = (
-        False
-    )
+    label: Annotated[str | None, "COLUMN: Take it out of the data; for evaluation only."] = None
+    one_hot: Annotated[bool, "Columns of text are categories."] = False
     samples: Annotated[
         str | None, typer.Option(metavar="rows|columns", help="Where samples are in a .mat file.")
     ] = None
@@ -98,10 +79,7 @@ class ReadingOptions(NamedTuple):
     ] = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Leave a column of the tables out; repeatable, or a,b for several.",
-        ),
+        "COLUMN: Leave a column of the tables out; repeatable, or a,b for several.",
     ] = None
 
     def checked(self) -> io.Reading:

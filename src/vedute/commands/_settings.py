@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from vedute import methods
+from vedute.data.limits import plain_file
 from vedute.estimators import settings
 from vedute.estimators.base import Estimator
+from vedute.methods import best_pair, presets
 
 Settings = dict[str, Any]
 TOML = {"true": True, "false": False}
@@ -88,3 +91,72 @@ def clusters(given: str | None) -> int | str | None:
     if given != "auto" and not given.isdecimal():
         raise ValueError(f"--clusters takes a whole number or auto, got {given!r}")
     return given if given == "auto" else int(given)
+
+
+def estimator(
+    method_name: str | None,
+    preset: str | None,
+    config: Path | None,
+    typed: Iterable[str],
+    given: Settings,
+    values: bool,
+) -> tuple[Estimator, str, str | None]:
+    """An unfitted estimator, its method and preset: --set overrides the file, and both override
+    the preset. Without `values`, its model must not contain samples."""
+    file = {"method": None, "preset": None} | ({} if config is None else _read_config(config))
+    named = file.pop("method"), file.pop("preset")
+    preset = preset or named[1]
+    name = method_name or named[0] or ("blend" if preset is None else "mvp")
+    if not method_name and ":" in name:
+        raise ValueError(f"a file cannot name code; say --method {name} as well")
+    cls = method(name)
+    wanted: Settings = {} if preset is None else presets.find(name, preset)
+    wanted = {"random_state": 0} | wanted | file | parse(typed)
+    wanted |= {k: value for k, value in given.items() if value is not None}
+    if cls.soft and wanted.get("n_clusters") is None:
+        raise ValueError(f"{name} learns clusters while it trains; say how many: --clusters K")
+    made = cls(**check(cls, wanted))
+    made.check_settings()
+    known = methods.of_this_package()
+    for inside in () if values else (name, *made.get_params(deep=False).get("experts", ())):
+        if inside not in known or methods.find(inside).keeps_samples:
+            raise ValueError(
+                f"{inside} {'keeps' if inside in known else 'may keep'} samples in its model; with "
+                "--no-values choose another method, such as --method mvp"
+            )
+    return made, name, preset
+
+
+def estimators(
+    names: str, common: Settings, typed: Iterable[str], n_views: int
+) -> dict[str, Estimator]:
+    """An estimator per method, the simple fills last; each gets the settings that it has."""
+    asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
+    wanted, models, used = parse(typed), {}, set()
+    for name in dict.fromkeys([*asked, *methods.baselines()]):
+        cls = method(name)
+        known = settings.declared(cls)  # mvp__latent_dim is one of methods with experts
+        nested = "expert_settings" in known
+        mine = {k: v for k, v in wanted.items() if k in known or ("__" in k and nested)}
+        used |= set(mine)
+        models[name] = best_pair.for_views(cls(**common | check(cls, mine)), n_views)
+    unknown = {k: v for k, v in wanted.items() if k not in used}
+    check(method(next(iter(models))), unknown)  # raises if any is unknown
+    return models
+
+
+def _read_config(path: Path) -> Settings:
+    """Settings from the top of a file or its table [settings], with method and preset."""
+    plain_file(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
+        raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
+    content.pop("used", None)  # of a run: what its data decided
+    inside = content.pop("settings", {})
+    if not isinstance(inside, dict):
+        raise ValueError(f"{path}: settings is a table; write [settings] above its lines")
+    for name in ("method", "preset"):
+        if not isinstance(content.get(name, ""), str):
+            raise ValueError(f"{path}: {name} is a name in quotes, got {content[name]!r}")
+    return content | inside

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from vedute.commands import _data, _options
+from vedute.commands import _options
 from vedute.commands._command import Answer, command, say
 
 EXAMPLE = "vedute ampute data/ --rate .5 --protocol bernoulli --seed 1 -o half"
@@ -17,16 +15,14 @@ def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
     out: _options.OutViews,
-    rate: Annotated[float, typer.Option(metavar="R", help="From 0 to 1; see the protocols.")],
+    rate: Annotated[float, "R: From 0 to 1; see the protocols."],
     protocol: Annotated[
         str,
-        typer.Option(
-            help="uniform (also dsimvc), bernoulli, with_replacement, completer, dcp, icmvc; "
-            "cohorts of two views: chain, ring, star, two_components; by value: mar, mnar; group."
-        ),
+        "uniform (also dsimvc), bernoulli, with_replacement, completer, dcp, icmvc; "
+        "cohorts of two views: chain, ring, star, two_components; by value: mar, mnar; group.",
     ] = "bernoulli",
     groups: _options.Groups = None,
-    seed: Annotated[int, typer.Option(help="Seed of the choice of views.")] = 42,
+    seed: Annotated[int, "Seed of the choice of views."] = 42,
     safe_csv: _options.SafeCsv = False,
     force: _options.Force = False,
 ) -> Answer:
@@ -40,8 +36,9 @@ def run(
     OUT.truth.npz, the data before as numbers, and OUT.mask.npz, what is left.
     """
     from vedute import io
+    from vedute.commands import _data
     from vedute.data import missing
-    from vedute.io import hide, npz, table
+    from vedute.io import hide
 
     how = reading.checked()
     truth, kept = (out.with_name(f"{out.stem}.{word}.npz") for word in ("truth", "mask"))
@@ -56,29 +53,23 @@ def run(
         given = _data.open_data(data, how)
         if given.whole is not None:
             raise ValueError(f"{data} is a store; hide views in the data, and convert them then")
-        known = None if groups is None else table.read_groups(groups, given)
+        known = None if groups is None else io.table.read_groups(groups, given)
         views = io.enter(given).views
         left = missing.drop_views(views, rate, seed, protocol, known)
         hide.write(part, given, left.mask.numpy())
         whole = io.of_views(views)
-        npz.write(truth_part, whole, whole.views, {}, whole.mask)
+        io.npz.write(truth_part, whole, whole.views, {}, whole.mask)
         missing.save_mask(kept_part, left.mask, views.ids, protocol, rate, seed)
     before, after = missing.rates(views.mask), missing.rates(left.mask)
-    result: dict[str, Any] = {
-        "before": before.named(),
-        "after": after.named(),
-        "protocol": protocol,
-    }
-    result |= {"rate": rate, "seed": seed, "mask": missing.fingerprint(left.mask)}
+    rates = {"before": before.named(), "after": after.named()}
+    mask = missing.fingerprint(left.mask)
+    chosen = {"protocol": protocol, "rate": rate, "seed": seed, "mask": mask}
 
     def show() -> None:
-        _print_rate("rows that lack a view", before.rows, after.rows)
-        _print_rate("views that are missing", before.slots, after.slots)
-        say(f"mask {result['mask']}: {protocol}, rate {rate:g}, seed {seed}")
+        words = "rows that lack a view", "views that are missing"
+        for what, was, share in zip(words, before, after, strict=True):
+            said = f" (before: {100 * was:.1f} %)" if was else ""
+            say(f"{what}: {100 * share:.1f} %{said}")
+        say(f"mask {mask}: {protocol}, rate {rate:g}, seed {seed}")
 
-    return Answer(result | {"wrote": [out, truth, kept]}, show)
-
-
-def _print_rate(what: str, before: float, after: float) -> None:
-    was = f" (before: {100 * before:.1f} %)" if before else ""
-    say(f"{what}: {100 * after:.1f} %{was}")
+    return Answer(rates | chosen | {"wrote": [out, truth, kept]}, show)

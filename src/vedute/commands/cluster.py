@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vedute.commands import _data
+from vedute.commands._command import writes_rows
 
 if TYPE_CHECKING:
     from vedute.data.views import Views
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EXAMPLE = "vedute cluster run new/ -o labels.csv"
 
 
-@_data.writes_rows
+@writes_rows
 def run(model: Estimator, views: Views) -> dict[str, Any]:
     """Write the cluster of each sample, whatever views it has.
 

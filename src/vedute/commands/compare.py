@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
-from vedute.commands import _data, _engine, _options
+from vedute.commands import _engine, _options
 from vedute.commands._command import Answer, command, say, table
 from vedute.data.escaping import escaped
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from vedute.analysis.comparison import MethodScores
-    from vedute.estimators.base import Estimator
 
 EXAMPLE = "vedute compare data/ --methods blend,mvp -o compared"
 
@@ -42,7 +43,7 @@ def run(
     settings: Annotated[
         list[str] | None, _options.settings("A setting of the methods that have it; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the hidden views and the methods.")] = 0,
+    seed: Annotated[int, "Seed of the hidden views and the methods."] = 0,
     engine: _engine.Engine = None,
     scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
@@ -52,12 +53,9 @@ def run(
     All methods see the same views; the three simple fills are always among them. Where DATA has
     labels, clusters are compared with them, too; no method sees a label.
     """
-    from contextlib import nullcontext
-    from dataclasses import asdict
-
     from vedute import io
     from vedute.analysis import comparison
-    from vedute.commands import _settings
+    from vedute.commands import _data, _settings
     from vedute.io.contents import known_labels
 
     how = reading.checked()
@@ -70,13 +68,16 @@ def run(
         if clusters is None and views.y is not None:
             number = len(set(views.y[known_labels(views.y)].tolist()))
         common = {"n_clusters": number, "random_state": seed}
-        models = _models(methods, common, settings or [], len(views.names))
+        models = _settings.estimators(methods, common, settings or [], len(views.names))
         trial = comparison.Trial.of(views, seed)
         with _engine.running(engine, scheduler):
             rows = comparison.ranked(comparison.compare(trial, models, views.y))
         if folder is not None:
             io.write_csv(folder / "scores.csv", comparison.columns(rows))
-            _draw(folder / "scores.png", rows)
+            if find_spec("matplotlib") is None:
+                say("no figure: it needs matplotlib, pip install 'vedute[plots]'")
+            else:
+                comparison.figure(rows).savefig(folder / "scores.png", dpi=150)
     hidden, wrote = int(trial.hidden.sum()), [] if out is None else [out]
     result = {"hidden": hidden, "methods": [asdict(row) for row in rows], "wrote": wrote}
     return Answer(result, lambda: _show(rows, hidden, out), code=all(row.failed for row in rows))
@@ -92,48 +93,19 @@ def _show(rows: list[MethodScores], hidden: int, out: Path | None) -> None:
     for row in rows:
         for line in _settings.chosen_clusters(row.n_clusters, row.stability):
             console.print(f"{row.method}: {line}" if line[0] != " " else line, soft_wrap=True)
-        if row.weights:
-            console.print(_trust(row))
+        if row.weights:  # of experts by view, in percent
+            experts, lines = list(next(iter(row.weights.values()))), []
+            for view, weights in row.weights.items():
+                shares = [*weights.values(), max(0.0, 1 - sum(weights.values()))]
+                lines.append([escape(escaped(view)), *(f"{100 * w:.0f}" for w in shares)])
+            title = {"title": f"{row.method}: expert weights, %", "title_justify": "left"}
+            console.print(table(["view", *experts, "mean"], lines, **title))
         if row.failed:
             console.print(
                 f"{row.method} failed: {escaped(row.failed)}", markup=False, soft_wrap=True
             )
     if out is not None:
         say(f"wrote {out}")
-
-
-def _models(
-    names: str, common: dict[str, Any], settings: list[str], n_views: int
-) -> dict[str, Estimator]:
-    """An estimator per method, the simple fills last; each gets the settings that it has."""
-    from vedute import methods
-    from vedute.commands import _settings
-    from vedute.estimators import settings as declarations
-    from vedute.methods import best_pair
-
-    asked = methods.available() if names == "all" else [k.strip() for k in names.split(",")]
-    wanted, models, used = _settings.parse(settings), {}, set()
-    for name in dict.fromkeys([*asked, *methods.baselines()]):
-        cls = _settings.method(name)
-        known = declarations.declared(cls)  # mvp__latent_dim is one of methods with experts
-        nested = "expert_settings" in known
-        mine = {k: v for k, v in wanted.items() if k in known or ("__" in k and nested)}
-        used |= set(mine)
-        models[name] = best_pair.for_views(cls(**common | _settings.check(cls, mine)), n_views)
-    unknown = {k: v for k, v in wanted.items() if k not in used}
-    _settings.check(_settings.method(next(iter(models))), unknown)  # raises if any is unknown
-    return models
-
-
-def _trust(row: MethodScores) -> Table:
-    """A table of expert weights by view, in percent."""
-    experts = list(next(iter(row.weights.values())))
-    lines = []
-    for view, weights in row.weights.items():
-        shares = [*weights.values(), max(0.0, 1 - sum(weights.values()))]
-        lines.append([escape(escaped(view)), *(f"{100 * w:.0f}" for w in shares)])
-    title = f"{row.method}: expert weights, %"
-    return table(["view", *experts, "mean"], lines, title=title, title_justify="left")
 
 
 def _table(rows: list[MethodScores]) -> Table:
@@ -144,14 +116,3 @@ def _table(rows: list[MethodScores]) -> Table:
         scores = [f"{100 * x:.1f}" for x in row.scores.values()] or ["–" for _ in labels]
         lines.append([row.method, error, *scores, f"{row.seconds:.1f}"])
     return table(["method", "hidden-view error", *labels, "seconds"], lines)
-
-
-def _draw(path: Path, rows: list[MethodScores]) -> None:
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        say("no figure: it needs matplotlib, pip install 'vedute[plots]'")
-        return
-    from vedute.analysis import comparison
-
-    comparison.figure(rows).savefig(path, dpi=150)

@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from vedute.commands import _data, _options
+from vedute.commands import _options
 from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
@@ -24,10 +22,8 @@ def run(
     reading: _options.ReadingOptions,
     data: _options.Source,
     out: Annotated[Path, _options.out("The store to write, a folder.", "STORE")],
-    seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
-    keep_order: Annotated[
-        bool, typer.Option("--keep-order", help="Do not shuffle the rows.")
-    ] = False,
+    seed: Annotated[int, "Seed of the order of rows."] = 0,
+    keep_order: Annotated[bool, "Do not shuffle the rows."] = False,
     force: _options.Force = False,
 ) -> Answer:
     """Write DATA as a store: one array per view, which is read piece by piece.
@@ -37,6 +33,7 @@ def run(
     precision, in double where that would lose what tells samples apart. Rows are shuffled once;
     what is written about a STORE later has the order of DATA again.
     """
+    from vedute.commands import _data
     from vedute.estimators import progress
     from vedute.io import store
 
@@ -59,6 +56,7 @@ def run(
 def _opened(source: str, how: io.Reading) -> tuple[Views, str | None]:
     """The views of DATA, streamed if they are large, and the name of their ids."""
     from vedute import datasets, io
+    from vedute.commands import _data
     from vedute.io import streaming
 
     whole = ""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from rich.console import Console
 
 from vedute.commands import _options
 from vedute.commands._command import Answer, command, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from vedute.analysis.comparison import MethodScores
     from vedute.data.views import Views
     from vedute.estimators.base import Estimator
@@ -23,12 +24,24 @@ METHODS = ("blend", "lowrank_fill", "knn_fill", "mean_fill")
 RATE, MASK_SEED = 0.5, 42
 INTERVAL = 0.9
 PIXELS = (16, 15)
+FILES = {
+    "labels.csv": "the cluster of each sample, and the digit it is",
+    "embedding.csv": "its representation",
+    "filled.npz": "all views, the missing ones inferred",
+}
+FIGURES = {
+    "missing.png": "which views are missing together",
+    "training.png": "loss terms, and the error on hidden views that ends training",
+    "map.png": "the representation beside the mean-filled data, in the plane",
+    "pix.png": "images that were hidden from the model, as it infers them",
+}
+NO_FIGURES = {"(no figures)": "they need matplotlib: pip install 'vedute[plots]'"}
 
 
 @command
 def run(
     out: Annotated[Path, _options.out("Folder to write.", show_default=True)] = Path("vedute-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the models; the data stay the same.")] = 0,
+    seed: Annotated[int, "Seed of the models; the data stay the same."] = 0,
     force: _options.Force = False,
 ) -> Answer:
     """Cluster handwritten digits and infer their missing views, against three simple fills.
@@ -36,29 +49,27 @@ def run(
     2000 digits in six views (bundled); half of them lack about half their views. No labels
     are used but for the scores. Takes two minutes on two cores.
     """
-    from time import perf_counter
-
-    start = perf_counter()
-    import json
-
-    from rich.console import Console
-
-    from vedute import datasets, io
+    from vedute import datasets, io, methods
+    from vedute.analysis import comparison
     from vedute.data.missing import drop_views
     from vedute.metrics import scores as scoring
 
-    console = Console(highlight=False)
+    start, console = perf_counter(), Console(highlight=False)
     with io.atomic_folder(out, force) as folder:
         console.print("Handwritten digits, six views; half of the rows lack some of them.")
         truth = datasets.load("handwritten")
         views = drop_views(truth, RATE, MASK_SEED)
-        rows, blend, filled = _compared(truth, views, seed)
-        imputed = blend.impute(views, interval=INTERVAL)
-        ends = truth.x, imputed.lower.x, imputed.upper.x
-        true, lower, upper = ([x.numpy() for x in end] for end in ends)
-        coverage = scoring.coverage(true, lower, upper, (~views.mask).numpy())
-        files = _write_tables(folder, truth, blend, filled["blend"])
-        files |= _write_figures(folder, truth, views, blend, imputed, filled["mean_fill"])
+        hidden, true = (~views.mask).numpy(), [x.numpy() for x in truth.x]
+        trial = comparison.Trial(views, hidden, true)
+        models = {k: methods.find(k)(n_clusters=10, random_state=seed) for k in METHODS}
+        rows = [comparison.scores_of((trial, truth.y), named) for named in models.items()]
+        imputed = models["blend"].impute(views, interval=INTERVAL)
+        lower, upper = ([x.numpy() for x in end.x] for end in (imputed.lower, imputed.upper))
+        coverage = scoring.coverage(true, lower, upper, hidden)
+        _write_tables(folder, truth, models["blend"], imputed.mean)
+        drawn = find_spec("matplotlib") is not None
+        if drawn:
+            _write_figures(folder, truth, views, models, imputed)
         errors = {row.method: round(row.error, 4) for row in rows}
         scores = {
             **{name: round(100 * score, 2) for name, score in rows[0].scores.items()},
@@ -69,32 +80,8 @@ def run(
             "seconds": round(perf_counter() - start, 1),
         }
         (folder / "scores.json").write_text(f"{json.dumps(scores)}\n", encoding="utf-8")
+    files = {**FILES, **(FIGURES if drawn else NO_FIGURES), "scores.json": "these numbers"}
     return Answer(scores, lambda: _show(console, rows, coverage, out, files))
-
-
-def _compared(
-    truth: Views, views: Views, seed: int
-) -> tuple[list[MethodScores], Estimator, dict[str, Views]]:
-    """Fit all methods: their scores, the fitted Blend, and the filled views by method."""
-    from time import perf_counter
-
-    from vedute import methods
-    from vedute.analysis.comparison import MethodScores
-    from vedute.metrics import scores as scoring
-
-    assert truth.y is not None
-    hidden, true = (~views.mask).numpy(), [x.numpy() for x in truth.x]
-    rows, models, filled = [], {}, {}
-    for name in METHODS:
-        start = perf_counter()
-        model = methods.find(name)(n_clusters=10, random_state=seed)
-        model.fit(views)
-        models[name], filled[name] = model, model.impute(views)
-        seconds = perf_counter() - start
-        scores = scoring.clustering_scores(truth.y, model.labels_)
-        error = scoring.imputation_error(true, [x.numpy() for x in filled[name].x], hidden)
-        rows.append(MethodScores(name, error, scores=scores, seconds=seconds))
-    return rows, models["blend"], filled
 
 
 def _show(
@@ -116,11 +103,11 @@ def _show(
         f"{coverage:.1%} of the hidden values."
     )
     console.print(f"In {out}:")
-    for name, what in {**files, "scores.json": "these numbers"}.items():
+    for name, what in files.items():
         console.print(f"  {name:22} {what}")
 
 
-def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -> dict[str, str]:
+def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -> None:
     import numpy as np
 
     from vedute import io
@@ -132,26 +119,17 @@ def _write_tables(folder: Path, truth: Views, model: Estimator, filled: Views) -
     io.write_csv(folder / "embedding.csv", {"row": row, "z": model.embedding_})
     data = io.of_views(filled)
     io.write_views(folder / "filled.npz", data, data.views)
-    return {
-        "labels.csv": "the cluster of each sample, and the digit it is",
-        "embedding.csv": "its representation",
-        "filled.npz": "all views, the missing ones inferred",
-    }
 
 
 def _write_figures(
-    folder: Path, truth: Views, views: Views, model: Estimator, imputed: Any, mean_filled: Views
-) -> dict[str, str]:
-    from importlib.util import find_spec
-
+    folder: Path, truth: Views, views: Views, models: Mapping[str, Estimator], imputed: Any
+) -> None:
     import numpy as np
 
-    if find_spec("matplotlib") is None:
-        return {"(no figures)": "they need matplotlib: pip install 'vedute[plots]'"}
     from vedute import plot
     from vedute.figures import plots
 
-    v = truth.names.index("pix")
+    v, model = truth.names.index("pix"), models["blend"]
     mean, lower, upper = (x.x[v].numpy() for x in imputed)
     lost = np.flatnonzero(~views.mask[:, v].numpy())
     assert truth.y is not None
@@ -164,22 +142,16 @@ def _write_figures(
     curves, (terms, error) = plots.panels(2, (8.8, 3.4))
     plot.training(model, terms, terms=True)
     plot.training(model, error)
-    figures = {
-        "missing.png": patterns,
-        "training.png": curves,
-        "map.png": plots.embedding_map(model.embedding_, _balanced(mean_filled), truth.y),
-        "pix.png": plots.inferred_images(
-            truth.x[v].numpy(), mean, (upper - lower) / 2, PIXELS, shown, notes
-        ),
-    }
-    for name, figure in figures.items():
+    mean_filled, reach = _balanced(models["mean_fill"].impute(views)), (upper - lower) / 2
+    images = truth.x[v].numpy(), mean, reach, PIXELS, shown, notes
+    figures = (
+        patterns,
+        curves,
+        plots.embedding_map(model.embedding_, mean_filled, truth.y),
+        plots.inferred_images(*images),
+    )
+    for name, figure in zip(FIGURES, figures, strict=True):
         figure.savefig(folder / name, dpi=150)
-    return {
-        "missing.png": "which views are missing together",
-        "training.png": "loss terms, and the error on hidden views that ends training",
-        "map.png": "the representation beside the mean-filled data, in the plane",
-        "pix.png": "images that were hidden from the model, as it infers them",
-    }
 
 
 def _balanced(views: Views) -> Any:

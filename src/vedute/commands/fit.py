@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options, _ranks
+from vedute.commands import _options, _ranks
 from vedute.commands._command import Answer, command, say
 from vedute.data.escaping import escaped
 
@@ -32,33 +33,22 @@ def run(
             show_default="blend; of a preset mvp",
         ),
     ] = None,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Published settings for this dataset.")
-    ] = None,
+    preset: Annotated[str | None, "NAME: Published settings for this dataset."] = None,
     settings: Annotated[
         list[str] | None, _options.settings("A setting of the method; repeatable.")
     ] = None,
     config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Settings from a .toml file; --set overrides them."),
+        Path | None, "FILE: Settings from a .toml file; --set overrides them."
     ] = None,
-    save_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all settings to a .toml file.")
-    ] = None,
+    save_config: Annotated[Path | None, "FILE: Write all settings to a .toml file."] = None,
     kind: _options.Kinds = None,
-    clusters: Annotated[
-        str | None, typer.Option(metavar="K|auto", help="Cluster the samples, too.")
-    ] = None,
+    clusters: Annotated[str | None, "K|auto: Cluster the samples, too."] = None,
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same result.", show_default="0")
     ] = None,
     groups: _options.Groups = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted fit of RUN.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page (.html) about it, too.")
-    ] = None,
+    resume: Annotated[bool, "Continue an interrupted fit of RUN."] = False,
+    report: Annotated[Path | None, "PAGE: Write a page (.html) about it, too."] = None,
     ids: _options.Ids = True,
     values: _options.Values = True,
     force: _options.Force = False,
@@ -73,10 +63,8 @@ def run(
     together, such as visits of one patient: what is hidden to end training and to measure it is
     hidden in all of them.
     """
-    from contextlib import ExitStack
-
     from vedute import io
-    from vedute.commands import _pages, _settings
+    from vedute.commands import _data, _pages, _settings
     from vedute.estimators import saving
     from vedute.io import toml
     from vedute.report import page as pages
@@ -85,7 +73,9 @@ def run(
 
     number, kinds = _settings.clusters(clusters), _settings.kinds(kind or []) or None
     given = {"n_clusters": number, "random_state": seed, "kinds": kinds}
-    model, method, preset = _estimator(method, preset, config, settings or [], given, values)
+    model, method, preset = _settings.estimator(
+        method, preset, config, settings or [], given, values
+    )
     how = reading.checked()
     _data.check_place(out, data)
     if not _ranks.first():  # the first rank alone writes the RUN and reports results
@@ -115,53 +105,6 @@ def run(
     return Answer(_found(model, views) | outputs, lambda: _summarize(model, views, advice, last))
 
 
-def _estimator(
-    method: str | None,
-    preset: str | None,
-    config: Path | None,
-    settings: list[str],
-    given: dict[str, Any],
-    values: bool,
-) -> tuple[Estimator, str, str | None]:
-    """An unfitted estimator, its method and preset: --set overrides the file, and both override
-    the preset."""
-    from vedute.commands import _settings
-    from vedute.methods import presets
-
-    file = {"method": None, "preset": None} | ({} if config is None else _read_config(config))
-    named = file.pop("method"), file.pop("preset")
-    preset = preset or named[1]
-    typed, method = method, method or named[0] or ("blend" if preset is None else "mvp")
-    if not typed and ":" in method:
-        raise ValueError(f"a file cannot name code; say --method {method} as well")
-    cls = _settings.method(method)
-    wanted: dict[str, Any] = {} if preset is None else presets.find(method, preset)
-    wanted = {"random_state": 0} | wanted | file | _settings.parse(settings)
-    wanted |= {k: value for k, value in given.items() if value is not None}
-    if cls.soft and wanted.get("n_clusters") is None:
-        raise ValueError(f"{method} learns clusters while it trains; say how many: --clusters K")
-    made = cls(**_settings.check(cls, wanted))
-    made.check_settings()
-    if not values:
-        _check_forgets(method, made)
-    return made, method, preset
-
-
-def _check_forgets(method: str, model: Estimator) -> None:
-    """Reject a method whose model contains samples."""
-    from vedute import methods
-
-    inside = [method, *model.get_params(deep=False).get("experts", ())]
-    known = methods.of_this_package()
-    keeping = [k for k in inside if k not in known or methods.find(k).keeps_samples]
-    if keeping:
-        may = "keeps" if keeping[0] in known else "may keep"
-        raise ValueError(
-            f"{keeping[0]} {may} samples in its model; with --no-values choose another method, "
-            "such as --method mvp"
-        )
-
-
 def _checkpoint(model: Estimator, out: Path, resume: bool, force: bool) -> Path | None:
     """Let a method that trains write checkpoints beside RUN; return their folder, or None."""
     from vedute.training import checkpoints
@@ -185,13 +128,14 @@ def _learn(
 ) -> tuple[Estimator, Views]:
     """Read the data and fit, with checkpoints in the folder `place`; with several ranks, wait for
     all of them. The message on a terminating signal says how to resume, if possible."""
+    from vedute.commands import _data
     from vedute.methods.best_pair import for_views
     from vedute.scale import ranks
     from vedute.training import checkpoints, stopping
 
     with _ranks.joined():
         try:
-            _, views, known = _data.opened(source, how, groups)
+            views, known = _data.opened(source, how, groups)
             model = for_views(model, len(views.names))
             model.keep_checkpoint = True  # until the run is published
             with warnings.catch_warnings():
@@ -260,24 +204,3 @@ def _share(model: Estimator, v: int) -> str:
         return "not known (none of it was hidden)"
     constant = not model.views_[v].scaler.std.any()
     return f"not known (nothing varies in {'it' if constant else 'what was hidden of it'})"
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    """Settings from the top of a file or its table [settings], with method and preset."""
-    import tomllib
-
-    from vedute.data.limits import plain_file
-
-    plain_file(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as e:
-        raise ValueError(f"{path} is not TOML ({e}); write lines like latent_dim = 32") from None
-    content.pop("used", None)  # of a run: what its data decided
-    inside = content.pop("settings", {})
-    if not isinstance(inside, dict):
-        raise ValueError(f"{path}: settings is a table; write [settings] above its lines")
-    for name in ("method", "preset"):
-        if not isinstance(content.get(name, ""), str):
-            raise ValueError(f"{path}: {name} is a name in quotes, got {content[name]!r}")
-    return content | inside

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _options
 from vedute.commands._command import Answer, command, say
 
 EXAMPLE = "vedute generate run -n 100 -o new.npz"
@@ -27,12 +27,14 @@ def run(
 ) -> Answer:
     """Write new samples with all their views, in the units of the training data."""
     from vedute import io
-    from vedute.io import npz
+    from vedute.commands import _data
 
     if out.suffix:
         with _data.new_file(out, force) as part:
             made, mend = _data.load(run, method).generate(n, seed), "let OUT be a folder"
-            io.write_npz(part, {name: npz.numbers(name, view, mend) for name, view in made.items()})
+            io.write_npz(
+                part, {name: io.npz.numbers(name, view, mend) for name, view in made.items()}
+            )
         return Answer({"samples": n, "wrote": [out]})
     with _data.guarded_ids(safe_csv), io.atomic_folder(out, force) as folder:
         io.write_new(folder, _data.load(run, method).generate(n, seed))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vedute.commands import _data, _options
+from vedute.commands import _options
 from vedute.commands._command import Answer, command
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def run(
     out: _options.OutViews,
     data: _options.OptionalSource = None,
     method: _options.OutsideMethod = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(metavar="Q", help="Also write lower and upper ends, e.g. for 0.9."),
-    ] = None,
+    interval: Annotated[float | None, "Q: Also write lower and upper ends, e.g. for 0.9."] = None,
     scale: Annotated[
         str,
         typer.Option(
@@ -38,11 +35,7 @@ def run(
         ),
     ] = "units",
     proba: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the probability of each category: .csv, .parquet or .npz.",
-        ),
+        Path | None, "FILE: Also write the probability of each category: .csv, .parquet or .npz."
     ] = None,
     form: Annotated[
         str | None,
@@ -62,10 +55,9 @@ def run(
     data of RUN were, unless an option says otherwise. A store is read and written piece by piece.
     """
     from vedute import io
-    from vedute.io import parquet
+    from vedute.commands import _data
 
-    formats = [*io.RESULT_FORMATS]
-    how = reading.checked()
+    how, formats = reading.checked(), [*io.RESULT_FORMATS]
     source = _data.source_of(run, data)
     tables = _tables(form, scale, proba, out, source)
     with (
@@ -79,7 +71,7 @@ def run(
             ids, columns = _data.computed(_probabilities, model, given, views)
             io.write_rows(table, ids, given.id_name, columns)
         if tables:
-            parquet.check_writable(out, model.specs)
+            io.parquet.check_writable(out, model.specs)
         if given.whole is None:
             _write(part, given, entry, model, interval, scale)
         else:
@@ -102,6 +94,7 @@ def _probabilities(model: Estimator, views: Views) -> dict[str, Any]:
 
 def _tables(form: str | None, scale: str, proba: Path | None, out: Path, source: str) -> bool:
     """Check options, and return whether --format asks for tables."""
+    from vedute.commands import _data
     from vedute.estimators.base import SCALES
     from vedute.io import store
 
@@ -144,21 +137,19 @@ def _write_blocks(
 ) -> None:
     """Write the rows of a store in blocks, as a store or as one table per view; lower and upper
     ends into folders inside it. Samples without ids have the row numbers of the original data."""
-    from contextlib import ExitStack
-
     import numpy as np
 
+    from vedute.commands import _data
     from vedute.data import store as stored
-    from vedute.estimators import progress
     from vedute.io import parquet, store
 
     assert given.whole is not None
     assert given.path is not None
-    n, start, writers = len(given.whole), 0, dict[str, Any]()
+    n, writers = len(given.whole), dict[str, Any]()
     row_ids = np.arange(n) if given.order is None else given.order
     ids = row_ids if given.ids is None else given.ids
-    with ExitStack() as files, progress.shown(), progress.task("imputing", n, "row"):
-        for block in store.blocks(given.whole, model.specs):
+    with ExitStack() as files:
+        for rows, block in _data.blocks(given.whole, model, "imputing"):
             for end, views in _ends(model.impute(block, interval, scale)).items():
                 if end not in writers:
                     folder = part if end == "mean" else part / end
@@ -167,12 +158,9 @@ def _write_blocks(
                         parquet.Writer(folder, given.id_name) if tables else store.Writer(folder, n)
                     )
                     writers[end] = files.enter_context(new)
-                writers[end].add(views, ids[start : start + len(block)])
-            start += len(block)
-            progress.advance(len(block), "row")
-        if not tables:
-            for writer in writers.values():
-                writer.finish(given.order, stored.manifest(given.path))
+                writers[end].add(views, ids[rows])
+        for writer in () if tables else writers.values():
+            writer.finish(given.order, stored.manifest(given.path))
 
 
 def _ends(imputed: Any) -> dict[str, Views]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from vedute.commands import _data, _options
+from vedute.commands import _options
 from vedute.commands._command import Answer, command, say, table
 from vedute.data.escaping import escaped
 
@@ -37,12 +40,9 @@ def run(
 
     Rows of zeros are not missing rows. Nothing is trained.
     """
-    from contextlib import nullcontext
-    from importlib.util import find_spec
-
     from vedute import io
     from vedute.analysis import inspection
-    from vedute.commands import _settings
+    from vedute.commands import _data, _settings
     from vedute.data.problems import all_at_once, noted_any
 
     if out is not None and out.suffix.lower() != ".png":
@@ -76,8 +76,6 @@ def run(
 
 
 def _print(facts: Inspection, source: str, reading: list[str]) -> None:
-    from shlex import join
-
     console = Console(highlight=False, markup=False, emoji=False)
     source, views = escaped(source), [replace(v, name=escaped(v.name)) for v in facts.views]
     patterns = [([*map(escaped, names)], count) for names, count in facts.patterns]
@@ -101,22 +99,20 @@ def _print(facts: Inspection, source: str, reading: list[str]) -> None:
     for warning in facts.warnings():
         console.print(f"! {escaped(warning)}", style="yellow", soft_wrap=True)
     console.print("Suggested settings", style="bold")
-    for name, value in _suggestions(facts):
+    for name, value in _suggestions(facts).items():
         console.print(f"  {name:15} {value}", soft_wrap=True)
     command = join(["vedute", "fit", source, "-o", "run", *reading])
     console.print(f"  {escaped(command)}", soft_wrap=True)
 
 
 def _views(facts: Inspection) -> Table:
-    made = Table(header_style="bold", **PLAIN)
-    for head in ("view", "shape", "type", "range", "missing", "holes", "kind"):
-        made.add_column(head, justify="right" if head in ("missing", "holes") else "left")
+    rows = []
     for v in facts.views:
         span = "" if v.low is None else f"{v.low:.4g} to {v.high:.4g}"
-        shape = " x ".join(map(str, v.shape))
         shares = f"{100 * v.missing:.1f} %", f"{100 * v.holes:.2g} %" if v.holes else "none"
-        made.add_row(v.name, shape, v.dtype, span, *shares, v.kind)
-    return made
+        rows.append([v.name, " x ".join(map(str, v.shape)), v.dtype, span, *shares, v.kind])
+    heads = ("view", "shape", "type", "range", "missing", "holes", "kind")
+    return table(heads, rows, ("shape", "type", "range", "kind"), **PLAIN)
 
 
 def _patterns(facts: Inspection) -> Table:
@@ -139,27 +135,21 @@ def _patterns(facts: Inspection) -> Table:
     return made
 
 
-def _suggestions(facts: Inspection) -> list[tuple[str, str]]:
+def _suggestions(facts: Inspection) -> dict[str, str]:
     from vedute.estimators.progress import duration
 
     few = f"too few views can be hidden ({facts.hideable}): a fixed number of steps"
     enough = f"on: {facts.hideable} of the observed views can be hidden to end training"
-    time = []
+    words = {name: _by_view(facts.views, name) for name in ("likelihood", "scaling")}
+    words |= {"early_stopping": enough if facts.early_stopping else few, "device": facts.device}
     if facts.seconds is not None:
         longest = duration(max(float(f"{facts.seconds:.0e}"), 1))
         faster = "faster: a GPU, smaller images, or fewer steps (--set mvp__steps=N)"
-        time = [("time", f"up to about {longest} to learn images on this CPU; {faster}")]
-    return [
-        ("likelihood", _each(facts.views, "likelihood")),
-        ("scaling", _each(facts.views, "scaling")),
-        ("early_stopping", enough if facts.early_stopping else few),
-        ("device", facts.device),
-        *time,
-        ("n_clusters", 'you choose; "auto" takes the most stable number'),
-    ]
+        words["time"] = f"up to about {longest} to learn images on this CPU; {faster}"
+    return words | {"n_clusters": 'you choose; "auto" takes the most stable number'}
 
 
-def _each(views: list[ViewFacts], field: str) -> str:
+def _by_view(views: list[ViewFacts], field: str) -> str:
     """One word if it holds for all views, else one per view."""
     words = {v.name: str(getattr(v, field)) for v in views}
     if len(set(words.values())) == 1:

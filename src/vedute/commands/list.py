@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 
 from vedute.commands._command import Answer, command, say
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 EXAMPLE = "vedute list methods mvp"
+SHOWN_OF_A_PRESET = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
 
 
 class Kind(StrEnum):
@@ -46,12 +48,9 @@ def run(
 
 def _all(kinds: Iterable[Kind]) -> Answer:
     """Tables of these kinds with a line per entry."""
-    made = {Kind.methods: _methods, Kind.datasets: _datasets, Kind.presets: _presets}
-    listing = {kind.value: made[kind]() for kind in kinds}
+    listing = {kind.value: _entries(kind) for kind in kinds}
 
     def show() -> None:
-        from rich.table import Table
-
         for title, rows in listing.items():
             heads = [head.replace("_", " ") for head in rows[0]]
             table = Table(*heads, box=None, title=title, title_justify="left", padding=(0, 2, 0, 0))
@@ -63,6 +62,34 @@ def _all(kinds: Iterable[Kind]) -> Answer:
             say("All about one of them: vedute list methods mvp")
 
     return Answer(listing, show)
+
+
+def _entries(kind: Kind) -> list[dict[str, str]]:
+    """A line per method, dataset or preset."""
+    from vedute import datasets, methods
+    from vedute.methods import presets
+
+    if kind is Kind.methods:
+        return [{"name": k, "what_it_is": _summary(k)} for k in methods.available()]
+    if kind is Kind.datasets:
+        docs = {k: datasets.find(k).__doc__ or "" for k in datasets.available()}
+        return [{"name": k, "what_it_is": doc.partition("\n")[0]} for k, doc in docs.items()]
+    rows = []
+    for method in presets.available():
+        for name, settings in presets.load(method).items():
+            examples = [f"{k}={settings[k]}" for k in SHOWN_OF_A_PRESET if k in settings]
+            rows.append({"name": name, "method": method, "some_settings": " ".join(examples)})
+    return rows
+
+
+def _summary(method: str) -> str:
+    """A method in one line, or the error if it cannot be imported."""
+    from vedute import methods
+
+    try:
+        return methods.written(method)[0]
+    except (ImportError, TypeError) as e:
+        return str(e)
 
 
 def _one(name: str) -> Answer:
@@ -92,8 +119,6 @@ def _settings(name: str) -> Answer:
     declared = methods.settings(name)
 
     def show() -> None:
-        from rich.padding import Padding
-
         console = _console()
         for known in declared:
             limits = f" ({known['range']})" if known["range"] else ""
@@ -103,39 +128,4 @@ def _settings(name: str) -> Answer:
     return Answer({"settings": declared}, show)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False)
-
-
-def _methods() -> list[dict[str, str]]:
-    """The summary of each method in one line, or the error if it cannot be imported."""
-    from vedute import methods
-
-    def what_it_is(name: str) -> str:
-        try:
-            return methods.written(name)[0]
-        except (ImportError, TypeError) as e:
-            return str(e)
-
-    return [{"name": k, "what_it_is": what_it_is(k)} for k in methods.available()]
-
-
-def _datasets() -> list[dict[str, str]]:
-    from vedute import datasets
-
-    docs = {k: datasets.find(k).__doc__ for k in datasets.available()}
-    return [{"name": k, "what_it_is": (doc or "").partition("\n")[0]} for k, doc in docs.items()]
-
-
-def _presets() -> list[dict[str, str]]:
-    from vedute.methods import presets
-
-    rows = []
-    for method in presets.available():
-        for name, settings in presets.load(method).items():
-            shown = ("latent_dim", "likelihood", "rec_weight", "beta", "epochs")
-            examples = [f"{k}={settings[k]}" for k in shown if k in settings]
-            rows.append({"name": name, "method": method, "some_settings": " ".join(examples)})
-    return rows
+_console = partial(Console, highlight=False, markup=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vedute.commands import _data, _engine, _options
+from vedute.commands import _engine, _options
 from vedute.commands._command import Answer, command, say
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ def run(
         "tuned.toml"
     ),
     method: Annotated[
-        str,
-        typer.Option(help="`vedute list methods` shows them; also MODULE:CLASS of your own."),
+        str, "`vedute list methods` shows them; also MODULE:CLASS of your own."
     ] = "mvp",
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Candidates to try.", show_default="20")
@@ -36,7 +35,7 @@ def run(
     settings: Annotated[
         list[str] | None, _options.settings("Keep this as it is; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of hidden views, candidates and fits.")] = 0,
+    seed: Annotated[int, "Seed of hidden views, candidates and fits."] = 0,
     engine: _engine.Engine = None,
     scheduler: _engine.Scheduler = None,
     force: _options.Force = False,
@@ -49,7 +48,7 @@ def run(
     """
     from vedute import io
     from vedute.analysis import tuning
-    from vedute.commands import _settings
+    from vedute.commands import _data, _settings
     from vedute.io import toml
 
     if out.suffix.lower() != ".toml":
