@@ -76,8 +76,15 @@ def map(model: Estimator, labels: Any = None, ax: Axes | None = None) -> Axes:
     distances between groups mean little. Few samples are shown along their principal axes.
     """
     check_is_fitted(model, "embedding_")
-    z, fitted_labels = model.embedding_, getattr(model, "labels_", None)
-    colors = fitted_labels if labels is None else _labels(labels, len(z))
+    z, colors = model.embedding_, getattr(model, "labels_", None)
+    if labels is not None:
+        colors = np.asarray(labels)
+        if colors.shape != z.shape[:1]:
+            raise ValueError(
+                f"labels have shape {colors.shape}; pass one per sample of fit, ({len(z)},)"
+            )
+        if colors.dtype.kind == "O":
+            colors = np.array([None if pd.isna(x) else str(x) for x in colors], dtype=object)
     name = "cluster" if labels is None else str(getattr(labels, "name", None) or "label")
     rows = cross_fitting.sample_positions(len(z), MOST_MAPPED)
     flat = plots.plane(z[rows].astype(np.float64))
@@ -176,14 +183,6 @@ def _axes(ax: Axes | None, width: float, height: float) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def _labels(labels: Any, n: int) -> Array:
-    values = np.asarray(labels)
-    if values.shape != (n,):
-        raise ValueError(f"labels have shape {values.shape}; pass one per sample of fit, ({n},)")
-    words = [None if pd.isna(label) else str(label) for label in values]
-    return np.array(words, dtype=object) if values.dtype.kind == "O" else values
 
 
 def _text(value: float, lower: float, upper: float) -> str:

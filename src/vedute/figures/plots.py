@@ -216,30 +216,29 @@ def hidden(ax: Axes, error: Array, base: Array, view: Array, names: Sequence[str
         notes.append(f"R² {share:.2f}, {len(mine)} hidden")
     ax.set(xscale="log", xlabel="mean squared error in standard deviations, logarithmic")
     rows(ax, [names[v] for v in shown], notes)
-    legend_above(ax)
+    legend(ax, above=True)
 
 
 def matrix(ax: Axes, table: pd.DataFrame) -> None:
     """Draw shares of at most 1, a row per predicting view; the last row is set apart."""
     values, L = table.to_numpy(), table.shape[1]
     gap = 0.25  # before the last row
-    rows = np.r_[np.arange(L + 1) - 0.5, L - 0.5 + gap, L + 0.5 + gap]
+    at, rows = [*range(L), L + gap], np.r_[np.arange(L + 1) - 0.5, L - 0.5 + gap, L + 0.5 + gap]
     cells = np.insert(values, L, np.nan, axis=0)
     mesh = _mesh(ax, rows, cells, _colors(*RAMP), (0.0, 1.0))
     for r, v in np.argwhere(np.isnan(values)):
         if r != v:
-            ax.text(v, r + gap * (r == L), "–", **CENTERED, color=GREY)
+            ax.text(v, at[r], "–", **CENTERED, color=GREY)
     if values.size <= MOST_CELLS:
         for r, v in np.argwhere(np.isfinite(values)):
             share = round(100 * values[r, v])
             color = RED if share < 0 else "white" if share > 55 else INK
-            _number(ax, v, r + gap * (r == L), str(share), color)
+            _number(ax, v, at[r], str(share), color)
     _bar(ax, mesh, "variance explained", shares=True)
     names = [short(str(k), 18) for k in table.columns]
     long = max(map(len, names)) * L > 50
     turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(L), names, **(turned if long else {}))
-    at = [*range(L), L + gap]
     ax.set_yticks(at, [short(str(k), 18) for k in table.index])
     ax.set(ylim=(L + 0.5 + gap, -0.5), xlabel="predicted view", ylabel="from")
 
@@ -279,7 +278,7 @@ def intervals(ax: Axes, table: pd.DataFrame, coverage: float) -> None:
     room = 0.04 * (max(high, 1.0) - min(low, -1.0))
     ax.set(xlim=(min(low, -1.0) - room, max(high, 1.0) + room))
     ax.set_xlabel("standard deviations from the mean of the data")
-    legend_above(ax)
+    legend(ax, above=True)
 
 
 def image(ax: Axes, pixels: Array) -> None:
@@ -304,7 +303,7 @@ def explained(ax: Axes, scores: Mapping[str, Sequence[float]], names: Sequence[s
     ax.set(xlim=(low - 0.03, 1.0), xlabel="variance of hidden views explained")
     ax.xaxis.set_major_formatter(lambda x, _: percent_of(x))
     ax.axvline(0, **DASHED)
-    legend_above(ax)
+    legend(ax, above=True)
 
 
 def ridges(ax: Axes, shares: Mapping[str, Array]) -> None:
@@ -344,7 +343,7 @@ def sizes(ax: Axes, counts: Array, uncertain: Array) -> None:
     rows(ax, [f"cluster {k}" for k in at], [str(n) for n in counts])
     ax.set(xlabel="samples", xlim=(0, None))
     if uncertain.any():
-        legend_above(ax)
+        legend(ax, above=True)
 
 
 def labels(ax: Axes, counts: Array, names: Sequence[str], clusters: Sequence[int]) -> None:
@@ -425,18 +424,14 @@ def rows(ax: Axes, names: Sequence[str], notes: Sequence[str]) -> None:
     ax.spines[["left", "top", "right"]].set_visible(False)
 
 
-def legend(ax: Axes, **look: Any) -> None:
-    """Place the legend to the right of the Axes."""
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **look)
-
-
-def legend_above(ax: Axes) -> None:
-    """Place the legend between the Axes and its title, which `titled` sets."""
-    columns = 3 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns}
-    space: dict[str, Any] = {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.4}
-    ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **place, **space)
+def legend(ax: Axes, above: bool = False, **look: Any) -> None:
+    """Place the legend right of the Axes, or between them and the title, which `titled` sets."""
+    look |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    if above:
+        columns = 3 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
+        look |= {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns}
+        look |= {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.4}
+    ax.legend(frameon=False, fontsize=8.5, handletextpad=0.5, **look)
 
 
 def titled(ax: Axes, title: str) -> None:

@@ -63,14 +63,11 @@ def instance_errors(
     arrays (*shape_v), by default of the true values. Constant features and NaN in truth are left
     out; NaN where nothing is left.
     """
-    truth, filled, *given = _lists(truth, filled, *([] if std is None else [std]))
-    filled = _aligned(truth, filled)
-    where = _hidden(hidden, truth, filled)
+    where, (true, guesses) = _checked(hidden, truth, filled)
+    scales = [*map(_deviations, true)] if std is None else _lists(truth, std)[1]
     errors = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
-        x = _flat(truth[v])
-        scale = np.asarray(given[0][v], np.float64).ravel() if given else _deviations(x)
-        guess, x = _flat(filled[v])[rows], x[rows]
+        guess, x, scale = guesses[v][rows], true[v][rows], np.asarray(scales[v], np.float64).ravel()
         known = ~np.isnan(x) & (scale > 0)
         if np.isnan(guess[known]).any():
             raise ValueError(f"filled view {v} is NaN where it was hidden; impute it first")
@@ -83,12 +80,10 @@ def coverage(truth: Given, lower: Given, upper: Given, hidden: ArrayLike) -> flo
 
     truth, lower, upper: L arrays (n, *shape_v); hidden (n, L) bool. NaN in truth are left out.
     """
-    truth, lower, upper = _lists(truth, lower, upper)
-    lower, upper = _aligned(truth, lower), _aligned(truth, upper)
-    where = _hidden(hidden, truth, lower, upper)
+    where, parts = _checked(hidden, truth, lower, upper)
     shares = np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
-        x, low, high = (_flat(a[v])[rows] for a in (truth, lower, upper))
+        x, low, high = (part[v][rows] for part in parts)
         shares[rows, v] = _row_means(((low <= x) & (x <= high)).astype(float), ~np.isnan(x))
     return _mean(shares)
 
@@ -103,13 +98,11 @@ def crps(
     spread of normal features score 1 / sqrt(pi) = .564. Intervals may be clipped to possible
     values: the wider side determines the width of the distribution.
     """
-    truth, *given = _lists(truth, mean, lower, upper)
-    parts = [_aligned(truth, score) for score in given]
-    where = _hidden(hidden, truth, *parts)
+    where, parts = _checked(hidden, truth, mean, lower, upper)
     reach, scores = float(norm.ppf(0.5 + level / 2)), np.full(where.shape, np.nan)
     for v, rows in enumerate(where.T):
-        x, unit = _flat(truth[v])[rows], _deviations(_flat(truth[v]))
-        middle, low, high = (_flat(score[v])[rows] for score in parts)
+        unit = _deviations(parts[0][v])
+        x, middle, low, high = (part[v][rows] for part in parts)
         std = np.maximum(high - middle, middle - low) / reach
         score = normal_crps(x, middle, std) / np.where(unit > 0, unit, 1.0)
         scores[rows, v] = _row_means(score, ~np.isnan(x) & (unit > 0))
@@ -150,23 +143,46 @@ def _codes(y: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.intp], NDArray[n
     return np.unique(a, return_inverse=True)[1], np.unique(b, return_inverse=True)[1]
 
 
-def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
-    """Convert all to lists; dicts in the order of the first."""
-    given = [_by_name(g) if isinstance(g, Views) else g for g in (first, *others)]
-    names = list(given[0]) if isinstance(given[0], Mapping) else None
-    lists = []
-    for views in given:
-        if isinstance(views, Mapping) and (names is None or set(views) != set(names)):
+def _checked(hidden: ArrayLike, *scored: Given) -> tuple[NDArray[np.bool_], list[list[Floats]]]:
+    """The (n, L) bool array, and L arrays (n, d) of each, in the order of the first; frames in the
+    order of its rows and columns."""
+    truth, *others = _lists(*scored)
+    where = np.asarray(hidden, bool)
+    parts = [truth, *(_aligned(truth, views) for views in others)]
+    expected = [np.shape(a) for a in truth]
+    for views in parts:
+        shapes = [np.shape(a) for a in views]
+        if where.ndim != 2 or [s[:1] for s in shapes] != [where.shape[:1]] * where.shape[1]:
             raise ValueError(
-                f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
+                f"hidden has shape {where.shape} and the views {shapes}; "
+                "pass L arrays of n rows and a hidden (n, L)"
             )
-        lists.append([views[k] for k in names or ()] if isinstance(views, Mapping) else [*views])
+        if shapes != expected:
+            raise ValueError(f"views have shapes {shapes}; the true ones differ, pass equal shapes")
+    flat = [(len(where), int(np.prod(shape[1:]))) for shape in expected]
+    return where, [
+        [np.asarray(a, np.float64).reshape(shape) for a, shape in zip(views, flat, strict=True)]
+        for views in parts
+    ]
+
+
+def _lists(first: Given, *others: Given) -> list[list[ArrayLike]]:
+    """Convert all to lists; dicts in the order of the first, Views with NaN where missing."""
+    lists: list[list[ArrayLike]] = []
+    names: list[str] | None = None
+    for views in (first, *others):
+        if isinstance(views, Views):
+            known = (views.known(v).astype(np.float64) for v in range(len(views.x)))
+            views = dict(zip(views.names, known, strict=True))
+        if isinstance(views, Mapping):
+            names = list(views) if not lists else names
+            if names is None or set(views) != set(names):
+                raise ValueError(
+                    f"views are {', '.join(map(str, views))}; the true ones differ, pass the same"
+                )
+            views = [views[k] for k in names]
+        lists.append([*views])
     return lists
-
-
-def _by_name(views: Views) -> dict[str, ArrayLike]:
-    """The arrays of a Views, NaN where missing."""
-    return {name: views.known(v).astype(np.float64) for v, name in enumerate(views.names)}
 
 
 def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[ArrayLike]:
@@ -180,26 +196,6 @@ def _aligned(truth: Sequence[ArrayLike], views: Sequence[ArrayLike]) -> list[Arr
             view = view.loc[like.index, like.columns]
         aligned.append(view)
     return aligned
-
-
-def _hidden(hidden: ArrayLike, *arrays: Sequence[ArrayLike]) -> NDArray[np.bool_]:
-    """The checked (n, L) bool array."""
-    where = np.asarray(hidden, bool)
-    for views in arrays:
-        shapes = [np.shape(a) for a in views]
-        if where.ndim != 2 or [s[:1] for s in shapes] != [where.shape[:1]] * where.shape[1]:
-            raise ValueError(
-                f"hidden has shape {where.shape} and the views {shapes}; "
-                "pass L arrays of n rows and a hidden (n, L)"
-            )
-        if shapes != [np.shape(a) for a in arrays[0]]:
-            raise ValueError(f"views have shapes {shapes}; the true ones differ, pass equal shapes")
-    return where
-
-
-def _flat(a: ArrayLike) -> Floats:
-    x = np.asarray(a, np.float64)
-    return x.reshape(len(x), int(np.prod(x.shape[1:])))
 
 
 def _deviations(x: Floats) -> Floats:

@@ -33,7 +33,9 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
             f"images have shapes {tuple(a.shape)} and {tuple(b.shape)}; pass equal ones "
             f"(B, C, H, W), at least {WINDOW} pixels high and wide"
         )
-    mean_a, mean_b, square_a, square_b, cross = _means(torch.stack([a, b, a * a, b * b, a * b]))
+    parts = a, b, a * a, b * b, a * b
+    means = F.avg_pool2d(torch.cat(parts), WINDOW, stride=1).chunk(len(parts))
+    mean_a, mean_b, square_a, square_b, cross = means
     unbiased = WINDOW**2 / (WINDOW**2 - 1)
     var_a = unbiased * (square_a - mean_a.square())
     var_b = unbiased * (square_b - mean_b.square())
@@ -61,9 +63,3 @@ def blur(held: HoldOut, values: Sequence[Tensor]) -> float:
 
 def _mean(parts: Sequence[Tensor]) -> float:
     return float(torch.cat([*parts]).mean())
-
-
-def _means(x: Tensor) -> Tensor:
-    """Means over every window: (S, B, C, H, W) -> (S, B, C, H - 6, W - 6)."""
-    means = F.avg_pool2d(x.flatten(0, 1), WINDOW, stride=1)
-    return means.reshape(*x.shape[:2], *means.shape[1:])
